@@ -1,0 +1,56 @@
+/** The layers of docs/architecture.md, top to bottom: an import may only point downwards. */
+const layers = [
+  ['cli'],
+  ['commands'],
+  ['worker', 'report', 'dashboard', 'hosting'],
+  ['monitor', 'alert'],
+  ['queue', 'execution', 'lock'],
+  ['discovery', 'store'],
+  ['config'],
+];
+
+const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/`);
+const above = (index) => layers.slice(0, index).flat();
+const beside = (name, index) => layers[index].filter((other) => other !== name);
+
+const downwardsOnly = layers.flatMap((layer, index) =>
+  layer
+    .map((name) => ({
+      name: `${name}-imports-downwards-only`,
+      severity: 'error',
+      from: { path: folder(name) },
+      to: { path: [...above(index), ...beside(name, index)].map(folder) },
+    }))
+    .filter((rule) => rule.to.path.length > 0),
+);
+
+module.exports = {
+  forbidden: [
+    ...downwardsOnly,
+    {
+      name: 'child-imports-nothing-of-the-rest',
+      comment: 'What is loaded into a script must stay small and know nothing of the runner.',
+      severity: 'error',
+      from: { path: '^src/child/' },
+      to: { path: '^src/', pathNot: '^src/child/' },
+    },
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'no-orphans',
+      severity: 'error',
+      from: { orphan: true, pathNot: '^src/(bin|index|cli|child/)' },
+      to: {},
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node'] },
+  },
+};
