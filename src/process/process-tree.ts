@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { readStatFields } from './process-identity.ts';
+
+/** What a process and its living descendants have used so far. */
+export interface TreeUsage {
+  readonly userCpuMs: number;
+  readonly systemCpuMs: number;
+  /** Resident memory of all of them now. */
+  readonly rssBytes: number;
+  /** The largest peak of a single one. */
+  readonly peakRssBytes: number;
+}
+
+/** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
+const MS_PER_TICK = 10;
+
+/** Null where there is no `/proc`, or the process is gone. */
+export function readTreeUsage(pid: number): TreeUsage | null {
+  const usages = listTree(pid).flatMap((each) => readProcessUsage(each) ?? []);
+  return usages.length === 0 ? null : usages.reduce(addUsage);
+}
+
+/** The process and its living descendants; just itself where the kernel does not list children. */
+export function listTree(pid: number): number[] {
+  return [pid, ...listChildren(pid).flatMap(listTree)];
+}
+
+function listChildren(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
+        .split(' ')
+        .filter(Boolean)
+        .map(Number),
+    );
+  } catch {
+    return [];
+  }
+}
+
+function readProcessUsage(pid: number): TreeUsage | null {
+  const stat = readStatFields(pid);
+  const memory = readMemory(pid);
+  if (stat === null || memory === null) return null;
+  // 11 to 14: utime, stime, and those of the children it has waited for.
+  const ticks = (index: number): number => Number(stat[index]);
+  return {
+    userCpuMs: (ticks(11) + ticks(13)) * MS_PER_TICK,
+    systemCpuMs: (ticks(12) + ticks(14)) * MS_PER_TICK,
+    ...memory,
+  };
+}
+
+function readMemory(pid: number): Pick<TreeUsage, 'rssBytes' | 'peakRssBytes'> | null {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    const rssBytes = readKilobytes(status, 'VmRSS');
+    const peakRssBytes = readKilobytes(status, 'VmHWM');
+    return rssBytes === null || peakRssBytes === null ? null : { rssBytes, peakRssBytes };
+  } catch {
+    return null;
+  }
+}
+
+function readKilobytes(status: string, field: string): number | null {
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status);
+  return match === null ? null : Number(match[1]) * 1024;
+}
+
+function addUsage(one: TreeUsage, other: TreeUsage): TreeUsage {
+  return {
+    userCpuMs: one.userCpuMs + other.userCpuMs,
+    systemCpuMs: one.systemCpuMs + other.systemCpuMs,
+    rssBytes: one.rssBytes + other.rssBytes,
+    peakRssBytes: Math.max(one.peakRssBytes, other.peakRssBytes),
+  };
+}
