@@ -1,0 +1,68 @@
+/** Options of scripts as they are written in `runner.config.*`, the same forms as in tags. */
+export interface ScriptOptionsInput {
+  readonly description?: string;
+  /** A run that takes longer is ended: `30s`, `10m`, `2h`. Default: the tier's period, at most `1h`. */
+  readonly timeout?: string;
+  /** How many times a failed job is tried again, 0 to 100. Default 0. */
+  readonly retries?: number | string;
+  /** How long to wait before the next try: `5m`. */
+  readonly retryDelay?: string;
+  /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
+  readonly memory?: string;
+  /** Added to the process's niceness, 0 to 19. Default 0. */
+  readonly nice?: number | string;
+  /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
+  readonly env?: string | readonly string[];
+  readonly tags?: string | readonly string[];
+}
+
+export interface TierSettingsInput extends ScriptOptionsInput {
+  /** How many scripts of this tier run at the same time, 1 to 64. */
+  readonly concurrency?: number;
+}
+
+export interface RetentionInput {
+  /** How long runs that succeeded are kept. Default `90d`. */
+  readonly succeeded?: string;
+  /** How long all other runs are kept. Default `365d`. */
+  readonly failed?: string;
+  /** The oldest runs go first when the activity log grows beyond this. Default `500mb`. */
+  readonly maxDatabaseSize?: string;
+}
+
+/** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
+export interface SettingsInput {
+  /** Options of every script. */
+  readonly defaults?: ScriptOptionsInput;
+  /** Options of the scripts of one tier, by its name. */
+  readonly tiers?: Readonly<Record<string, TierSettingsInput>>;
+  /** Options by glob over script names (`hourly/clean-*`) or files (`hourly/*.sh`); later ones win. */
+  readonly scripts?: Readonly<Record<string, ScriptOptionsInput>>;
+  /** How many scripts of a tier run at the same time, 1 to 64. Default 1. */
+  readonly concurrency?: number;
+  /** Exit 0 even if a run failed, for hosts that disable failing crontab lines. Default false. */
+  readonly exitZeroOnFailure?: boolean;
+  /** Variables that every script gets, with these values. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly retention?: RetentionInput;
+  /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
+  readonly maxOutput?: string;
+}
+
+/**
+ * Gives the settings in `runner.config.ts` their types; it returns them as they are.
+ * A script's own tags win over `scripts`, `scripts` over `tiers`, `tiers` over `defaults`.
+ *
+ * @example
+ * ```ts
+ * import { defineConfig } from 'folder-runner';
+ *
+ * export default defineConfig({
+ *   tiers: { daily: { timeout: '30m' } },
+ *   scripts: { 'hourly/import-*': { retries: 3, retryDelay: '5m' } },
+ * });
+ * ```
+ */
+export function defineConfig(settings: SettingsInput): SettingsInput {
+  return settings;
+}

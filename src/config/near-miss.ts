@@ -1,0 +1,25 @@
+import { distance } from 'fastest-levenshtein';
+
+const shortestPrefix = 4;
+
+/**
+ * The candidate that `word` was probably meant to be: at most two letters off (one in words of up to
+ * three letters), or begun with it (`@retry` for `@retry-delay`); else null.
+ */
+export function nearestName(word: string, candidates: Iterable<string>): string | null {
+  let nearest: string | null = null;
+  let smallest = Number.POSITIVE_INFINITY;
+  for (const candidate of candidates) {
+    const letters = distanceBetween(word.toLowerCase(), candidate.toLowerCase());
+    if (letters < smallest) [nearest, smallest] = [candidate, letters];
+  }
+  return nearest;
+}
+
+function distanceBetween(word: string, candidate: string): number {
+  const allowed = Math.min(word.length, candidate.length) <= 3 ? 1 : 2;
+  const letters = distance(word, candidate);
+  if (letters <= allowed) return letters;
+  const isPrefix = word.length >= shortestPrefix && candidate.startsWith(word);
+  return isPrefix ? letters : Number.POSITIVE_INFINITY;
+}

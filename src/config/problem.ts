@@ -1,0 +1,33 @@
+/** One wrong value in a tag or a setting. */
+export interface Problem {
+  /** Relative to the root. */
+  readonly file: string;
+  readonly line: number | null;
+  /** As it is written there: `@timeout`, `tiers.hourly.timeout`. */
+  readonly setting: string;
+  /** Completes "expects …". */
+  readonly expected: string;
+  readonly found: unknown;
+}
+
+/** `jobs/hourly/clean.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"` */
+export function describeProblem(problem: Problem): string {
+  const place = problem.line === null ? problem.file : `${problem.file}:${problem.line}`;
+  return `${place}: ${problem.setting} expects ${problem.expected}, found ${describeValue(problem.found)}`;
+}
+
+const longestShown = 60;
+
+function describeValue(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  if (typeof value === 'string') return JSON.stringify(shorten(value));
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  if (typeof value === 'function') return 'a function';
+  return String(value);
+}
+
+function shorten(text: string): string {
+  const letters = [...text];
+  return letters.length <= longestShown ? text : `${letters.slice(0, longestShown).join('')}…`;
+}

@@ -1,0 +1,143 @@
+import * as z from 'zod/mini';
+import { nearestName } from './near-miss.ts';
+import {
+  type Reader,
+  readBoolean,
+  readByteSize,
+  readDurationMs,
+  readText,
+  readWholeNumber,
+} from './reading.ts';
+import type { ScriptOptions } from './script-options.ts';
+import { scriptSettings, variableName } from './script-settings.ts';
+import { defaultSettings, type Settings, type TierSettings } from './settings.ts';
+
+/** Zod checks the structure; each value is read as in tags. An issue's message is what was expected. */
+function readWith<T>(read: Reader<T>) {
+  return z.optional(
+    z.pipe(
+      z.unknown(),
+      z.transform((found, context): T => {
+        const reading = read(found);
+        if ('value' in reading) return reading.value;
+        context.issues.push({ code: 'custom', message: reading.expected, input: found });
+        return z.NEVER;
+      }),
+    ),
+  );
+}
+
+const scriptShape = Object.fromEntries(
+  scriptSettings.map((setting) => [setting.key, readWith(setting.read)]),
+);
+
+const scriptOptions = z.pipe(
+  z.strictObject(scriptShape),
+  z.transform((found): ScriptOptions => Object.assign({}, ...Object.values(found))),
+);
+
+const tierSettings = z.pipe(
+  z.strictObject({ ...scriptShape, concurrency: readWith(readConcurrency) }),
+  z.transform((found): TierSettings => Object.assign({}, ...Object.values(found))),
+);
+
+function readConcurrency(found: unknown) {
+  const reading = readWholeNumber(1, 64)(found);
+  return 'value' in reading ? { value: { concurrency: reading.value } } : reading;
+}
+
+const retentionShape = {
+  succeeded: readWith(readDurationMs),
+  failed: readWith(readDurationMs),
+  maxDatabaseSize: readWith(readByteSize('1mb')),
+};
+
+const settingsShape = {
+  defaults: z.optional(scriptOptions),
+  tiers: z.optional(z.record(z.string(), tierSettings)),
+  scripts: z.optional(z.record(z.string(), scriptOptions)),
+  concurrency: readWith(readWholeNumber(1, 64)),
+  exitZeroOnFailure: readWith(readBoolean),
+  env: z.optional(z.record(z.string().check(z.regex(variableName)), readWith(readText))),
+  retention: z.optional(z.strictObject(retentionShape)),
+  maxOutput: readWith(readByteSize('64kb')),
+};
+
+const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDefaults));
+
+type FoundSettings = z.output<z.ZodMiniObject<typeof settingsShape>>;
+
+function withDefaults(found: FoundSettings): Settings {
+  const { retention } = defaultSettings;
+  return {
+    defaults: found.defaults ?? {},
+    tiers: found.tiers ?? {},
+    scripts: found.scripts ?? {},
+    concurrency: found.concurrency ?? defaultSettings.concurrency,
+    exitZeroOnFailure: found.exitZeroOnFailure ?? defaultSettings.exitZeroOnFailure,
+    env: withoutUndefined(found.env ?? {}),
+    retention: {
+      succeededMs: found.retention?.succeeded ?? retention.succeededMs,
+      failedMs: found.retention?.failed ?? retention.failedMs,
+      maxDatabaseBytes: found.retention?.maxDatabaseSize ?? retention.maxDatabaseBytes,
+    },
+    maxOutputBytes: found.maxOutput ?? defaultSettings.maxOutputBytes,
+  };
+}
+
+/** `process.env.X` in a config file may be undefined: that variable is not set. */
+function withoutUndefined(env: Readonly<Record<string, string | undefined>>) {
+  const isSet = (entry: [string, string | undefined]): entry is [string, string] =>
+    entry[1] !== undefined;
+  return Object.fromEntries(Object.entries(env).filter(isSet));
+}
+
+/** One wrong value, or a key that there is not. */
+export interface SettingIssue {
+  readonly path: readonly string[];
+  readonly expected: string;
+  readonly found: unknown;
+}
+
+export type CheckedSettings =
+  | { readonly settings: Settings }
+  | { readonly issues: readonly SettingIssue[] };
+
+/** Every issue is reported, not only the first. */
+export function checkSettings(input: unknown): CheckedSettings {
+  const checked = settingsSchema.safeParse(input);
+  if (checked.success) return { settings: checked.data };
+  return { issues: checked.error.issues.flatMap((issue) => explain(issue, input)) };
+}
+
+function explain(issue: z.core.$ZodIssue, input: unknown): readonly SettingIssue[] {
+  const path = issue.path.map(String);
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(path, key));
+  return [{ path, expected: expectation(issue), found: foundIn(issue, input) }];
+}
+
+function expectation(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'custom') return issue.message;
+  if (issue.code === 'invalid_key') return 'a name such as API_KEY';
+  return 'an object';
+}
+
+function foundIn(issue: z.core.$ZodIssue, input: unknown): unknown {
+  if (issue.code === 'invalid_key') return issue.path.at(-1);
+  return issue.path.reduce<unknown>((value, key) => Object(value)[key], input);
+}
+
+function unknownKey(path: readonly string[], key: string): SettingIssue {
+  const keys = keysAt(path);
+  const nearest = nearestName(key, keys);
+  const expected =
+    nearest === null ? `one of ${keys.join(', ')}` : `the name of a setting, such as ${nearest}`;
+  return { path: [...path, key], expected, found: key };
+}
+
+function keysAt([first]: readonly string[]): readonly string[] {
+  if (first === undefined) return Object.keys(settingsShape);
+  if (first === 'retention') return Object.keys(retentionShape);
+  const keys = Object.keys(scriptShape);
+  return first === 'tiers' ? [...keys, 'concurrency'] : keys;
+}

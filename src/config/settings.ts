@@ -1,0 +1,47 @@
+import type { ScriptOptions } from './script-options.ts';
+
+/** What `runner.config.*` says, with every default filled in. */
+export interface Settings {
+  readonly defaults: ScriptOptions;
+  readonly tiers: Readonly<Record<string, TierSettings>>;
+  /** By glob over script names (`hourly/clean-*`) or file names (`hourly/*.sh`); later ones win. */
+  readonly scripts: Readonly<Record<string, ScriptOptions>>;
+  /** How many scripts of a tier run at the same time. */
+  readonly concurrency: number;
+  /** For hosts that disable a crontab line after failures. */
+  readonly exitZeroOnFailure: boolean;
+  /** Variables that every script gets, with these values. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly retention: Retention;
+  /** How much of one run's output is kept on disk. */
+  readonly maxOutputBytes: number;
+}
+
+export interface TierSettings extends ScriptOptions {
+  readonly concurrency?: number;
+}
+
+/** How long the activity log keeps what. */
+export interface Retention {
+  readonly succeededMs: number;
+  readonly failedMs: number;
+  readonly maxDatabaseBytes: number;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const megabyte = 1024 * 1024;
+
+export const defaultSettings: Settings = {
+  defaults: {},
+  tiers: {},
+  scripts: {},
+  concurrency: 1,
+  exitZeroOnFailure: false,
+  env: {},
+  retention: {
+    succeededMs: 90 * dayMs,
+    failedMs: 365 * dayMs,
+    maxDatabaseBytes: 500 * megabyte,
+  },
+  maxOutputBytes: 10 * megabyte,
+};
