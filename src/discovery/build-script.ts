@@ -1,0 +1,126 @@
+import { relative } from 'node:path';
+import { describeProblem } from '../config/problem.ts';
+import type { Settings } from '../config/settings.ts';
+import { chooseLaunch, type LaunchChoice } from './launch.ts';
+import type { PatternMatcher } from './match-patterns.ts';
+import { mergeOptions } from './merge-options.ts';
+import { printableName } from './printable-name.ts';
+import type { ScriptFile } from './read-script-file.ts';
+import type { Ignored, Launch, Script } from './script.ts';
+import { readScriptTags, type ScriptTags } from './script-tags.ts';
+import { shellWord } from './shell-word.ts';
+
+/** What all files of one tier have in common. */
+export interface TierPlace {
+  readonly root: string;
+  readonly tier: string;
+  readonly settings: Settings;
+  readonly matches: PatternMatcher;
+}
+
+/** How messages name a file: relative to the root, printable. */
+export function fileName(place: TierPlace, path: string): string {
+  return printableName(relative(place.root, path));
+}
+
+/** `label` is the script's name within its tier. */
+export function buildScript(
+  place: TierPlace,
+  path: string,
+  label: string,
+  content: ScriptFile,
+): Script | Ignored {
+  const file = fileName(place, path);
+  const choice = chooseLaunch(path, file, content);
+  if ('ignored' in choice) return { path, reason: choice.ignored };
+  const { contentHash } = content;
+  if ('refusal' in choice) return refuse(place, path, label, choice.refusal, contentHash);
+  const tags = readTags(choice, file, content);
+  return {
+    ...identify(place, path, label),
+    launch: choice.launch,
+    options: mergeOptions(
+      place.settings,
+      place.tier,
+      namesOf(place, path, label),
+      tags.options,
+      place.matches,
+    ),
+    contentHash,
+    refusals: [...tags.problems.map(describeProblem), ...refuseName(file, path)],
+    warnings: [...tags.warnings, ...warnOfUse(choice.launch, file, tags, content)],
+  };
+}
+
+/** A file that looks like a script and cannot be run, be it only for its name: a pass records it as not started. */
+export function refuse(
+  place: TierPlace,
+  path: string,
+  label: string,
+  refusal: string | null,
+  contentHash: string | null = null,
+): Script {
+  return {
+    ...identify(place, path, label),
+    launch: { kind: 'program', command: [path] },
+    options: mergeOptions(
+      place.settings,
+      place.tier,
+      namesOf(place, path, label),
+      {},
+      place.matches,
+    ),
+    contentHash,
+    refusals: [refusal ?? [], refuseName(fileName(place, path), path)].flat(),
+    warnings: [],
+  };
+}
+
+function identify({ tier }: TierPlace, path: string, label: string) {
+  return { name: `${tier}/${printableName(label)}`, tier, path };
+}
+
+/** What a glob of the settings may match: the script's name, or its file below `jobs/`. */
+function namesOf({ root, tier }: TierPlace, path: string, label: string): readonly string[] {
+  return [`${tier}/${label}`, relative(root, path).replace(/^jobs\//, '')];
+}
+
+function refuseName(file: string, path: string): readonly string[] {
+  if (printableName(path) !== path) {
+    return [`${file}: its name holds control characters; rename it`];
+  }
+  return isNotUtf8(path) ? [`${file}: its name is not valid UTF-8; rename it`] : [];
+}
+
+/** Such a name arrives with this sign in it, and the file cannot be opened by what arrives. */
+export function isNotUtf8(path: string): boolean {
+  return path.includes('\ufffd');
+}
+
+const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
+
+type Runnable = Extract<LaunchChoice, { readonly launch: Launch }>;
+
+function readTags({ comments }: Runnable, file: string, { head }: ScriptFile): ScriptTags {
+  return comments === null ? noTags : readScriptTags(head.toString('utf8'), comments, file);
+}
+
+function warnOfUse(
+  launch: Launch,
+  file: string,
+  { options }: ScriptTags,
+  { head }: ScriptFile,
+): readonly string[] {
+  if (launch.kind === 'node') return [];
+  const warnings: string[] = [];
+  if (options.memoryBytes !== undefined) {
+    warnings.push(`${file}: @memory limits only the heap of Node scripts and has no effect here`);
+  }
+  if (launch.command[0] === '/bin/sh' && /^[^\n]*\r\n/.test(head.toString('latin1'))) {
+    const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
+    warnings.push(
+      `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`,
+    );
+  }
+  return warnings;
+}

@@ -1,0 +1,110 @@
+import { basename, extname } from 'node:path';
+import type { CommentStyle } from './comment-block.ts';
+import type { ScriptFile } from './read-script-file.ts';
+import type { Launch } from './script.ts';
+import { parseShebang, type Shebang } from './shebang.ts';
+import { shellWord } from './shell-word.ts';
+
+/** How a file is run, or why it cannot be, or why it is no script at all. */
+export type LaunchChoice =
+  | { readonly launch: Launch; readonly comments: CommentStyle | null }
+  | { readonly refusal: string }
+  | { readonly ignored: string };
+
+const nodeExtensions: ReadonlySet<string> = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs']);
+
+/** Node strips a byte-order mark and a `#!` line, but not both from CommonJS. */
+const commonJsExtensions: ReadonlySet<string> = new Set(['.js', '.cjs', '.cts']);
+
+const usualInterpreters: ReadonlyMap<string, string> = new Map([
+  ['.sh', '/bin/sh'],
+  ['.py', 'python3'],
+  ['.php', 'php'],
+  ['.pl', 'perl'],
+  ['.rb', 'ruby'],
+]);
+
+const byteOrderMark = '\ufeff';
+const elfMagic = '\x7fELF';
+
+/** `file` is how messages name it. */
+export function chooseLaunch(path: string, file: string, content: ScriptFile): LaunchChoice {
+  const extension = extname(path);
+  const source = content.head.toString('utf8');
+  const refusal = refuseFirstLine(extension, file, source);
+  const shebang = parseShebang(source);
+  if (!isRunnable(extension, content)) return { ignored: describeUnrunnable(shebang) };
+  if (refusal !== null) return { refusal };
+  if (nodeExtensions.has(extension)) return { launch: { kind: 'node' }, comments: 'slashes' };
+  if (shebang) return launchByShebang(path, extension, shebang);
+  if (source.startsWith(elfMagic)) return launchProgram([path], null);
+  const interpreter = usualInterpreters.get(extension);
+  if (interpreter !== undefined) return launchProgram([interpreter, path], styleOf(interpreter));
+  return { refusal: describeMissingShebang(file, content) };
+}
+
+function isRunnable(extension: string, { isExecutable }: ScriptFile): boolean {
+  return isExecutable || nodeExtensions.has(extension) || usualInterpreters.has(extension);
+}
+
+function describeUnrunnable(shebang: Shebang | null): string {
+  const reason = 'not executable, and its extension is not known';
+  return shebang ? `${reason}; its #! line counts after chmod +x` : reason;
+}
+
+/** The kernel would look for an interpreter called `/bin/sh\r`, or see no `#!` at all. */
+function refuseFirstLine(extension: string, file: string, source: string): string | null {
+  if (source.startsWith(`${byteOrderMark}#!`)) {
+    const works = nodeExtensions.has(extension) && !commonJsExtensions.has(extension);
+    return works ? null : describeByteOrderMark(file);
+  }
+  const shebang = nodeExtensions.has(extension) ? null : parseShebang(source);
+  if (shebang?.endsInCarriageReturn) return describeCarriageReturn(file, shebang);
+  if (shebang?.interpreter === '') return describeEmptyShebang(file);
+  return null;
+}
+
+function describeByteOrderMark(file: string): string {
+  const cure = String.raw`sed -i '1s/^\xEF\xBB\xBF//' ${shellWord(file)}`;
+  return `${file}:1: a byte-order mark stands before #!, which hides the interpreter; remove it with: ${cure}`;
+}
+
+function describeCarriageReturn(file: string, { line }: Shebang): string {
+  const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
+  return `${file}:1: the #! line expects an interpreter and a plain line end, found ${JSON.stringify(line)} with a Windows line end (CRLF); convert the file with: ${cure}`;
+}
+
+function describeEmptyShebang(file: string): string {
+  return `${file}:1: the #! line expects an interpreter, found none; write one such as #!/bin/sh`;
+}
+
+function describeMissingShebang(file: string, { head }: ScriptFile): string {
+  const found = head.length === 0 ? 'an empty file' : 'neither';
+  return `${file}: an executable file without a known extension expects a #! line or a program for this system, found ${found}; write a first line such as #!/bin/sh`;
+}
+
+function launchByShebang(
+  path: string,
+  extension: string,
+  { interpreter, argument }: Shebang,
+): LaunchChoice {
+  // Under cron's bare PATH `env` finds no node; the runner's own is there for sure.
+  const isNode = basename(interpreter) === 'env' && argument === 'node' && extension === '';
+  if (isNode) return { launch: { kind: 'node' }, comments: 'slashes' };
+  const command = argument === null ? [interpreter, path] : [interpreter, argument, path];
+  return launchProgram(command, styleOf(`${interpreter} ${argument ?? ''}`, extension));
+}
+
+function launchProgram(
+  [program = '', ...args]: readonly string[],
+  comments: CommentStyle | null,
+): LaunchChoice {
+  return { launch: { kind: 'program', command: [program, ...args] }, comments };
+}
+
+function styleOf(interpreter: string, extension = ''): CommentStyle {
+  if (extension === '.php' || /(?:^|[\s/])php[\d.]*(?:\s|$)/.test(interpreter)) return 'php';
+  return /(?:^|[\s/])(?:node|deno|bun|tsx|ts-node)(?:\s|$)/.test(interpreter)
+    ? 'slashes'
+    : 'hashes';
+}

@@ -1,0 +1,42 @@
+import type { ScriptOptions } from '../config/script-options.ts';
+
+/** A runnable file of a tier, or why it is refused. */
+export interface Script {
+  /** `<tier>/<file without extension>`: `hourly/clean-tmp`. */
+  readonly name: string;
+  readonly tier: string;
+  /** Absolute path of the file that is run (a folder's `index.*` included). */
+  readonly path: string;
+  readonly launch: Launch;
+  readonly options: ScriptOptions;
+  /** SHA-256 of the file, hex; null if it could not be read. */
+  readonly contentHash: string | null;
+  /** What keeps it from running: one clear sentence each. Empty: it runs. */
+  readonly refusals: readonly string[];
+  /** What looks like a mistake but does not keep it from running: `@timout`. */
+  readonly warnings: readonly string[];
+}
+
+/** `node`: run by the runner's own Node with the probe. `program`: by this argument vector. */
+export type Launch =
+  | { readonly kind: 'node' }
+  | { readonly kind: 'program'; readonly command: readonly [string, ...string[]] };
+
+/** A file under `jobs/` that is no script, and why. */
+export interface Ignored {
+  /** Absolute. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface Tier {
+  readonly name: string;
+  /** Null: a tier that only runs by hand. */
+  readonly periodMs: number | null;
+  readonly scripts: readonly Script[];
+}
+
+export interface Discovery {
+  readonly tiers: readonly Tier[];
+  readonly ignored: readonly Ignored[];
+}

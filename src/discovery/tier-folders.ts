@@ -1,0 +1,52 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { nearestName } from '../config/near-miss.ts';
+import { UsageError } from '../config/usage-error.ts';
+import { compareBytes } from './byte-order.ts';
+import { reasonToIgnore } from './ignored-names.ts';
+import { printableName } from './printable-name.ts';
+
+/** `jobs/queue` holds handlers of queued jobs. */
+const reserved = 'queue';
+
+/** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
+export function reasonAgainstTier(name: string): string | null {
+  if (name === reserved) return 'reserved for handlers of queued jobs';
+  if (printableName(name) !== name) return 'its name holds control characters';
+  return reasonToIgnore(name);
+}
+
+/** The tiers of this root, in the order of their names. */
+export function tierNames(root: string): readonly string[] {
+  const jobs = join(root, 'jobs');
+  return readdirSync(jobs)
+    .filter((name) => reasonAgainstTier(name) === null && isFolder(join(jobs, name)))
+    .toSorted(compareBytes);
+}
+
+/** False for whatever cannot be looked at: a broken symlink, one that leads back to itself. */
+export function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** The folder of a tier that somebody named. @throws {UsageError} with the nearest name there is */
+export function tierFolder(root: string, name: string): string {
+  const isName = name !== '' && !name.includes('/') && reasonAgainstTier(name) === null;
+  const folder = join(root, 'jobs', name);
+  if (isName && isFolder(folder)) return folder;
+  throw new UsageError(describeUnknownTier(root, name));
+}
+
+function describeUnknownTier(root: string, name: string): string {
+  const tiers = tierNames(root);
+  const nearest = nearestName(name, tiers);
+  const cure =
+    nearest === null
+      ? `the tiers here are ${tiers.join(', ') || '(none)'}`
+      : `did you mean ${nearest}?`;
+  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${cure}`;
+}

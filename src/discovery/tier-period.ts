@@ -1,0 +1,94 @@
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+/** A longer period than a year is a slip of the finger. */
+const longestDays = 366;
+
+type Unit = 'min' | 'hours' | 'days' | 'weeks' | 'months' | 'years';
+
+interface Period {
+  readonly count: number;
+  readonly unit: Unit;
+}
+
+const named: ReadonlyMap<string, Period> = new Map([
+  ['hourly', { count: 1, unit: 'hours' }],
+  ['daily', { count: 1, unit: 'days' }],
+  ['weekly', { count: 1, unit: 'weeks' }],
+  ['monthly', { count: 1, unit: 'months' }],
+  ['yearly', { count: 1, unit: 'years' }],
+]);
+
+/** Months and years are nominal: 30 and 365 days, good enough for time limits and the report. */
+const unitMs: Readonly<Record<Unit, number>> = {
+  min: minuteMs,
+  hours: hourMs,
+  days: dayMs,
+  weeks: 7 * dayMs,
+  months: 30 * dayMs,
+  years: 365 * dayMs,
+};
+
+/** How often the tier of this name is run: `15min`, `2hours`, `daily` …; null if the name tells no period. */
+export function tierPeriodMs(name: string): number | null {
+  const period = parsePeriod(name);
+  return period && period.count * unitMs[period.unit];
+}
+
+function parsePeriod(name: string): Period | null {
+  const counted = /^([1-9]\d{0,5})(min|hours|days)$/.exec(name);
+  if (!counted) return named.get(name) ?? null;
+  const period = { count: Number(counted[1]), unit: counted[2] as Unit };
+  return period.count * unitMs[period.unit] <= longestDays * dayMs ? period : null;
+}
+
+/**
+ * When the period began that holds this instant, in local time as cron counts it: an hour from its first
+ * minute, a day from midnight, a week from Sunday. Null if the name tells no period.
+ */
+export function periodStart(tierName: string, instantMs: number): number | null {
+  const period = parsePeriod(tierName);
+  if (!period) return null;
+  const { count, unit } = period;
+  const date = new Date(instantMs);
+  if (unit === 'years') return localMidnight(date.getFullYear(), 0, 1);
+  if (unit === 'months') return localMidnight(date.getFullYear(), date.getMonth(), 1);
+  if (unit === 'weeks') return midnightDaysBefore(date, date.getDay());
+  if (unit === 'days') return midnightDaysBefore(date, daysIntoPeriod(date, count));
+  return startWithinDays(instantMs, count * unitMs[unit]);
+}
+
+/** `new Date` takes the first of two midnights, and the first moment of a day that has none. */
+function localMidnight(year: number, month: number, day: number): number {
+  return new Date(year, month, day).getTime();
+}
+
+function midnightDaysBefore(date: Date, days: number): number {
+  return localMidnight(date.getFullYear(), date.getMonth(), date.getDate() - days);
+}
+
+/** Cron's day-of-month field `*` + `/n` begins anew each month; longer periods count from 1970. */
+function daysIntoPeriod(date: Date, count: number): number {
+  if (count <= 31) return (date.getDate() - 1) % count;
+  return (Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / dayMs) % count;
+}
+
+/** What divides neither day nor hour begins anew with the hour, as cron's minute field does. */
+function startWithinDays(instantMs: number, periodMs: number): number {
+  const wallMs = instantMs + utcOffsetMs(instantMs);
+  const cycleMs = periodMs < hourMs && dayMs % periodMs !== 0 ? hourMs : dayMs;
+  const intoCycleMs = periodMs > dayMs ? wallMs : wallMs % cycleMs;
+  return instantOfWall(wallMs - (intoCycleMs % periodMs), instantMs);
+}
+
+/** The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the clock. */
+function instantOfWall(wallMs: number, instantMs: number): number {
+  const start = wallMs - utcOffsetMs(instantMs);
+  const startBeforeChange = wallMs - utcOffsetMs(start);
+  return startBeforeChange <= instantMs ? startBeforeChange : start;
+}
+
+function utcOffsetMs(instantMs: number): number {
+  return -new Date(instantMs).getTimezoneOffset() * minuteMs;
+}
