@@ -1,0 +1,86 @@
+import { sql } from 'kysely';
+import type { Database } from './open-store.ts';
+import type { JobState } from './schema.ts';
+
+/** What one step of pruning took out. */
+export interface DeletedJobs {
+  readonly count: number;
+  /** Names of output files whose runs are gone. */
+  readonly outputFiles: readonly string[];
+}
+
+/** Deletes the longest ended jobs in these states, with their runs. */
+export async function deleteEndedJobs(
+  db: Database,
+  states: readonly JobState[],
+  endedBefore: number,
+  limit: number,
+): Promise<DeletedJobs> {
+  const ended = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('state', 'in', states)
+    .where('finished_at', '<', endedBefore)
+    .orderBy('finished_at')
+    .limit(limit);
+  return deleteJobs(db, await ended.execute());
+}
+
+/** Deletes the oldest ended jobs, whatever their state, with their runs. */
+export async function deleteOldestJobs(db: Database, limit: number): Promise<DeletedJobs> {
+  const oldest = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('finished_at', 'is not', null)
+    .orderBy('id')
+    .limit(limit);
+  return deleteJobs(db, await oldest.execute());
+}
+
+export async function deleteOldActivity(db: Database, before: number, limit: number): Promise<void> {
+  const old = db.selectFrom('activity').select('id').where('at', '<', before).limit(limit);
+  await db.deleteFrom('activity').where('id', 'in', old).execute();
+}
+
+/** A worker stays as long as one of its runs does. */
+export async function deleteOldWorkers(db: Database, before: number, limit: number): Promise<void> {
+  const old = db
+    .selectFrom('workers')
+    .select('id')
+    .where('finished_at', '<', before)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('runs').select('runs.id').whereRef('worker_id', '=', 'workers.id'))),
+    )
+    .limit(limit);
+  await db.deleteFrom('workers').where('id', 'in', old).execute();
+}
+
+/** Bytes of the log in use, output files included; free pages inside the file do not count. */
+export async function measureLog(db: Database): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    select (page_count - freelist_count) * page_size
+      + (select coalesce(sum(output_file_bytes), 0) from runs where output_file is not null) as bytes
+    from pragma_page_count, pragma_freelist_count, pragma_page_size`.execute(db);
+  return rows[0]?.bytes ?? 0;
+}
+
+/** Gives so many free pages at the file's end back to the disk. */
+export async function giveBackPages(db: Database, pages: number): Promise<void> {
+  await sql`pragma incremental_vacuum(${sql.lit(pages)})`.execute(db);
+}
+
+async function deleteJobs(
+  db: Database,
+  jobs: readonly { readonly id: number }[],
+): Promise<DeletedJobs> {
+  if (jobs.length === 0) return { count: 0, outputFiles: [] };
+  const ids = jobs.map(({ id }) => id);
+  const files = await db
+    .selectFrom('runs')
+    .select('output_file')
+    .where('job_id', 'in', ids)
+    .where('output_file', 'is not', null)
+    .execute();
+  await db.deleteFrom('jobs').where('id', 'in', ids).execute();
+  return { count: ids.length, outputFiles: files.flatMap(({ output_file }) => output_file ?? []) };
+}

@@ -1,0 +1,114 @@
+import { type Kysely, type Migration, sql } from 'kysely';
+
+/** The four tables, the indexes that the report reads from, and a view for people. */
+export const activityLog: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    for (const statement of statements) await sql.raw(statement).execute(db);
+  },
+};
+
+const statements = [
+  `create table workers (
+    id integer primary key,
+    kind text not null,
+    tier text,
+    state text not null check (state in ('running', 'finished', 'skipped', 'crashed')),
+    host text not null,
+    boot_id text,
+    pid integer not null,
+    pid_start_ticks integer,
+    scheduled_for integer,
+    started_at integer not null,
+    finished_at integer,
+    reason text,
+    runner_version text not null,
+    node_version text not null
+  ) strict`,
+  // The second guard of the tier lock: the file itself refuses two live workers of one tier.
+  `create unique index workers_one_running_per_tier on workers (tier) where state = 'running'`,
+  `create index workers_by_tier on workers (tier, started_at)`,
+  `create index workers_by_end on workers (finished_at)`,
+
+  `create table jobs (
+    id integer primary key,
+    name text not null,
+    tier text,
+    state text not null check (state in
+      ('queued', 'running', 'finished', 'retrying', 'failed', 'paused', 'cancelled')),
+    scheduled_for integer,
+    run_at integer not null,
+    attempts integer not null default 0,
+    max_attempts integer not null default 1,
+    claimed_by integer,
+    claim_token text,
+    created_at integer not null,
+    finished_at integer,
+    reason text
+  ) strict`,
+  // Open jobs are few, ended ones are many: a partial index stays small for ever.
+  `create index jobs_open on jobs (tier, state, run_at, id) where finished_at is null`,
+  `create index jobs_ended on jobs (state, finished_at) where finished_at is not null`,
+
+  `create table runs (
+    id integer primary key,
+    job_id integer not null references jobs (id) on delete cascade,
+    worker_id integer not null references workers (id),
+    script text not null,
+    tier text,
+    attempt integer not null,
+    outcome text not null check (outcome in
+      ('running', 'succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started')),
+    scheduled_for integer,
+    started_at integer not null,
+    finished_at integer,
+    duration_ms real,
+    user_cpu_ms real,
+    system_cpu_ms real,
+    max_rss_bytes integer,
+    measured_by text check (measured_by in ('self', 'sampled')),
+    pid integer,
+    pid_start_ticks integer,
+    exit_code integer,
+    signal text,
+    reason text,
+    error_name text,
+    error_message text,
+    error_stack text,
+    content_hash text,
+    output_bytes integer,
+    output_dropped_bytes integer,
+    output_file text,
+    output_file_bytes integer,
+    output text
+  ) strict`,
+  // Covers the report's summary, so that it never touches the rows with their output.
+  `create index runs_summary on runs (script, started_at, outcome, duration_ms, user_cpu_ms,
+    system_cpu_ms, max_rss_bytes)`,
+  `create index runs_by_job on runs (job_id)`,
+  `create index runs_by_worker on runs (worker_id)`,
+  `create index runs_by_start on runs (started_at)`,
+  `create index runs_running on runs (worker_id) where outcome = 'running'`,
+
+  `create index runs_with_file on runs (job_id, output_file_bytes) where output_file is not null`,
+
+  `create table activity (
+    id integer primary key,
+    at integer not null,
+    worker_id integer,
+    job_id integer,
+    run_id integer,
+    event text not null,
+    detail text
+  ) strict`,
+  `create index activity_by_time on activity (at)`,
+
+  `create view runs_readable as select
+    id, script, attempt, outcome,
+    strftime('%Y-%m-%d %H:%M:%S', started_at / 1000.0, 'unixepoch', 'localtime') as started,
+    strftime('%Y-%m-%d %H:%M:%S', finished_at / 1000.0, 'unixepoch', 'localtime') as finished,
+    round(duration_ms / 1000.0, 3) as seconds,
+    round(user_cpu_ms + system_cpu_ms) as cpu_ms,
+    round(max_rss_bytes / 1048576.0, 1) as max_rss_mib,
+    measured_by, exit_code, signal, reason, output
+  from runs order by started_at desc, id desc`,
+];

@@ -1,0 +1,159 @@
+import type { Generated, Selectable } from 'kysely';
+
+/** What a worker is doing, or how it ended. */
+export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
+
+/** `tier`: a pass over a whole folder. `script`: one script, started by hand. */
+export type WorkerKind = 'tier' | 'script';
+
+/** Where a job is in its life; the diagram is in docs/architecture.md. */
+export type JobState =
+  | 'queued'
+  | 'running'
+  | 'finished'
+  | 'retrying'
+  | 'failed'
+  | 'paused'
+  | 'cancelled';
+
+/** How one attempt ended; `running` until it has. */
+export type Outcome =
+  | 'running'
+  | 'succeeded'
+  | 'failed'
+  | 'timed-out'
+  | 'killed'
+  | 'crashed'
+  | 'not-started';
+
+/** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
+export type MeasuredBy = 'self' | 'sampled';
+
+/** One invocation that works jobs off. Instants are UTC epoch milliseconds in every table. */
+export interface WorkersTable {
+  readonly id: Generated<number>;
+  readonly kind: WorkerKind;
+  readonly tier: string | null;
+  readonly state: WorkerState;
+  /** Who it is: a reused pid or a reboot changes at least one of these four. */
+  readonly host: string;
+  readonly boot_id: string | null;
+  readonly pid: number;
+  readonly pid_start_ticks: number | null;
+  readonly scheduled_for: number | null;
+  readonly started_at: number;
+  readonly finished_at: number | null;
+  /** Why it was skipped, or how it is known to have crashed: one sentence. */
+  readonly reason: string | null;
+  readonly runner_version: string;
+  readonly node_version: string;
+}
+
+/** One piece of work to be done. A pass adds one for each script of its tier. */
+export interface JobsTable {
+  readonly id: Generated<number>;
+  readonly name: string;
+  readonly tier: string | null;
+  readonly state: JobState;
+  readonly scheduled_for: number | null;
+  readonly run_at: number;
+  readonly attempts: Generated<number>;
+  readonly max_attempts: Generated<number>;
+  readonly claimed_by: number | null;
+  /** Fencing: only who holds this token may end the job. */
+  readonly claim_token: string | null;
+  readonly created_at: number;
+  readonly finished_at: number | null;
+  readonly reason: string | null;
+}
+
+/** One attempt at a job, in a child process. Unknown figures are null, never 0. */
+export interface RunsTable {
+  readonly id: Generated<number>;
+  readonly job_id: number;
+  readonly worker_id: number;
+  readonly script: string;
+  readonly tier: string | null;
+  readonly attempt: number;
+  readonly outcome: Outcome;
+  readonly scheduled_for: number | null;
+  readonly started_at: number;
+  readonly finished_at: number | null;
+  readonly duration_ms: number | null;
+  readonly user_cpu_ms: number | null;
+  readonly system_cpu_ms: number | null;
+  readonly max_rss_bytes: number | null;
+  readonly measured_by: MeasuredBy | null;
+  readonly pid: number | null;
+  readonly pid_start_ticks: number | null;
+  readonly exit_code: number | null;
+  readonly signal: string | null;
+  /** How it ended, in one sentence; null when it succeeded. */
+  readonly reason: string | null;
+  readonly error_name: string | null;
+  readonly error_message: string | null;
+  readonly error_stack: string | null;
+  /** SHA-256 of the script's file, hex. */
+  readonly content_hash: string | null;
+  /** Bytes the script wrote in all; `output` holds head and tail of them, up to 64 KB. */
+  readonly output_bytes: number | null;
+  /** Bytes that are kept nowhere. */
+  readonly output_dropped_bytes: number | null;
+  /** File name in `.runner/output/` of output too long for this row, gzip-compressed. */
+  readonly output_file: string | null;
+  readonly output_file_bytes: number | null;
+  readonly output: string | null;
+}
+
+/** One transition of a job, run or worker; rows are only ever added. */
+export interface ActivityTable {
+  readonly id: Generated<number>;
+  readonly at: number;
+  readonly worker_id: number | null;
+  readonly job_id: number | null;
+  readonly run_id: number | null;
+  /** What happened: `worker-started`, `lock-taken-over`, `job-queued`, `job-finished` … */
+  readonly event: ActivityEvent;
+  readonly detail: string | null;
+}
+
+export type ActivityEvent =
+  | 'worker-started'
+  | 'worker-skipped'
+  | 'worker-finished'
+  | 'worker-crashed'
+  | 'lock-taken-over'
+  | 'lock-compromised'
+  | 'job-queued'
+  | 'job-running'
+  | 'job-finished'
+  | 'job-failed'
+  | 'job-cancelled'
+  | 'log-pruned';
+
+export interface ActivityLog {
+  readonly workers: WorkersTable;
+  readonly jobs: JobsTable;
+  readonly runs: RunsTable;
+  readonly activity: ActivityTable;
+}
+
+export type WorkerRow = Selectable<WorkersTable>;
+export type JobRow = Selectable<JobsTable>;
+export type RunRow = Selectable<RunsTable>;
+
+/** What is known of a run once it has ended. */
+export type FinishedRun = Omit<
+  RunRow,
+  | 'id'
+  | 'job_id'
+  | 'worker_id'
+  | 'script'
+  | 'tier'
+  | 'attempt'
+  | 'scheduled_for'
+  | 'started_at'
+  | 'pid'
+  | 'pid_start_ticks'
+  | 'content_hash'
+>;

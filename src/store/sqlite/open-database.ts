@@ -1,0 +1,53 @@
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { UsageError } from '../../config/usage-error.ts';
+import { chooseJournalMode } from './journal-mode.ts';
+
+/** "fold": marks the file as an activity log, for `file` and against opening a foreign database. */
+export const APPLICATION_ID = 0x666f6c64;
+
+/** Long enough for three tiers, a report and a backup at once on a slow disk. */
+const BUSY_TIMEOUT_MS = 15_000;
+
+/** Opens the file, made with mode 0600 when it is missing, and sets what each connection needs. */
+export function openDatabase(path: string): Database.Database {
+  // SQLite would make it with the umask's mode, and gives -wal and -shm the mode of the file.
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+  const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    claimFile(database, path);
+    setJournal(database, path);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function claimFile(database: Database.Database, path: string): void {
+  const id = database.pragma('application_id', { simple: true });
+  if (id === APPLICATION_ID) return;
+  if (id !== 0 || hasTables(database)) {
+    throw new UsageError(
+      `${path} is not an activity log: another program made it. Move it away; a new log is made then.`,
+    );
+  }
+  // Must come before the first table: it cannot be switched on later without a rewrite.
+  database.pragma('auto_vacuum = incremental');
+  database.pragma(`application_id = ${APPLICATION_ID}`);
+}
+
+function hasTables(database: Database.Database): boolean {
+  return database.prepare('select 1 from sqlite_master limit 1').get() !== undefined;
+}
+
+/** FULL: what was acknowledged survives a power loss. */
+function setJournal(database: Database.Database, path: string): void {
+  const wanted = chooseJournalMode(dirname(path));
+  const got = database.pragma(`journal_mode = ${wanted}`, { simple: true });
+  // SQLite answers with the mode it has, without an error, where it cannot change it.
+  if (got !== wanted) database.pragma('journal_mode = truncate');
+  database.pragma('synchronous = full');
+  database.pragma('foreign_keys = on');
+}
