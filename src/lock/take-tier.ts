@@ -1,0 +1,66 @@
+import type { StateFolder } from '../config/state-folder.ts';
+import { checkLiveness, type Liveness } from '../process/process-identity.ts';
+import type { Store } from '../store/open-store.ts';
+import type { WorkerRow } from '../store/schema.ts';
+import { isLockFileFresh, type LockHolder, takeLockFile } from './lock-file.ts';
+import { describeHolder, giveUpTierSlot, takeTierSlot, type WorkerRequest } from './tier-slot.ts';
+
+/** A tier's lock: held until released, or lost on the way (`onCompromised`). */
+export interface TierLock {
+  readonly held: true;
+  readonly workerId: number;
+  /** Dead workers whose tier was taken over; what they left behind is to be rescued. */
+  readonly takenOver: readonly WorkerRow[];
+  release(): Promise<void>;
+}
+
+export interface TierLockRefused {
+  readonly held: false;
+  /** "hourly is held by pid 4711 on web3, since …" */
+  readonly reason: string;
+}
+
+/**
+ * Takes a tier: first its slot in the log, which only one live process can have, then its lock
+ * file. A dead holder loses both at once. Never waits for a live one.
+ *
+ * @param onCompromised told, at most once, when the lock file was lost while it was held
+ */
+export async function takeTier(
+  store: Store,
+  state: StateFolder,
+  request: WorkerRequest,
+  onCompromised: (reason: string) => void,
+): Promise<TierLock | TierLockRefused> {
+  const check = (worker: WorkerRow): Liveness => checkWorker(state, worker);
+  const slot = await takeTierSlot(store.db, request, check);
+  if (!slot.free) return refuse(request.tier, describeHolder(slot.holder));
+  const self: LockHolder = { ...request.self, since: request.startedAt };
+  const lock = await takeLockFile(state.locks, request.tier, self, onCompromised);
+  if ('release' in lock) {
+    return {
+      held: true,
+      workerId: slot.workerId,
+      takenOver: slot.takenOver,
+      release: lock.release,
+    };
+  }
+  const refused = refuse(request.tier, describeHolder({ ...lock, started_at: lock.since }));
+  await giveUpTierSlot(store.db, slot.workerId, request.startedAt, refused.reason);
+  return refused;
+}
+
+function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
+  const liveness = checkLiveness({
+    host: worker.host,
+    bootId: worker.boot_id,
+    pid: worker.pid,
+    startTicks: worker.pid_start_ticks,
+  });
+  if (liveness !== 'on-another-host' || worker.tier === null) return liveness;
+  return isLockFileFresh(state.locks, worker.tier) ? 'on-another-host' : 'dead';
+}
+
+function refuse(tier: string, holder: string): TierLockRefused {
+  return { held: false, reason: `${tier} is held by ${holder}` };
+}
