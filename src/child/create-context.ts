@@ -1,0 +1,25 @@
+import type { JobContext } from './job-context.ts';
+import type { ProbeContext } from './probe-contract.ts';
+
+export function createContext(facts: ProbeContext): JobContext {
+  let controller: AbortController | undefined;
+  return {
+    script: facts.script,
+    scheduledFor: new Date(facts.scheduledFor),
+    attempt: facts.attempt,
+    lastSuccess: facts.lastSuccess === null ? null : new Date(facts.lastSuccess),
+    previouslyCrashed: facts.previouslyCrashed,
+    // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
+    get signal() {
+      controller ??= abortOnTermination();
+      return controller.signal;
+    },
+    log: (...values) => console.log(...values),
+  };
+}
+
+function abortOnTermination(): AbortController {
+  const controller = new AbortController();
+  process.once('SIGTERM', () => controller.abort());
+  return controller;
+}

@@ -1,0 +1,29 @@
+import { inspect } from 'node:util';
+import type { ProbeError } from './probe-contract.ts';
+
+const MAX_MESSAGE_LENGTH = 8 * 1024;
+const MAX_STACK_LENGTH = 32 * 1024;
+
+/** What was thrown, with its causes; anything can be thrown, and its getters can throw again. */
+export function describeError(thrown: unknown): ProbeError {
+  try {
+    return thrown instanceof Error ? describeRealError(thrown) : describeOther(thrown);
+  } catch {
+    return { name: typeof thrown, message: 'an error that cannot be described', stack: null };
+  }
+}
+
+function describeRealError(error: Error): ProbeError {
+  return {
+    name: String(error.name),
+    message: String(error.message).slice(0, MAX_MESSAGE_LENGTH),
+    // Shows nested causes and the errors of an AggregateError as well.
+    stack: inspect(error, { depth: 4, colors: false }).slice(0, MAX_STACK_LENGTH),
+  };
+}
+
+/** `throw 'a text'`: there is no stack. */
+function describeOther(thrown: unknown): ProbeError {
+  const text = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 2, colors: false });
+  return { name: `thrown ${typeof thrown}`, message: text.slice(0, MAX_MESSAGE_LENGTH), stack: null };
+}

@@ -1,0 +1,31 @@
+/**
+ * What a script's default function is given.
+ *
+ * @example
+ * import type { JobContext } from 'folder-runner';
+ *
+ * export default async ({ lastSuccess, signal, log }: JobContext) => {
+ *   const since = lastSuccess ?? new Date(0);
+ *   log('looking at everything since', since);
+ *   if (signal.aborted) return;
+ * };
+ */
+export interface JobContext {
+  /** `hourly/clean-tmp` */
+  readonly script: string;
+  /** Start of the period this run stands for. */
+  readonly scheduledFor: Date;
+  /** 1 for the first try. */
+  readonly attempt: number;
+  /** When the last run that succeeded was started; null when none did. */
+  readonly lastSuccess: Date | null;
+  /** Whether the runner or the machine died under the run before this one. */
+  readonly previouslyCrashed: boolean;
+  /**
+   * Aborted at the time limit, or when the runner is told to stop; SIGKILL follows after 10 s. A
+   * script that never looks at it ends at SIGTERM, as any program does.
+   */
+  readonly signal: AbortSignal;
+  /** Writes a line to the run's output, as `console.log` does. */
+  log(...values: unknown[]): void;
+}

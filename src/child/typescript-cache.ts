@@ -1,0 +1,67 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export type ModuleFormat = 'module' | 'commonjs';
+
+/** JavaScript made from one TypeScript file. */
+export interface Compiled {
+  readonly format: ModuleFormat;
+  readonly code: string;
+}
+
+/**
+ * Keeps what was compiled, so that a file is compiled once for each content. An entry holds the
+ * source that it was made from and is used for exactly that one. Comparing costs nothing; loading
+ * `node:crypto` for a hash would cost a script 5 ms at each start.
+ */
+export function compileCached(
+  folder: string,
+  path: string,
+  source: string,
+  compile: () => Compiled,
+): Compiled {
+  const file = join(folder, `${fileKey(path)}.js`);
+  const kept = readEntry(file, source);
+  if (kept !== null) return kept;
+  const compiled = compile();
+  writeEntry(folder, file, source, compiled);
+  return compiled;
+}
+
+/** Two paths with one key take turns in one entry: slower, never wrong. FNV-1a, 32 bits. */
+function fileKey(path: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < path.length; index += 1) {
+    hash = Math.imul(hash ^ path.charCodeAt(index), 0x01000193);
+  }
+  return (hash >>> 0).toString(16).padStart(8, '0');
+}
+
+function readEntry(file: string, source: string): Compiled | null {
+  try {
+    const entry = readFileSync(file, 'utf8');
+    const start = `${header('module')}${source}\n`;
+    if (entry.startsWith(start)) return { format: 'module', code: entry.slice(start.length) };
+    const other = `${header('commonjs')}${source}\n`;
+    if (entry.startsWith(other)) return { format: 'commonjs', code: entry.slice(other.length) };
+    return null;
+  } catch {
+    return null;
+  }
+}
+
+/** Without a writable cache the script still runs, compiled anew each time. */
+function writeEntry(folder: string, file: string, source: string, compiled: Compiled): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const temporary = `${file}.${process.pid}`;
+    const entry = `${header(compiled.format)}${source}\n${compiled.code}`;
+    writeFileSync(temporary, entry, { mode: 0o600 });
+    renameSync(temporary, file);
+  } catch {}
+}
+
+/** Another Node may strip otherwise. */
+function header(format: ModuleFormat): string {
+  return `${process.version} ${format}\n`;
+}
