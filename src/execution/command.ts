@@ -1,0 +1,38 @@
+import { accessSync, constants } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Launch } from '../discovery/script.ts';
+
+/** The argument vector that runs a script: Node with the probe, or the script's interpreter. */
+export function buildCommand(
+  launch: Launch,
+  scriptPath: string,
+  node: { readonly heapLimitBytes: number | null; readonly probePath: string },
+): readonly [string, ...string[]] {
+  if (launch.kind === 'program') return launch.command;
+  const heap =
+    node.heapLimitBytes === null
+      ? []
+      : [`--max-old-space-size=${Math.ceil(node.heapLimitBytes / 1_048_576)}`];
+  return [process.execPath, ...heap, '--require', node.probePath, scriptPath];
+}
+
+/** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */
+export function findMissingInterpreter(
+  command: readonly string[],
+  path: string | undefined,
+): string | null {
+  const [program, name] = command;
+  if (program === undefined || name === undefined) return null;
+  if (basename(program) !== 'env' || name.startsWith('-') || name.includes('/')) return null;
+  const folders = (path ?? '').split(':');
+  return folders.some((folder) => isExecutable(join(folder, name))) ? null : name;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

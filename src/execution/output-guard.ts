@@ -1,0 +1,82 @@
+import { fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
+import { readStatFields } from '../process/process-identity.ts';
+import { listTree } from '../process/process-tree.ts';
+import { withDescriptor } from './run-files.ts';
+import { signalGroup } from './terminate.ts';
+
+const CHECK_EVERY_MS = 100;
+const CHUNK_BYTES = 256 * 1024;
+/** How long to wait for a stopped group to stand still: a write in progress is finished first. */
+const STANDSTILL_MS = 50;
+
+/** Keeps a run's output file small while the run writes to it. */
+export interface OutputGuard {
+  /** Bytes taken out of the file so far, all of them from behind its head. */
+  droppedBytes(): number;
+  stop(): void;
+}
+
+/**
+ * Lets the file grow to twice `maxBytes`, then cuts it back to its first and last half of that. The
+ * script writes to the file itself, so that its output outlives a dead runner.
+ */
+export function guardOutput(path: string, pid: number, maxBytes: number): OutputGuard {
+  let droppedBytes = 0;
+  const check = (): void => {
+    if (statSync(path).size > 2 * maxBytes) {
+      droppedBytes += whileStopped(pid, () => cutMiddle(path, maxBytes));
+    }
+  };
+  const timer = setInterval(check, CHECK_EVERY_MS);
+  return { droppedBytes: () => droppedBytes, stop: () => clearInterval(timer) };
+}
+
+/** How much of a kept file is its head, when something was dropped behind that. */
+export function headBytes(maxBytes: number): number {
+  return Math.floor(maxBytes / 2);
+}
+
+/** Moves the tail down behind the head; the number of bytes that went. */
+function cutMiddle(path: string, maxBytes: number): number {
+  return withDescriptor(path, 'r+', (fd) => {
+    const { size } = fstatSync(fd);
+    const head = headBytes(maxBytes);
+    const tailStart = size - (maxBytes - head);
+    moveDown(fd, tailStart, head);
+    const kept = head + (size - tailStart);
+    ftruncateSync(fd, kept);
+    return size - kept;
+  });
+}
+
+function moveDown(fd: number, from: number, to: number): void {
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  for (let moved = 0; ; ) {
+    const length = readSync(fd, chunk, 0, chunk.length, from + moved);
+    if (length === 0) return;
+    writeSync(fd, chunk, 0, length, to + moved);
+    moved += length;
+  }
+}
+
+/** What is written between reading the size and cutting would be lost without being counted. */
+function whileStopped(pid: number, cut: () => number): number {
+  signalGroup(pid, 'SIGSTOP');
+  try {
+    waitForStandstill(pid);
+    return cut();
+  } finally {
+    signalGroup(pid, 'SIGCONT');
+  }
+}
+
+function waitForStandstill(pid: number): void {
+  const deadline = performance.now() + STANDSTILL_MS;
+  while (!listTree(pid).every(isStopped) && performance.now() < deadline);
+}
+
+/** T: stopped. Z: has ended. Without `/proc` nothing is known and nothing waited for. */
+function isStopped(pid: number): boolean {
+  const state = readStatFields(pid)?.[0];
+  return state === undefined || state === 'T' || state === 'Z';
+}

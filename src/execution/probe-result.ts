@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import type { ProbeResult } from '../child/probe-contract.ts';
+
+/**
+ * What a Node script's probe left at its end; null where it left nothing: it was killed, or it is
+ * no Node script. A script can write there too, so nothing is taken for granted.
+ */
+export function readProbeResult(path: string): ProbeResult | null {
+  try {
+    const result: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return isProbeResult(result) ? result : null;
+  } catch {
+    return null;
+  }
+}
+
+function isProbeResult(value: unknown): value is ProbeResult {
+  if (typeof value !== 'object' || value === null) return false;
+  const result = value as Record<string, unknown>;
+  const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];
+  return figures.every((key) => Number.isFinite(result[key])) && isProbeError(result['error']);
+}
+
+function isProbeError(value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value !== 'object') return false;
+  const error = value as Record<string, unknown>;
+  return typeof error['name'] === 'string' && typeof error['message'] === 'string';
+}

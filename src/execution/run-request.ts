@@ -1,0 +1,30 @@
+import type { StateFolder } from '../config/state-folder.ts';
+import type { Script } from '../discovery/script.ts';
+
+/** Everything that one run needs to know. */
+export interface RunRequest {
+  readonly runId: number;
+  readonly script: Script;
+  readonly root: string;
+  readonly state: StateFolder;
+  /** The file that is loaded into Node scripts before they start. */
+  readonly probePath: string;
+  readonly attempt: number;
+  /** Start of the period this run stands for; epoch milliseconds. */
+  readonly scheduledFor: number;
+  readonly lastSuccess: number | null;
+  readonly previouslyCrashed: boolean;
+  readonly timeoutMs: number;
+  /** Time between SIGTERM and SIGKILL. */
+  readonly graceMs: number;
+  /** How much of a run's output stays on the disk. */
+  readonly maxOutputBytes: number;
+  /** Fixed variables from the settings. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The runner's own environment, of which a script gets what is allowed. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** Aborted when the runner is told to stop. */
+  readonly stop: AbortSignal;
+  /** Called once the child has its process. */
+  readonly onStarted: (pid: number) => void;
+}

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setPriority } from 'node:os';
+import { basename } from 'node:path';
+import { PROBE_VARIABLE, type ProbeOptions } from '../child/probe-contract.ts';
+import { buildCommand, findMissingInterpreter } from './command.ts';
+import { describeNotStarted } from './describe-end.ts';
+import { buildEnvironment } from './environment.ts';
+import type { RunFiles } from './run-files.ts';
+import type { RunRequest } from './run-request.ts';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface StartedProcess {
+  readonly pid: number;
+  /** Settles when the process itself has ended, whoever else still holds its output open. */
+  readonly exited: Promise<Exit>;
+}
+
+/** Why there is no process, in one sentence. */
+export interface StartFailure {
+  readonly failure: string;
+}
+
+/**
+ * Starts the script as the leader of its own session and group, with nothing to read, its output in
+ * a file, and an environment made from an allow-list.
+ */
+export async function startProcess(
+  request: RunRequest,
+  files: RunFiles,
+  outputFd: number,
+): Promise<StartedProcess | StartFailure> {
+  const environment = buildEnvironment(request, files);
+  const command = commandOf(request);
+  const missing = findMissingInterpreter(command, environment['PATH']);
+  if (missing !== null) return { failure: `interpreter not found: ${missing}` };
+  const [program, ...args] = command;
+  try {
+    const child = spawn(program, args, {
+      cwd: request.root,
+      env: { ...environment, ...probeVariable(request, files) },
+      detached: true,
+      stdio: ['ignore', outputFd, outputFd],
+    });
+    return await confirmStart(child, request);
+  } catch (error) {
+    return { failure: describeNotStarted(error as NodeJS.ErrnoException, basename(program)) };
+  }
+}
+
+async function confirmStart(child: ChildProcess, request: RunRequest): Promise<StartedProcess> {
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  await once(child, 'spawn');
+  const pid = child.pid as number;
+  beNice(pid, request.script.options.nice);
+  return { pid, exited };
+}
+
+function commandOf({ script, probePath }: RunRequest): readonly [string, ...string[]] {
+  const heapLimitBytes = script.options.memoryBytes ?? null;
+  return buildCommand(script.launch, script.path, { heapLimitBytes, probePath });
+}
+
+function probeVariable(request: RunRequest, files: RunFiles): Record<string, string> {
+  const { script } = request;
+  if (script.launch.kind !== 'node') return {};
+  const options: ProbeOptions = {
+    scriptPath: script.path,
+    resultPath: files.result,
+    cacheFolder: request.state.cache,
+    context: {
+      script: script.name,
+      scheduledFor: request.scheduledFor,
+      attempt: request.attempt,
+      lastSuccess: request.lastSuccess,
+      previouslyCrashed: request.previouslyCrashed,
+    },
+  };
+  return { [PROBE_VARIABLE]: JSON.stringify(options) };
+}
+
+function beNice(pid: number, nice: number | undefined): void {
+  if (nice === undefined) return;
+  try {
+    setPriority(pid, nice);
+  } catch (error) {
+    // ESRCH: it has already ended, so there is nobody left to be nice.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,52 @@
+/** Ends a run before it ends by itself. */
+export interface Termination {
+  /** Why; null while nothing has asked for it. */
+  readonly cause: 'timeout' | 'stop' | null;
+  /** Whether SIGTERM was not enough. */
+  readonly killed: boolean;
+  /** To be called when the run's process has ended. */
+  settle(): void;
+}
+
+export interface TerminationLimits {
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly stop: AbortSignal;
+}
+
+/** SIGTERM to the whole group at the time limit or when told to stop; SIGKILL after the grace. */
+export function watchLimits(pid: number, limits: TerminationLimits): Termination {
+  const state = { cause: null as Termination['cause'], killed: false, settle };
+  let graceTimer: NodeJS.Timeout | undefined;
+  const timeoutTimer = setTimeout(() => terminate('timeout'), limits.timeoutMs);
+  const onStop = (): void => terminate('stop');
+  if (limits.stop.aborted) onStop();
+  else limits.stop.addEventListener('abort', onStop, { once: true });
+
+  function terminate(cause: 'timeout' | 'stop'): void {
+    if (state.cause !== null) return;
+    state.cause = cause;
+    signalGroup(pid, 'SIGTERM');
+    graceTimer = setTimeout(() => {
+      state.killed = true;
+      signalGroup(pid, 'SIGKILL');
+    }, limits.graceMs);
+  }
+  function settle(): void {
+    clearTimeout(timeoutTimer);
+    clearTimeout(graceTimer);
+    limits.stop.removeEventListener('abort', onStop);
+    // The script is gone; children that it left behind had the same warning.
+    if (state.cause !== null) signalGroup(pid, 'SIGKILL');
+  }
+  return state;
+}
+
+/** The group is the run's own (it was started as its leader), so nobody else's process is hit. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
