@@ -1,0 +1,27 @@
+/** Why no further script may start; the first reason stays. */
+export interface StopRequest {
+  /** Null while nothing speaks against going on. */
+  readonly reason: string | null;
+  /** Aborted when running scripts, too, are to end. */
+  readonly signal: AbortSignal;
+  /** Lets what runs come to its end and starts nothing more. */
+  startNothing(reason: string): void;
+  /** Ends what runs and starts nothing more. */
+  endAll(reason: string): void;
+}
+
+export function createStopRequest(): StopRequest {
+  const controller = new AbortController();
+  const state = {
+    reason: null as string | null,
+    signal: controller.signal,
+    startNothing(reason: string): void {
+      state.reason ??= reason;
+    },
+    endAll(reason: string): void {
+      state.startNothing(reason);
+      controller.abort();
+    },
+  };
+  return state;
+}

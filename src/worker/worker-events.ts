@@ -1,0 +1,39 @@
+import { EventEmitter } from 'node:events';
+import type { RunEnd } from '../execution/run-end.ts';
+
+export interface PassStarted {
+  readonly tier: string;
+  readonly scripts: readonly string[];
+}
+
+export interface PassSkipped {
+  readonly tier: string;
+  /** "hourly is held by pid 4711 on web3, since …" */
+  readonly reason: string;
+}
+
+export interface RunStarted {
+  readonly runId: number;
+  readonly script: string;
+}
+
+export interface RunFinished extends RunStarted {
+  readonly end: RunEnd;
+}
+
+/** What happens during a pass: the terminal and the summary for cron's mail subscribe to it. */
+export interface WorkerEventMap {
+  'pass-skipped': [PassSkipped];
+  'pass-started': [PassStarted];
+  'run-started': [RunStarted];
+  'run-finished': [RunFinished];
+  /** What does not keep the pass from going on, in one sentence. */
+  warning: [string];
+  'pass-finished': [];
+}
+
+export type WorkerEvents = EventEmitter<WorkerEventMap>;
+
+export function createWorkerEvents(): WorkerEvents {
+  return new EventEmitter<WorkerEventMap>();
+}
