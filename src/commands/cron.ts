@@ -1,0 +1,102 @@
+import { Command, Option } from 'commander';
+import { findRoot } from '../config/root.ts';
+import { UsageError } from '../config/usage-error.ts';
+import type { CommandContext } from './command-context.ts';
+
+interface CronOptions {
+  readonly print?: true;
+  readonly install?: true;
+  readonly remove?: true;
+  readonly tiers?: string;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner cron --print                           the lines, to paste into a host's panel
+  runner cron --install                         put them into your crontab, or bring them up to date
+  runner cron --install --tiers hourly,daily    only these tiers
+  runner cron --remove                          take them out again
+
+The lines name Node and the command by their full paths, as cron has no PATH worth the name.
+Only the block between the two marker lines is ever changed. A pass prints nothing when all is
+well; what it prints when a script fails, cron mails to MAILTO. More in docs/cron.md.`;
+
+/** `runner cron`: the crontab lines that run the tiers. */
+export function cronCommand(context: CommandContext): Command {
+  const command = new Command('cron');
+  return command
+    .description('print, install or remove the crontab lines that run the tiers')
+    .addOption(modeOption('--print', 'print the lines', ['install', 'remove']))
+    .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
+    .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
+    .option('--tiers <names>', 'which tiers, with commas between (default: all with a period)')
+    .addHelpText('after', EXAMPLES)
+    .action(() => runCron(context, command));
+}
+
+function modeOption(flag: string, description: string, others: string[]): Option {
+  return new Option(flag, description).conflicts(others);
+}
+
+async function runCron(context: CommandContext, command: Command): Promise<void> {
+  const options = command.optsWithGlobals<CronOptions>();
+  if (options.print) return printLines(context, options);
+  if (options.install) return installLines(context, options);
+  if (options.remove) return removeLines(context, options);
+  if (options.tiers === undefined) return command.outputHelp();
+  throw new UsageError(
+    '--tiers needs --print or --install beside it: it says which lines to write.',
+  );
+}
+
+async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { block, warnings } = await makeLines(context, options);
+  context.stdout.write(block);
+  warn(context, warnings);
+}
+
+async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { root, lines, block, warnings } = await makeLines(context, options);
+  const { installCrontab } = await import('../hosting/install-crontab.ts');
+  const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
+  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab had already';
+  context.stdout.write(`${done} these lines for ${root}:\n\n${lines.join('\n')}\n\n`);
+  context.stdout.write('See what ran with `runner report`; cron mails failures to MAILTO.\n');
+  warn(context, warnings);
+}
+
+/** Whatever keeps `crontab` from working, the user can still paste the lines. */
+function pasteableOnFailure<T>(context: CommandContext, block: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof UsageError) context.stdout.write(block);
+    throw error;
+  }
+}
+
+async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
+  if (options.tiers !== undefined) {
+    throw new UsageError('--remove takes out all lines of the root; leave out --tiers.');
+  }
+  const root = rootOf(context, options);
+  const { removeFromCrontab } = await import('../hosting/install-crontab.ts');
+  const change = removeFromCrontab(root, context.env);
+  const done = change === 'changed' ? 'The lines are out of' : 'There were no lines in';
+  context.stdout.write(`${done} your crontab for ${root}.\n`);
+}
+
+async function makeLines(context: CommandContext, options: CronOptions) {
+  const root = rootOf(context, options);
+  const { planCrontab } = await import('../hosting/plan-crontab.ts');
+  return { root, ...planCrontab({ root, tiers: options.tiers, distFolder: context.distFolder }) };
+}
+
+function rootOf(context: CommandContext, options: CronOptions): string {
+  return findRoot({ option: options.root, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
+}
+
+function warn(context: CommandContext, warnings: readonly string[]): void {
+  for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
+}

@@ -1,0 +1,51 @@
+import { hostname } from 'node:os';
+import type { Runner } from '../worker/runner.ts';
+import type { RunFinished, WorkerEvents } from '../worker/worker-events.ts';
+import type { CommandContext } from './command-context.ts';
+
+const LAST_LINES = 20;
+
+export interface FailureSummary {
+  /** Writes it to stderr, where cron makes a mail of it; nothing when nothing failed. */
+  print(): Promise<void>;
+}
+
+/** Collects the runs that did not succeed: one message for a pass, however many they are. */
+export function summarizeFailures(
+  context: CommandContext,
+  runner: Runner,
+  events: WorkerEvents,
+): FailureSummary {
+  const failed: RunFinished[] = [];
+  let runs = 0;
+  let tier = '';
+  events.on('pass-started', (pass) => {
+    tier = pass.tier;
+  });
+  events.on('run-finished', (run) => {
+    runs += 1;
+    if (run.end.outcome !== 'succeeded') failed.push(run);
+  });
+  return {
+    print: async () => {
+      if (failed.length === 0) return;
+      const head = `runner: ${failed.length} of ${runs} scripts of ${tier} did not succeed (${runner.root} on ${hostname()})`;
+      const blocks = await Promise.all(failed.map(describeFailure));
+      context.stderr.write(`${[head, ...blocks].join('\n\n')}\n`);
+    },
+  };
+}
+
+async function describeFailure({ script, runId, end }: RunFinished): Promise<string> {
+  const { printable, printableLine } = await import('../report/printable.ts');
+  const { formatDuration } = await import('../report/format.ts');
+  const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
+  const reason = printable(end.reason ?? '').replaceAll('\n', '\n  ');
+  const lines = printable(end.output.text).trimEnd().split('\n').slice(-LAST_LINES);
+  const output = lines.join('') === '' ? ['(no output)'] : lines;
+  return [
+    `${printableLine(script)} ${how}: ${reason}`,
+    ...output.map((line) => `  | ${line}`),
+    `  all of it: runner show ${runId}`,
+  ].join('\n');
+}

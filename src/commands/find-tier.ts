@@ -1,0 +1,37 @@
+import { nearestName } from '../config/near-miss.ts';
+import { UsageError } from '../config/usage-error.ts';
+import { discover } from '../discovery/discover.ts';
+import type { Script, Tier } from '../discovery/script.ts';
+import type { Runner } from '../worker/runner.ts';
+
+/** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
+export async function findTier(runner: Runner, name: string): Promise<Tier> {
+  const { tiers } = await discover(runner.root, runner.settings, { tier: name });
+  return tiers[0] as Tier;
+}
+
+/** The script of that name, with its tier. */
+export async function findScript(
+  runner: Runner,
+  name: string,
+): Promise<{ readonly tier: Tier; readonly script: Script }> {
+  const [tierName = '', ...rest] = name.split('/');
+  if (rest.length === 0) {
+    throw new UsageError(
+      `A script is named <tier>/<script>, such as hourly/clean-tmp, not ${JSON.stringify(name)}.`,
+    );
+  }
+  const tier = await findTier(runner, tierName);
+  const script = tier.scripts.find((each) => each.name === name);
+  if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
+  return { tier, script };
+}
+
+function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
+  const nearest = nearestName(name, scripts.map((script) => script.name));
+  const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
+  return new UsageError(
+    `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
+      '`runner list` shows them all, and what is ignored and why.',
+  );
+}

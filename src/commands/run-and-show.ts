@@ -1,0 +1,32 @@
+import { createStopRequest } from '../worker/stop-request.ts';
+import { createWorkerEvents } from '../worker/worker-events.ts';
+import type { Runner } from '../worker/runner.ts';
+import { type PassSummary, runTier, type TierRequest } from '../worker/run-tier.ts';
+import type { CommandContext } from './command-context.ts';
+import { stopOnSignals } from './stop-on-signals.ts';
+import { summarizeFailures } from './failure-summary.ts';
+
+/** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
+export async function runAndShow(
+  context: CommandContext,
+  runner: Runner,
+  request: TierRequest,
+): Promise<PassSummary> {
+  const events = createWorkerEvents();
+  const stop = createStopRequest();
+  const stopCode = stopOnSignals(stop);
+  const failures = summarizeFailures(context, runner, events);
+  if (context.stdout.isTTY) {
+    const { showProgress } = await import('./live-progress.ts');
+    showProgress(context, request, events);
+  }
+  const summary = await runTier(runner, request, stop, events);
+  await failures.print();
+  context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
+  return summary;
+}
+
+function exitCodeOf({ ends }: PassSummary, runner: Runner): number {
+  const failed = ends?.some(({ outcome }) => outcome !== 'succeeded') ?? false;
+  return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
+}

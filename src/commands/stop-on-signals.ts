@@ -1,0 +1,22 @@
+import { constants } from 'node:os';
+import type { StopRequest } from '../worker/stop-request.ts';
+
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/**
+ * The first signal ends what runs, records it and lets the lock go; a second one ends at once.
+ *
+ * @returns the exit code by convention once a signal came, else null
+ */
+export function stopOnSignals(stop: StopRequest): () => number | null {
+  let exitCode: number | null = null;
+  for (const signal of signals) {
+    process.on(signal, () => {
+      const code = 128 + constants.signals[signal];
+      if (exitCode !== null) process.exit(code);
+      exitCode = code;
+      stop.endAll(`the runner was told to stop by ${signal}`);
+    });
+  }
+  return () => exitCode;
+}

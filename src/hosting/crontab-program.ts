@@ -1,0 +1,68 @@
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { UsageError } from '../config/usage-error.ts';
+
+/** Enough for a slow network home; a `crontab` that asks something would wait for ever. */
+const PATIENCE_MS = 30_000;
+
+/** What Debian, cronie, BSD and Solaris, and BusyBox say when the user has no crontab yet. */
+const NO_CRONTAB_YET =
+  /no crontab for|can't open your crontab|can't open '[^']*': No such file or directory/;
+
+/** The user's crontab, byte for byte; empty where there is none yet. */
+export function readCrontab(env: NodeJS.ProcessEnv): Buffer {
+  const result = runCrontab(['-l'], env);
+  if (result.status === 0) return result.stdout;
+  if (NO_CRONTAB_YET.test(result.stderr.toString())) return Buffer.alloc(0);
+  throw failure('`crontab -l` could not show your crontab', result);
+}
+
+/** Replaces the user's crontab. */
+export function writeCrontab(crontab: Buffer, env: NodeJS.ProcessEnv): void {
+  const result = runCrontab(['-'], env, crontab);
+  if (result.status !== 0) throw failure('`crontab -` refused the new crontab', result);
+}
+
+function runCrontab(
+  options: readonly string[],
+  env: NodeJS.ProcessEnv,
+  input: Buffer = Buffer.alloc(0),
+): SpawnSyncReturns<Buffer> {
+  const result = spawnSync('crontab', options, {
+    // Messages are told apart by their English words.
+    env: { ...env, LC_ALL: 'C' },
+    input,
+    timeout: PATIENCE_MS,
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (isCode(result.error, 'ENOENT')) {
+    throw new UsageError(
+      'There is no `crontab` program here, so cron cannot be set up from the command line: ' +
+        "paste these lines into the cron page of your host's panel.",
+    );
+  }
+  return result;
+}
+
+function failure(what: string, result: SpawnSyncReturns<Buffer>): UsageError {
+  return new UsageError(`${what}: ${reasonOf(result)}. Your crontab is unchanged.`);
+}
+
+function reasonOf({ error, stderr, status, signal }: SpawnSyncReturns<Buffer>): string {
+  if (isCode(error, 'ETIMEDOUT')) return `no answer within ${PATIENCE_MS / 1000} s`;
+  const said = printable(stderr?.toString() ?? '');
+  if (said !== '') return said;
+  if (signal !== null) return `killed by ${signal}`;
+  return status === null ? (error?.message ?? 'not started') : `exit code ${status}, no message`;
+}
+
+/** What another program printed goes to a terminal: control characters must not. */
+function printable(text: string): string {
+  return text
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+    .replace(/\.$/, '');
+}
+
+function isCode(error: Error | undefined, code: string): boolean {
+  return (error as NodeJS.ErrnoException | undefined)?.code === code;
+}

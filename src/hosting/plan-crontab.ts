@@ -1,0 +1,42 @@
+import { join } from 'node:path';
+import { chooseCronTiers } from './cron-tiers.ts';
+import { crontabBlock } from './crontab-block.ts';
+import { crontabLines } from './crontab-lines.ts';
+import { warnOfVanishingPath } from './vanishing-path.ts';
+
+export interface CrontabPlanRequest {
+  readonly root: string;
+  /** The value of `--tiers`. */
+  readonly tiers: string | undefined;
+  /** The folder of the command that runs now. */
+  readonly distFolder: string;
+}
+
+export interface CrontabPlan {
+  readonly lines: readonly string[];
+  /** The lines between their markers, ready to paste. */
+  readonly block: string;
+  /** What may make the lines fail one day: one sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/** What the crontab should hold for this root, run by the Node and the command that run now. */
+export function planCrontab({ root, tiers, distFolder }: CrontabPlanRequest): CrontabPlan {
+  const nodePath = process.execPath;
+  const commandPath = join(distFolder, 'bin.cjs');
+  const zoneOffsetMinutes = new Date().getTimezoneOffset();
+  const lines = crontabLines({
+    nodePath,
+    commandPath,
+    root,
+    tiers: chooseCronTiers(root, tiers),
+    zoneOffsetMinutes,
+  });
+  return {
+    lines,
+    block: crontabBlock(root, lines),
+    warnings: [nodePath, commandPath]
+      .map(warnOfVanishingPath)
+      .filter((warning) => warning !== null),
+  };
+}

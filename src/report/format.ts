@@ -1,0 +1,49 @@
+import bytes from 'bytes';
+import prettyMilliseconds from 'pretty-ms';
+
+/** What stands where a figure is unknown. */
+export const UNKNOWN = '–';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** Tiers have weeks and months, which are no units of a duration. */
+const namedPeriods: ReadonlyMap<number, string> = new Map([
+  [7 * DAY_MS, 'week'],
+  [30 * DAY_MS, 'month'],
+]);
+
+/** `23ms`, `1.2s`, `3m 20s`, `2h 5m`. */
+export function formatDuration(ms: number | null): string {
+  if (ms === null) return UNKNOWN;
+  if (ms > 0 && ms < 1) return '<1ms';
+  if (ms < 1000) return prettyMilliseconds(Math.round(ms));
+  return prettyMilliseconds(ms, { unitCount: 2, secondsDecimalDigits: ms < MINUTE_MS ? 1 : 0 });
+}
+
+/** `44.1MB`, in powers of 1024. */
+export function formatBytes(count: number | null): string {
+  return count === null ? UNKNOWN : (bytes.format(count, { decimalPlaces: 1 }) ?? UNKNOWN);
+}
+
+/** `99.8%`, rounded down: only what never failed is 100%. */
+export function formatRate(rate: number | null): string {
+  return rate === null ? UNKNOWN : `${Math.floor(rate * 1000) / 10}%`;
+}
+
+/** `12,345`. */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en');
+}
+
+/** `1 run`, `3 runs`, `2 passes`. */
+export function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** `every 15 minutes`, `every hour`, `every week`. */
+export function formatPeriod(periodMs: number): string {
+  const text =
+    namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
+  return `every ${text.replace(/^1 /, '')}`;
+}

@@ -1,0 +1,129 @@
+import Table from 'cli-table3';
+import stringWidth from 'string-width';
+import type { Palette } from './palette.ts';
+import { truncate } from './truncate.ts';
+
+/** A column of a table that gives up what a narrow terminal has no room for. */
+export interface Column<Row> {
+  readonly title: string;
+  readonly text: (row: Row) => string;
+  /** Called with the text as it is shown, cut where it had to be. */
+  readonly paint?: (text: string, row: Row) => string;
+  readonly align?: 'right';
+  /** The lowest rank is the first to go; without a rank it stays. */
+  readonly rank?: number;
+  /** May be cut down to `first` columns before others go, and to `last` once none can go. */
+  readonly shrinks?: { readonly first: number; readonly last: number };
+}
+
+/** A column with the width it gets. */
+export interface FittedColumn<Row> extends Column<Row> {
+  readonly width: number;
+}
+
+const GAP = 2;
+
+/** Drops and then shrinks columns until a line fits; all tables of one report can share these. */
+export function fitColumns<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  available: number,
+): FittedColumn<Row>[] {
+  let kept = columns.map((column) => ({ ...column, width: naturalWidth(column, rows) }));
+  while (lineWidth(shrinkToFit(kept, available, 'first')) > available) {
+    const next = withoutLowest(kept);
+    if (next.length === kept.length) break;
+    kept = next;
+  }
+  return shrinkToFit(shrinkToFit(kept, available, 'first'), available, 'last');
+}
+
+export interface TableLayout<Row> {
+  readonly palette: Palette;
+  readonly indent: string;
+  /** A line under a row, as wide as the table may be. */
+  readonly below?: (row: Row) => string | null;
+}
+
+/** The lines of a table without borders. */
+export function renderTable<Row>(
+  columns: readonly FittedColumn<Row>[],
+  rows: readonly Row[],
+  { palette, indent, below }: TableLayout<Row>,
+): string[] {
+  const lines = drawTable(columns, [
+    columns.map((column) => palette.dim(column.title)),
+    ...rows.map((row) => columns.map((column) => drawCell(column, row))),
+  ]);
+  const [head = '', ...body] = lines;
+  const withBelow = rows.flatMap((row, index) => [body[index] ?? '', below?.(row) ?? []].flat());
+  return [head, ...withBelow].map((line) => `${indent}${line}`.trimEnd());
+}
+
+function drawTable<Row>(columns: readonly FittedColumn<Row>[], cells: string[][]): string[] {
+  const table = new Table({
+    chars: withoutBorders,
+    colWidths: columns.map((column, index) => column.width + (index > 0 ? GAP : 0)),
+    colAligns: columns.map((column) => column.align ?? 'left'),
+    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+  });
+  table.push(...cells.map((row) => row.map(withGap)));
+  return table.toString().split('\n');
+}
+
+/** The gap stands before a cell and not after it, so that lines have no trailing spaces. */
+function withGap(content: string, index: number): Table.CellOptions {
+  return { content, style: { 'padding-left': index > 0 ? GAP : 0, 'padding-right': 0 } };
+}
+
+function drawCell<Row>(column: FittedColumn<Row>, row: Row): string {
+  const text = truncate(column.text(row), column.width);
+  return column.paint?.(text, row) ?? text;
+}
+
+function naturalWidth<Row>(column: Column<Row>, rows: readonly Row[]): number {
+  const widest = (width: number, row: Row): number =>
+    Math.max(width, stringWidth(column.text(row)));
+  return rows.reduce(widest, stringWidth(column.title));
+}
+
+function lineWidth(columns: readonly { readonly width: number }[]): number {
+  return columns.reduce((sum, column) => sum + column.width + GAP, -GAP);
+}
+
+function withoutLowest<Row>(columns: readonly FittedColumn<Row>[]): FittedColumn<Row>[] {
+  const lowest = Math.min(...columns.map((column) => column.rank ?? Infinity));
+  return columns.filter((column) => column.rank === undefined || column.rank > lowest);
+}
+
+function shrinkToFit<Row>(
+  columns: readonly FittedColumn<Row>[],
+  available: number,
+  stage: 'first' | 'last',
+): FittedColumn<Row>[] {
+  let excess = lineWidth(columns) - available;
+  return columns.map((column) => {
+    const least = Math.min(column.width, column.shrinks?.[stage] ?? column.width);
+    const width = Math.max(least, column.width - Math.max(0, excess));
+    excess -= column.width - width;
+    return { ...column, width };
+  });
+}
+
+const withoutBorders = {
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '',
+};
