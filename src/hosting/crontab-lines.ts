@@ -16,8 +16,8 @@ export interface CrontabRequest {
 /** Vixie cron refuses or cuts a longer command. */
 const MAX_COMMAND_BYTES = 990;
 
-/** After the clocks' change at 1, 2 or 3 o'clock, before anybody works. */
-const QUIET_HOURS = [3, 4, 5];
+/** After the hours that a clock change skips or repeats (Eastern Europe: 3 to 4), before work. */
+const QUIET_HOURS = [4, 5];
 
 interface Moment {
   readonly minute: number;
@@ -73,10 +73,10 @@ function momentOf(seed: string, minute: number, period: CronPeriod): Moment {
   const number = seededNumber(seed);
   return {
     minute,
-    hour: period.unit === 'hour' ? number % period.step : (QUIET_HOURS[number % 3] ?? 3),
-    weekday: Math.floor(number / 3) % 7,
+    hour: period.unit === 'hour' ? number % period.step : (QUIET_HOURS[number % 2] ?? 4),
+    weekday: Math.floor(number / 2) % 7,
     // Every month has a 28th.
-    day: 1 + (Math.floor(number / 3) % 28),
+    day: 1 + (Math.floor(number / 2) % 28),
     month: 1 + (Math.floor(number / 97) % 12),
   };
 }

@@ -1,0 +1,145 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
+import { commandPath, type Ended, runCommand } from '../support/run-command.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const script = 'console.log(1)';
+const leavesFile = "import { writeFileSync } from 'node:fs'; writeFileSync('was-here', '');";
+const usual = {
+  'jobs/15min/a.mjs': script,
+  'jobs/hourly/b.mjs': script,
+  'jobs/daily/c.mjs': script,
+  'jobs/manual/d.mjs': script,
+};
+
+const cron = (root: string, args: readonly string[], crontab: FakeCrontab): Ended =>
+  runCommand(['cron', ...args], { cwd: root, env: crontab.env });
+
+test('--print writes the block to paste, with a line for each tier that has a period', () => {
+  const root = realpathSync(makeTemporaryRoot(usual));
+  const { status, stdout } = cron(root, ['--print'], makeFakeCrontab());
+  expect(status).toBe(0);
+  const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
+  const command = `${process.execPath} ${commandPath} --root ${root}`;
+  expect(lines.map((line) => line.split(' ').slice(5).join(' '))).toEqual([
+    `${command} 15min`,
+    `${command} hourly`,
+    `${command} daily`,
+  ]);
+  expect(stdout).toMatch(/^# BEGIN folder-runner [\s\S]*# END folder-runner .*\n$/);
+});
+
+test('--print leaves the crontab alone', () => {
+  const crontab = makeFakeCrontab();
+  cron(makeTemporaryRoot(usual), ['--print'], crontab);
+  expect(crontab.read()).toBeNull();
+});
+
+test('--install adds the block once, --remove takes it out, and the rest stays as it was', () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  const mine = Buffer.from('MAILTO=me\r\n\n# caf\xe9\n0 1 * * * date +\\%F\n', 'latin1');
+  crontab.write(mine);
+
+  const first = cron(root, ['--install'], crontab);
+  expect(first.stdout).toContain('Your crontab now has these lines');
+  const installed = crontab.read();
+  expect(installed?.subarray(0, mine.length)).toEqual(mine);
+
+  const second = cron(root, ['--install'], crontab);
+  expect(second.stdout).toContain('Your crontab had already these lines');
+  expect(crontab.read()).toEqual(installed);
+
+  const removed = cron(root, ['--remove'], crontab);
+  expect(removed.stdout).toContain('The lines are out of your crontab');
+  expect(crontab.read()).toEqual(mine);
+  expect([first.status, second.status, removed.status]).toEqual([0, 0, 0]);
+});
+
+test('--remove without lines in the crontab says so', () => {
+  const { status, stdout } = cron(makeTemporaryRoot(usual), ['--remove'], makeFakeCrontab());
+  expect(status).toBe(0);
+  expect(stdout).toContain('There were no lines in your crontab');
+});
+
+test('--tiers chooses the tiers, and installing again with others replaces them', () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  cron(root, ['--install', '--tiers', 'hourly, daily'], crontab);
+  expect(crontab.read()?.toString()).toMatch(/ hourly\n.* daily\n# END/);
+  cron(root, ['--install', '--tiers', '15min'], crontab);
+  expect(crontab.read()?.toString()).toMatch(/--install`.*\n[^\n]* 15min\n# END/);
+});
+
+test.each([
+  ['hourle', /no tier "hourle".*hourly/],
+  ['manual', /"manual" has no period/],
+  [' , ', /names no tier/],
+])('--tiers %j is refused in a sentence', (tiers, sentence) => {
+  const { status, stderr } = cron(
+    makeTemporaryRoot(usual),
+    ['--print', '--tiers', tiers],
+    makeFakeCrontab(),
+  );
+  expect(status).toBe(2);
+  expect(stderr).toMatch(sentence);
+  expect(stderr.trim()).not.toContain('\n');
+});
+
+test('a root without a tier that has a period has nothing for cron', () => {
+  const root = makeTemporaryRoot({ 'jobs/manual/d.mjs': script });
+  const { status, stderr } = cron(root, ['--print'], makeFakeCrontab());
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/has a period for a name.*runner init/);
+});
+
+test('without a crontab program the lines to paste are printed, and the exit code is 2', () => {
+  const root = makeTemporaryRoot(usual);
+  const env = { PATH: '/nowhere', HOME: root };
+  const { status, stdout, stderr } = runCommand(['cron', '--install'], { cwd: root, env });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/no `crontab` program here.*paste these lines/);
+  expect(stdout).toMatch(/^# BEGIN [\s\S]* 15min\n[\s\S]* hourly\n[\s\S]* daily\n# END /);
+});
+
+test('a root that no crontab line can hold is refused in a sentence', () => {
+  const root = makeTemporaryRoot({ 'new\nline/jobs/hourly/a.mjs': script });
+  const { status, stderr } = cron(root, ['--root', 'new\nline', '--print'], makeFakeCrontab());
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/holds a newline or another control character/);
+});
+
+test('two ways at once, or --tiers alone, are wrong use', () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  expect(cron(root, ['--install', '--remove'], crontab).status).toBe(2);
+  expect(cron(root, ['--remove', '--tiers', 'hourly'], crontab).status).toBe(2);
+  expect(cron(root, ['--tiers', 'hourly'], crontab)).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('--tiers needs --print or --install'),
+  });
+});
+
+test('without options it shows its help with examples', () => {
+  const { status, stdout } = cron(makeTemporaryRoot(usual), [], makeFakeCrontab());
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/--install[\s\S]*Examples:[\s\S]*runner cron --print/);
+});
+
+test('a line of the block runs its tier in a bare environment from another folder', () => {
+  const root = makeTemporaryRoot({ "it's 100%/jobs/hourly/leaves-a-file.mjs": leavesFile });
+  const place = { cwd: join(root, "it's 100%"), env: makeFakeCrontab().env };
+  const { stdout } = runCommand(['cron', '--print'], place);
+  const line = stdout.split('\n').find((each) => /^\d/.test(each)) ?? '';
+  const command = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
+  const ended = spawnSync('/bin/sh', ['-c', command], {
+    cwd: '/',
+    env: { HOME: root, LOGNAME: 'visitor', SHELL: '/bin/sh', PATH: '/usr/bin:/bin' },
+    encoding: 'utf8',
+  });
+  expect(ended).toMatchObject({ status: 0, stdout: '', stderr: '' });
+  expect(existsSync(join(root, "it's 100%", 'was-here'))).toBe(true);
+});

@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { UsageError } from '../../src/config/usage-error.ts';
+import { type CrontabRequest, crontabLines } from '../../src/hosting/crontab-lines.ts';
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+
+const request = (tiers: readonly string[], more: Partial<CrontabRequest> = {}): CrontabRequest => ({
+  nodePath: '/opt/node/bin/node',
+  commandPath: '/home/me/node_modules/folder-runner/dist/bin.cjs',
+  root: '/home/me',
+  tiers,
+  zoneOffsetMinutes: 0,
+  ...more,
+});
+
+const command = (tier: string): string =>
+  `/opt/node/bin/node /home/me/node_modules/folder-runner/dist/bin.cjs --root /home/me ${tier}`;
+
+const timesOf = (line: string): string => line.split(' ').slice(0, 5).join(' ');
+
+const lineOf = (tier: string, more: Partial<CrontabRequest> = {}): string =>
+  crontabLines(request([tier], more))[0] ?? '';
+
+test('each tier has a line with full paths, the most frequent first', () => {
+  const lines = crontabLines(request(['daily', '15min', 'hourly']));
+  expect(lines).toEqual([
+    expect.stringMatching(/^(\d|1[0-4])-59\/15 \* \* \* \* /),
+    expect.stringMatching(/^\d+ \* \* \* \* /),
+    expect.stringMatching(/^\d+ [45] \* \* \* /),
+  ]);
+  expect(lines.map((line) => line.split(' ').slice(5).join(' '))).toEqual([
+    command('15min'),
+    command('hourly'),
+    command('daily'),
+  ]);
+});
+
+test('a tier that is named twice has one line', () => {
+  expect(crontabLines(request(['hourly', 'hourly']))).toHaveLength(1);
+});
+
+test.each([
+  ['1min', /^\* \* \* \* \*$/],
+  ['5min', /^[0-4]-59\/5 \* \* \* \*$/],
+  ['60min', /^\d+ \* \* \* \*$/],
+  ['2hours', /^\d+ [01]-23\/2 \* \* \*$/],
+  ['12hours', /^\d+ (\d|1[01])-23\/12 \* \* \*$/],
+  ['weekly', /^\d+ [45] \* \* [0-6]$/],
+  ['monthly', /^\d+ [45] ([1-9]|1\d|2[0-8]) \* \*$/],
+  ['yearly', /^\d+ [45] ([1-9]|1\d|2[0-8]) ([1-9]|1[0-2]) \*$/],
+])('%s runs at %s', (tier, times) => {
+  for (const root of ['/home/a', '/home/b', '/home/c', '/home/d']) {
+    const line = lineOf(tier, { root });
+    expect(timesOf(line)).toMatch(times);
+    expect(line).not.toContain('date');
+  }
+});
+
+test('the paths are quoted for the shell and for cron', () => {
+  const line = lineOf('hourly', { root: "/home/me/it's 100%" });
+  expect(line).toContain(" --root '/home/me/it'\\''s 100\\%' hourly");
+});
+
+test('a tier without a period is refused in a sentence', () => {
+  expect(() => lineOf('manual')).toThrow(UsageError);
+  expect(() => lineOf('manual')).toThrow(/"manual" has no period.*like 15min/);
+});
+
+test('a command that cron would cut off is refused in a sentence', () => {
+  expect(() => lineOf('hourly', { root: `/home/${'x'.repeat(1000)}` })).toThrow(
+    /line for hourly would be longer than the 990 bytes/,
+  );
+});
+
+/** Runs the command part of a line in a real shell at a made-up time: did the runner start? */
+const makeClock = () => {
+  const folder = mkdtempSync(join(tmpdir(), 'clock-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'date'), '#!/bin/sh\necho "$FAKE_NOW"\n', { mode: 0o755 });
+  writeFileSync(join(folder, 'node'), '#!/bin/sh\necho started\n', { mode: 0o755 });
+  return {
+    nodePath: join(folder, 'node'),
+    /** A shell loop, as hundreds of shells would take long. */
+    startsAt: (line: string, times: readonly number[]): number[] => {
+      const shellCommand = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
+      const loop = `for FAKE_NOW in ${times.join(' ')}; do export FAKE_NOW; r=$(${shellCommand}) || exit 9; echo "$FAKE_NOW $r"; done`;
+      const output = execFileSync('/bin/sh', ['-c', loop], {
+        encoding: 'utf8',
+        env: { PATH: `${folder}:/usr/bin:/bin` },
+      });
+      const started = output.split('\n').filter((each) => each.endsWith(' started'));
+      return started.map((each) => Number(each.split(' ')[0]));
+    },
+  };
+};
+
+const distances = (times: readonly number[]): number[] =>
+  times.slice(1).map((time, index) => time - (times[index] ?? 0));
+
+/** When cron fires a daily line: minute and hour by local time, seconds since 1970. */
+const dailyFirings = (line: string, days: number, zoneOffsetMinutes: number): number[] => {
+  const [minute, hour] = line.split(' ').map(Number);
+  const midnight = Date.UTC(2026, 11, 25) / 1000 + zoneOffsetMinutes * 60;
+  return Array.from(
+    { length: days },
+    (_, day) => midnight + day * DAY + (hour as number) * HOUR + (minute as number) * 60,
+  );
+};
+
+test.each([0, -60, 300, -345, 720])(
+  '3days runs each third day, across the ends of months, %i minutes behind UTC',
+  (zoneOffsetMinutes) => {
+    const clock = makeClock();
+    const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes });
+    const starts = clock.startsAt(line, dailyFirings(line, 70, zoneOffsetMinutes));
+    expect(starts.length).toBeGreaterThanOrEqual(23);
+    expect(new Set(distances(starts))).toEqual(new Set([3 * DAY]));
+    const localDays = starts.map((start) => Math.floor((start - zoneOffsetMinutes * 60) / DAY));
+    expect(localDays.every((day) => day % 3 === 0)).toBe(true);
+  },
+);
+
+test('3days keeps its days when the clock changes and when cron is late', () => {
+  const clock = makeClock();
+  const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes: -60 });
+  const onTime = dailyFirings(line, 30, -60);
+  const expected = clock.startsAt(line, onTime);
+  for (const shift of [-HOUR, HOUR, 90, 3 * HOUR]) {
+    const shifted = onTime.map((time) => time + shift);
+    expect(clock.startsAt(line, shifted)).toEqual(expected.map((time) => time + shift));
+  }
+});
+
+test('45min runs at every third of the quarters of an hour', () => {
+  const clock = makeClock();
+  const line = lineOf('45min', { nodePath: clock.nodePath });
+  const [, from = ''] = /^(\d+)-59\/15 /.exec(line) ?? [];
+  const first = Date.UTC(2026, 5, 1) / 1000 + Number(from) * 60;
+  const quarters = Array.from({ length: 96 }, (_, index) => first + index * 900 + 2);
+  expect(new Set(distances(clock.startsAt(line, quarters)))).toEqual(new Set([45 * 60]));
+});

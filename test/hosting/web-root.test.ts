@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { findWebRoot } from '../../src/hosting/web-root.ts';
+
+test.each([
+  ['/home/me/public_html', '/home/me/public_html'],
+  ['/home/me/public_html/tools/runner', '/home/me/public_html'],
+  ['/var/www/vhosts/example.org/httpdocs/x', '/var/www/vhosts/example.org/httpdocs'],
+  ['/homez.1/me/www/runner', '/homez.1/me/www'],
+  ['/srv/htdocs/x', '/srv/htdocs'],
+  ['/var/www/html/runner', '/var/www'],
+])('%s is inside %s', (path, webRoot) => {
+  expect(findWebRoot(path)).toBe(webRoot);
+});
+
+test.each([
+  '/home/me/runner',
+  '/var/www/vhosts/example.org/runner',
+  '/home/www-data/runner',
+  '/home/me/my_public_html',
+  '/',
+])('%s is in no web root', (path) => {
+  expect(findWebRoot(path)).toBeNull();
+});
