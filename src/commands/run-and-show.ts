@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents } from '../worker/worker-events.ts';
 import type { Runner } from '../worker/runner.ts';
@@ -16,7 +17,7 @@ export async function runAndShow(
   const stop = createStopRequest();
   const stopCode = stopOnSignals(stop);
   const failures = summarizeFailures(context, runner, events);
-  if (context.stdout.isTTY) {
+  if (mayBeTerminal() && context.stdout.isTTY) {
     const { showProgress } = await import('./live-progress.ts');
     showProgress(context, request, events);
   }
@@ -24,6 +25,11 @@ export async function runAndShow(
   await failures.print();
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
+}
+
+/** Cheaper than setting up the stream to ask it: under cron it is a pipe or a file. */
+function mayBeTerminal(): boolean {
+  return fstatSync(1).isCharacterDevice();
 }
 
 function exitCodeOf({ ends }: PassSummary, runner: Runner): number {

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
+import type { StateFolder } from '../config/state-folder.ts';
 import type { CommandContext } from './command-context.ts';
 import { findKnownTiers, withLog } from './open-log.ts';
 
@@ -36,7 +38,8 @@ async function tail(context: CommandContext, word: string, options: TailOptions)
   const stop = (): void => interrupt.abort();
   process.once('SIGINT', stop);
   try {
-    await tailWhenThere(context, { word, options, signal: interrupt.signal });
+    const note = createNote(context.stderr);
+    await tailWhenThere(context, { word, options, signal: interrupt.signal, note });
   } finally {
     process.off('SIGINT', stop);
   }
@@ -47,26 +50,42 @@ interface TailRequest {
   readonly word: string;
   readonly options: TailOptions;
   readonly signal: AbortSignal;
+  readonly note: (text: string) => void;
 }
 
 /** Where nothing has ever run there is no log to look into: following waits for that too. */
 async function tailWhenThere(context: CommandContext, request: TailRequest): Promise<void> {
-  const { word, options, signal } = request;
+  const { word, options, signal, note } = request;
+  const isFollowing = options.follow === true;
   const { findNames } = await import('../report/read-script-runs.ts');
   const { findScript } = await import('../report/find-script.ts');
-  const isLogThere = await withLog(context, options.root, async ({ root, state, db, hasLog }) => {
+  const { openTextOutput } = await import('../report/text-output.ts');
+  const { describeWait, tailScript } = await import('../report/tail-script.ts');
+  const output = openTextOutput(context.stdout);
+  const isDone = await withLog(context, options.root, async ({ root, state, db, hasLog }) => {
     const script = findScript(word, await findNames(db, await findKnownTiers(context, root)));
-    if (!hasLog) return false;
-    const { openTextOutput } = await import('../report/text-output.ts');
-    const { tailScript } = await import('../report/tail-script.ts');
-    const output = openTextOutput(context.stdout);
-    const note = (text: string): void => void context.stderr.write(`${text}\n`);
-    const isFollowing = options.follow === true;
-    await tailScript({ script, db, state, isFollowing, signal, output, note });
-    return true;
+    if (hasLog || !isFollowing) {
+      await tailScript({ script, db, state, isFollowing, signal, output, note });
+      return true;
+    }
+    note(describeWait(script, false));
+    await waitForLog(state, signal);
+    return signal.aborted;
   });
-  if (isLogThere || signal.aborted) return;
-  if (!options.follow) return void context.stderr.write('Nothing has run yet.\n');
-  await wait(LOG_POLL_MS, undefined, { signal }).catch(() => undefined);
-  await tailWhenThere(context, request);
+  if (!isDone) await tailWhenThere(context, request);
+}
+
+/** Waiting for a log and then for a run is waiting for one thing: it is said once. */
+function createNote(stream: NodeJS.WritableStream): (text: string) => void {
+  let last = '';
+  return (text) => {
+    if (text !== last) stream.write(`${text}\n`);
+    last = text;
+  };
+}
+
+async function waitForLog(state: StateFolder, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && !existsSync(state.database)) {
+    await wait(LOG_POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
 }

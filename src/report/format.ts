@@ -18,7 +18,8 @@ export function formatDuration(ms: number | null): string {
   if (ms === null) return UNKNOWN;
   if (ms > 0 && ms < 1) return '<1ms';
   if (ms < 1000) return prettyMilliseconds(Math.round(ms));
-  return prettyMilliseconds(ms, { unitCount: 2, secondsDecimalDigits: ms < MINUTE_MS ? 1 : 0 });
+  const rounded = ms < MINUTE_MS ? ms : Math.round(ms / 1000) * 1000;
+  return prettyMilliseconds(rounded, { unitCount: 2 });
 }
 
 /** `44.1MB`, in powers of 1024. */
@@ -45,5 +46,5 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 export function formatPeriod(periodMs: number): string {
   const text =
     namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
-  return `every ${text.replace(/^1 /, '')}`;
+  return `every ${text.replace(/^1 (?=\w+$)/, '')}`;
 }

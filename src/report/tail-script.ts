@@ -43,10 +43,16 @@ export async function tailScript(tail: Tail): Promise<void> {
   if (run !== null) await writeRun(tail, run);
 }
 
+/** What is said before waiting for a script's next run. */
+export function describeWait(script: string, hasRun: boolean): string {
+  const state = hasRun
+    ? 'is not running; waiting for its next run'
+    : 'has never run; waiting for its first run';
+  return `${printableLine(script)} ${state} (Ctrl-C ends).`;
+}
+
 async function waitForNextRun(tail: Tail, lastId: number): Promise<RunRecord | null> {
-  tail.note(
-    `${printableLine(tail.script)} is not running; waiting for its next run (Ctrl-C ends).`,
-  );
+  tail.note(describeWait(tail.script, lastId > 0));
   while (!tail.signal.aborted) {
     const newest = await selectNewestRun(tail.db, tail.script);
     if (newest !== null && newest.id > lastId) return newest;

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { findScript } from '../../src/report/find-script.ts';
+import { parseOutcomes } from '../../src/report/parse-outcomes.ts';
+
+const scripts = ['hourly/clean-tmp', 'daily/backup', 'hourly/backup', 'queue/mail/welcome'];
+
+test.each([
+  ['hourly/clean-tmp', 'hourly/clean-tmp'],
+  ['clean-tmp', 'hourly/clean-tmp'],
+  ['mail/welcome', 'queue/mail/welcome'],
+])('%s means %s', (word, script) => {
+  expect(findScript(word, scripts)).toBe(script);
+});
+
+test.each([
+  [
+    'hourly/clean-tpm',
+    'There is no script "hourly/clean-tpm" in jobs/ or in the log; did you mean hourly/clean-tmp?',
+  ],
+  [
+    'clean-temp',
+    'There is no script "clean-temp" in jobs/ or in the log; did you mean hourly/clean-tmp?',
+  ],
+  [
+    'something',
+    'There is no script "something" in jobs/ or in the log; `runner list` names them all.',
+  ],
+  ['hourly', '"hourly" is a tier, not a script: `runner report --tier hourly` shows it.'],
+  [
+    'backup',
+    '"backup" is the name of 2 scripts: daily/backup, hourly/backup. Name one of them with its tier.',
+  ],
+])('%s is refused with a hint', (word, message) => {
+  expect(() => findScript(word, scripts)).toThrow(message);
+});
+
+test('a name from outside cannot reach the terminal raw', () => {
+  expect(() => findScript('a\x1b[2J\x07', scripts)).toThrow('no script "a␇"');
+});
+
+test('outcomes are named one by one, and a slip is pointed out', () => {
+  expect(parseOutcomes('failed, timed-out')).toEqual(['failed', 'timed-out']);
+  expect(() => parseOutcomes('faild')).toThrow('found "faild"; did you mean failed?');
+  expect(() => parseOutcomes('')).toThrow(
+    '--outcome expects one of succeeded, failed, timed-out, killed, crashed, not-started, running',
+  );
+});

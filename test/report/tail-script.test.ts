@@ -1,0 +1,191 @@
+import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test, vi } from 'vitest';
+import { readRunOutput } from '../../src/report/read-output.ts';
+import { selectRun } from '../../src/report/select-runs.ts';
+import { tailScript } from '../../src/report/tail-script.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { running, type WrittenLog, writeLog } from '../support/written-log.ts';
+
+const now = Date.parse('2026-11-03T14:05:00Z');
+const script = 'hourly/index';
+
+/** A tail under way, and what it has written up to now. */
+function startTail(log: WrittenLog, isFollowing: boolean) {
+  const shown = { output: '', notes: '' };
+  const abort = new AbortController();
+  const write = async (text: string): Promise<boolean> => {
+    shown.output += text;
+    return true;
+  };
+  const note = (text: string): void => {
+    shown.notes += `${text}\n`;
+  };
+  const { db, state } = log;
+  const tail = { db, state, script, isFollowing, signal: abort.signal, output: { write }, note };
+  return { shown, abort, ended: tailScript(tail) };
+}
+
+async function startRun(log: WrittenLog): Promise<{ id: number; file: string }> {
+  const pass = await log.addPass('hourly', now, { state: 'running', pid: process.pid });
+  const id = await log.addRun(script, now, { ...running, worker_id: pass, pid: process.pid });
+  return { id, file: join(log.state.output, `${id}.log`) };
+}
+
+/** As the runner ends a run: first the row, then the file goes. */
+async function endRun(log: WrittenLog, { id, file }: { id: number; file: string }, output: string) {
+  const end = { outcome: 'succeeded', finished_at: now + 1200, duration_ms: 1200, output } as const;
+  await log.db.updateTable('runs').set(end).where('id', '=', id).execute();
+  rmSync(file, { force: true });
+  await log.db.updateTable('workers').set({ state: 'finished' }).execute();
+}
+
+describe('without following', () => {
+  test('the newest run is shown, and a line is ended', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    await log.addRun(script, now - 1000, { output: 'old' });
+    await log.addRun(script, now, {
+      outcome: 'failed',
+      reason: 'exit code 3',
+      output: 'a\nb\x1b[1m',
+    });
+    const { shown, ended } = startTail(log, false);
+    await ended;
+    expect(shown).toEqual({
+      output: 'a\nb\n',
+      notes: 'run 2 of hourly/index: failed, exit code 3.\n',
+    });
+  });
+
+  test('a run that goes on is shown as far as it is', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const run = await startRun(log);
+    writeFileSync(run.file, 'half');
+    const { shown, ended } = startTail(log, false);
+    await ended;
+    expect(shown.output).toBe('half\n');
+    expect(shown.notes).toContain('goes on; -f follows it.');
+  });
+
+  test('a script that never ran has nothing to show', async () => {
+    const { shown, ended } = startTail(await writeLog(makeTemporaryRoot()), false);
+    await ended;
+    expect(shown).toEqual({ output: '', notes: 'hourly/index has never run.\n' });
+  });
+});
+
+describe('following', () => {
+  test('shows what is written while it is written, to the last byte', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const run = await startRun(log);
+    writeFileSync(run.file, 'one\n');
+    const { shown, ended } = startTail(log, true);
+    await vi.waitFor(() => expect(shown.output).toBe('one\n'), 5000);
+    appendFileSync(run.file, Buffer.from('zwei: \xc3', 'latin1'));
+    await vi.waitFor(() => expect(shown.output).toBe('one\nzwei: '), 5000);
+    appendFileSync(run.file, Buffer.from('\xa4\nlast', 'latin1'));
+    await endRun(log, run, 'one\nzwei: ä\nlast');
+    await ended;
+    expect(shown.output).toBe('one\nzwei: ä\nlast\n');
+    expect(shown.notes).toBe('run 1 of hourly/index succeeded in 1.2s.\n');
+  });
+
+  test('waits for the next run when none goes on', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    await log.addRun(script, now - 1000, { output: 'old' });
+    const { shown, ended } = startTail(log, true);
+    await vi.waitFor(() => expect(shown.notes).toContain('waiting for its next run'), 5000);
+    const run = await startRun(log);
+    writeFileSync(run.file, 'new\n');
+    await vi.waitFor(() => expect(shown.output).toBe('new\n'), 5000);
+    await endRun(log, run, 'new\n');
+    await ended;
+  });
+
+  test('shows a run that began and ended between two looks', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const { shown, ended } = startTail(log, true);
+    await vi.waitFor(() => expect(shown.notes).toContain('waiting'), 5000);
+    await log.addRun(script, now, { output: 'quick\n' });
+    await ended;
+    expect(shown.output).toBe('quick\n');
+  });
+
+  test('goes on when the runner cut the middle out of a long file', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const run = await startRun(log);
+    writeFileSync(run.file, 'x'.repeat(1000));
+    const { shown, ended } = startTail(log, true);
+    await vi.waitFor(() => expect(shown.output).toHaveLength(1000), 5000);
+    truncateSync(run.file, 10);
+    await vi.waitFor(() => expect(shown.output).toContain('[… output left out …]'), 5000);
+    appendFileSync(run.file, 'end');
+    await endRun(log, run, '');
+    await ended;
+    expect(shown.output.endsWith('end\n')).toBe(true);
+  });
+
+  test('ends when the process of the run is gone', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const pass = await log.addPass('hourly', now, { state: 'running', pid: process.pid });
+    const id = await log.addRun(script, now, { ...running, worker_id: pass });
+    writeFileSync(join(log.state.output, `${id}.log`), 'last words');
+    const { shown, ended } = startTail(log, true);
+    await vi.waitFor(() => expect(shown.output).toBe('last words'), 5000);
+    await log.db.updateTable('workers').set({ pid: 5_000_000 }).execute();
+    await ended;
+    expect(shown.notes).toContain('was cut off: its process is gone.');
+  });
+
+  test.each([true, false])(
+    'is ended at once and quietly by an abort (running: %j)',
+    async (isRunning) => {
+      const log = await writeLog(makeTemporaryRoot());
+      if (isRunning) writeFileSync((await startRun(log)).file, 'on and on\n');
+      const { shown, abort, ended } = startTail(log, true);
+      await vi.waitFor(() => expect(shown.output + shown.notes).not.toBe(''), 5000);
+      const before = shown.notes;
+      abort.abort();
+      await ended;
+      expect(shown.notes).toBe(before);
+    },
+  );
+});
+
+describe('kept output', () => {
+  async function read(log: WrittenLog, id: number, isFull: boolean): Promise<string> {
+    const run = await selectRun(log.db, id);
+    let text = '';
+    if (run) for await (const piece of readRunOutput(log.state, run, isFull)) text += piece;
+    return text;
+  }
+
+  test('is the ends from the log, or in full what the compressed file holds', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    const all = 'zeile ä\n'.repeat(50_000);
+    const id = await log.addRun(script, now, { output: 'ends', output_file: '1.log.gz' });
+    writeFileSync(join(log.state.output, '1.log.gz'), gzipSync(all));
+    expect(await read(log, id, false)).toBe('ends');
+    expect(await read(log, id, true)).toBe(all);
+  });
+
+  test.each([
+    ['gone', null],
+    ['damaged', Buffer.from('no gzip')],
+    ['cut short', gzipSync('x'.repeat(9000)).subarray(0, 30)],
+  ])('falls back on the ends when the file is %s', async (_, content) => {
+    const log = await writeLog(makeTemporaryRoot());
+    const id = await log.addRun(script, now, { output: 'ends', output_file: '1.log.gz' });
+    if (content) writeFileSync(join(log.state.output, '1.log.gz'), content);
+    expect(await read(log, id, true)).toMatch(/1\.log\.gz cannot be read .*\]\nends$/s);
+  });
+
+  test('is never read from outside its folder', async () => {
+    const root = makeTemporaryRoot({ 'secret.gz': { content: gzipSync('secret'), mode: 0o600 } });
+    const log = await writeLog(root);
+    const id = await log.addRun(script, now, { output: '', output_file: '../../secret.gz' });
+    expect(await read(log, id, true)).not.toContain('secret\n');
+    expect(await read(log, id, true)).toContain('ENOENT');
+  });
+});

@@ -1,0 +1,77 @@
+import stringWidth from 'string-width';
+import { describe, expect, test } from 'vitest';
+import { createPalette } from '../../../src/report/terminal/palette.ts';
+import { type Column, fitColumns, renderTable } from '../../../src/report/terminal/table.ts';
+import { joinFitting, truncate } from '../../../src/report/terminal/truncate.ts';
+
+interface Row {
+  readonly name: string;
+  readonly size: string;
+}
+
+const rows: readonly Row[] = [
+  { name: 'a-rather-long-name', size: '9' },
+  { name: 'b', size: '12345' },
+];
+const columns: readonly Column<Row>[] = [
+  { title: 'name', text: (row) => row.name, shrinks: { first: 10, last: 5 } },
+  { title: 'size', text: (row) => row.size, align: 'right', rank: 2 },
+  { title: 'again', text: (row) => row.size, rank: 1 },
+];
+
+function draw(width: number): string[] {
+  const plain = { palette: createPalette(false), indent: '' };
+  return renderTable(fitColumns(columns, rows, width), rows, plain);
+}
+
+describe('a table', () => {
+  test('shows everything where there is room', () => {
+    expect(draw(80)).toEqual([
+      'name                 size  again',
+      'a-rather-long-name      9  9',
+      'b                   12345  12345',
+    ]);
+  });
+
+  test('shortens, then drops the lowest rank, then gives the room back', () => {
+    expect(draw(28)).toEqual([
+      'name             size  again',
+      'a-rather-long…      9  9',
+      'b               12345  12345',
+    ]);
+    expect(draw(20)).toEqual([
+      'name            size',
+      'a-rather-lon…      9',
+      'b              12345',
+    ]);
+    expect(draw(9)).toEqual(['name', 'a-rather…', 'b']);
+  });
+
+  test('is never wider than there is room, whatever is in it', () => {
+    const hostile = [...rows, { name: '日本語👩‍👩‍👧'.repeat(9), size: '%s $& \\1' }];
+    for (let width = 5; width < 90; width++) {
+      const plain = { palette: createPalette(false), indent: '' };
+      const lines = renderTable(fitColumns(columns, hostile, width), hostile, plain);
+      for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(width);
+    }
+  });
+
+  test('holds as many rows as a log has', () => {
+    const many = Array.from({ length: 50_000 }, () => ({ name: 'n', size: '1' }));
+    expect(fitColumns(columns, many, 80).map((column) => column.width)).toEqual([4, 4, 5]);
+  });
+});
+
+describe('text that does not fit', () => {
+  test('ends in an ellipsis and never in half a character', () => {
+    expect(truncate('hello world', 8)).toBe('hello w…');
+    expect(truncate('日本語', 4)).toBe('日…');
+    expect(truncate('👩‍👩‍👧👩‍👩‍👧', 3)).toBe('👩‍👩‍👧…');
+    expect(truncate('fits', 4)).toBe('fits');
+  });
+
+  test('is broken between its parts', () => {
+    expect(joinFitting(['one', 'two', 'three'], 10)).toEqual(['one · two', 'three']);
+    expect(joinFitting([], 10)).toEqual([]);
+  });
+});
