@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import { describeProblem } from '../config/problem.ts';
+import type { ScriptOptions } from '../config/script-options.ts';
 import type { Settings } from '../config/settings.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
 import type { PatternMatcher } from './match-patterns.ts';
@@ -39,13 +40,7 @@ export function buildScript(
   return {
     ...identify(place, path, label),
     launch: choice.launch,
-    options: mergeOptions(
-      place.settings,
-      place.tier,
-      namesOf(place, path, label),
-      tags.options,
-      place.matches,
-    ),
+    options: optionsOf(place, path, label, tags.options),
     contentHash,
     refusals: [...tags.problems.map(describeProblem), ...refuseName(file, path)],
     warnings: [...tags.warnings, ...warnOfUse(choice.launch, file, tags, content)],
@@ -63,13 +58,7 @@ export function refuse(
   return {
     ...identify(place, path, label),
     launch: { kind: 'program', command: [path] },
-    options: mergeOptions(
-      place.settings,
-      place.tier,
-      namesOf(place, path, label),
-      {},
-      place.matches,
-    ),
+    options: optionsOf(place, path, label, {}),
     contentHash,
     refusals: [refusal ?? [], refuseName(fileName(place, path), path)].flat(),
     warnings: [],
@@ -78,6 +67,16 @@ export function refuse(
 
 function identify({ tier }: TierPlace, path: string, label: string) {
   return { name: `${tier}/${printableName(label)}`, tier, path };
+}
+
+function optionsOf(
+  place: TierPlace,
+  path: string,
+  label: string,
+  tags: ScriptOptions,
+): ScriptOptions {
+  const { settings, tier, matches } = place;
+  return mergeOptions(settings, tier, namesOf(place, path, label), tags, matches);
 }
 
 /** What a glob of the settings may match: the script's name, or its file below `jobs/`. */

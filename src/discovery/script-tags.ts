@@ -123,6 +123,6 @@ function warnOfUnread(tags: readonly Tag[], file: string): readonly string[] {
     .filter(({ name }) => settingsByTag.has(name) && !isForeignTag(name))
     .map(
       ({ name, line }) =>
-        `${file}:${line}: @${name} has no effect here; tags belong in the first comment block.`,
+        `${file}:${line}: @${name} has no effect here; tags belong in the first comment block`,
     );
 }

@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { longestTimerMs, parseDurationMs } from '../../src/config/duration.ts';
+
+test.each([
+  ['250ms', 250],
+  ['30s', 30_000],
+  ['10m', 600_000],
+  ['10min', 600_000],
+  ['10 minutes', 600_000],
+  ['1.5h', 5_400_000],
+  ['2 hours', 7_200_000],
+  ['90d', 7_776_000_000],
+  ['2w', 1_209_600_000],
+])('%s is %i ms', (text, durationMs) => {
+  expect(parseDurationMs(text)).toBe(durationMs);
+});
+
+test.each([
+  '',
+  ' ',
+  '10',
+  'm',
+  '0s',
+  '0.0001ms',
+  '-5m',
+  '+5m',
+  '10M',
+  '10 parsecs',
+  '1e3s',
+  '10m 5s',
+  '10m10',
+  '5y',
+  'Infinitys',
+  'NaNs',
+  '٣s',
+  '1.s',
+  '.5s',
+  `${'9'.repeat(400)}d`,
+  '10m\n',
+])('%j is no duration', (text) => {
+  expect(parseDurationMs(text)).toBeNull();
+});
+
+test('any text gives a positive whole number of milliseconds or null', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[a-z]{1,7}$/)),
+      (text) => {
+        const durationMs = parseDurationMs(text);
+        expect(durationMs === null || (Number.isSafeInteger(durationMs) && durationMs > 0)).toBe(
+          true,
+        );
+      },
+    ),
+  );
+});
+
+test('a timer of the longest time waits, and one of a millisecond more fires at once', async () => {
+  const warnings: string[] = [];
+  const collect = (warning: Error) => warnings.push(warning.name);
+  process.on('warning', collect);
+  clearTimeout(setTimeout(() => {}, longestTimerMs));
+  clearTimeout(setTimeout(() => {}, longestTimerMs + 1));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', collect);
+  expect(warnings).toEqual(['TimeoutOverflowWarning']);
+});

@@ -1,0 +1,262 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const module = new URL('../../src/config/load-settings.ts', import.meta.url).href;
+
+/** In a process of its own: vitest compiles what it imports itself, so that enums would work here. */
+const program = `
+  const { loadSettings } = await import(${JSON.stringify(module)});
+  try {
+    const settings = await loadSettings(process.argv[1]);
+    console.log(JSON.stringify({ settings }));
+  } catch (error) {
+    console.log(JSON.stringify({ name: error.name, message: error.message }));
+  }
+`;
+
+function load(files: Readonly<Record<string, FileContent>>) {
+  const root = makeTemporaryRoot(files);
+  const args = ['--input-type=module', '-e', program, root];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  return { root, stderr, ...JSON.parse(stdout) };
+}
+
+const defaults = {
+  defaults: {},
+  tiers: {},
+  scripts: {},
+  concurrency: 1,
+  exitZeroOnFailure: false,
+  env: {},
+  retention: {
+    succeededMs: 7_776_000_000,
+    failedMs: 31_536_000_000,
+    maxDatabaseBytes: 524_288_000,
+  },
+  maxOutputBytes: 10_485_760,
+};
+
+test('without a config file the defaults apply', () => {
+  expect(load({})).toMatchObject({ settings: defaults, stderr: '' });
+});
+
+test('an empty config file leaves the defaults', () => {
+  expect(load({ 'runner.config.json': '{}' })).toMatchObject({ settings: defaults, stderr: '' });
+});
+
+test('every setting is read, with durations in milliseconds and sizes in bytes', () => {
+  const source = `
+    import type { SettingsInput } from 'folder-runner';
+    export default {
+      defaults: { timeout: '10m', retries: 1, retryDelay: '1m', memory: '64mb', nice: 5, env: 'A B', tags: ['x'], description: 'd' },
+      tiers: { daily: { timeout: '30m', concurrency: 3 } },
+      scripts: { 'hourly/clean-*': { retries: '2' } },
+      concurrency: 2,
+      exitZeroOnFailure: true,
+      env: { SITE: 'https://example.org', UNSET: process.env.NO_SUCH_VARIABLE },
+      retention: { succeeded: '30d', failed: '999d', maxDatabaseSize: '1gb' },
+      maxOutput: '64kb',
+    } satisfies Record<string, unknown> as SettingsInput;`;
+  expect(load({ 'runner.config.ts': source })).toMatchObject({
+    stderr: '',
+    settings: {
+      defaults: {
+        timeoutMs: 600_000,
+        retries: 1,
+        retryDelayMs: 60_000,
+        memoryBytes: 67_108_864,
+        nice: 5,
+        env: ['A', 'B'],
+        tags: ['x'],
+        description: 'd',
+      },
+      tiers: { daily: { timeoutMs: 1_800_000, concurrency: 3 } },
+      scripts: { 'hourly/clean-*': { retries: 2 } },
+      concurrency: 2,
+      exitZeroOnFailure: true,
+      env: { SITE: 'https://example.org' },
+      retention: {
+        succeededMs: 2_592_000_000,
+        failedMs: 86_313_600_000,
+        maxDatabaseBytes: 1_073_741_824,
+      },
+      maxOutputBytes: 65_536,
+    },
+  });
+});
+
+const esm = 'export default { concurrency: 4 };\n';
+const commonJs = 'module.exports = { concurrency: 4 };\n';
+
+test.each([
+  ['a .ts file', { 'runner.config.ts': 'export default { concurrency: 4 as number };' }],
+  ['a .js file', { 'runner.config.js': esm }],
+  ['a .mjs file', { 'runner.config.mjs': esm }],
+  ['a .json file with a byte-order mark', { 'runner.config.json': '\ufeff{"concurrency":4}' }],
+  ['a CommonJS file', { 'runner.config.js': commonJs }],
+  ['a CommonJS file in TypeScript', { 'runner.config.ts': commonJs }],
+  [
+    'a .ts file beside "type": "commonjs"',
+    { 'runner.config.ts': esm, 'package.json': '{"type":"commonjs"}' },
+  ],
+  [
+    'a .js file beside "type": "commonjs"',
+    { 'runner.config.js': esm, 'package.json': '{"type":"commonjs"}' },
+  ],
+  [
+    'a .ts file beside a package.json without type',
+    { 'runner.config.ts': esm, 'package.json': '{}' },
+  ],
+  [
+    'a .js file beside a package.json without type',
+    { 'runner.config.js': esm, 'package.json': '{}' },
+  ],
+  [
+    'a file that imports another',
+    {
+      'runner.config.ts':
+        "import { count } from './shared.ts';\nexport default { concurrency: count };",
+      'shared.ts': 'export const count: number = 4;',
+      'package.json': '{"type":"commonjs"}',
+    },
+  ],
+])('%s is read, and nothing is written to stderr', (_title, files) => {
+  const loaded = load(files as Record<string, string>);
+  expect(loaded).toMatchObject({ settings: { concurrency: 4 }, stderr: '' });
+});
+
+test('two config files are refused, whichever they are', () => {
+  const { root, name, message } = load({ 'runner.config.ts': esm, 'runner.config.json': '{}' });
+  expect(name).toBe('UsageError');
+  expect(message).toBe(
+    `${root} has both runner.config.ts and runner.config.json, and only one can hold the settings; remove one of them.`,
+  );
+});
+
+test('all wrong settings are reported at once, in the order of their lines', () => {
+  const source = `export default {
+    concurency: 2,
+    defaults: { timeout: '10 parsecs', timout: '3m', nice: 77 },
+    tiers: {
+      hourly: {
+        timeout: '99d',
+        concurrency: 0,
+      },
+      daily: 3,
+    },
+    scripts: [],
+    env: { 'a b': 'x', B: 3 },
+    retention: { failed: 'never', forever: true },
+    exitZeroOnFailure: 'yes',
+    maxOutput: '1kb',
+  };`;
+  const { name, message } = load({ 'runner.config.mjs': source });
+  expect(name).toBe('UsageError');
+  expect(message.split('\n').map((line: string) => line.replace('runner.config.mjs:', ''))).toEqual(
+    [
+      '2: concurency expects the name of a setting, such as concurrency, found "concurency"',
+      '3: defaults.timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
+      '3: defaults.nice expects a whole number from 0 to 19, found 77',
+      '3: defaults.timout expects the name of a setting, such as timeout, found "timout"',
+      '6: tiers.hourly.timeout expects a duration of at most 24 days, found "99d"',
+      '7: tiers.hourly.concurrency expects a whole number from 1 to 64, found 0',
+      '9: tiers.daily expects an object, found 3',
+      '11: scripts expects an object, found an empty list',
+      '12: env.a b expects a name such as API_KEY, found "a b"',
+      '12: env.B expects a text, found 3',
+      '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
+      '13: retention.forever expects one of succeeded, failed, maxDatabaseSize, found "forever"',
+      '14: exitZeroOnFailure expects true or false, found "yes"',
+      '15: maxOutput expects a size of at least 64kb, found "1kb"',
+    ],
+  );
+});
+
+test('settings made by code are reported without a line', () => {
+  const source = `export default Object.fromEntries([['conc' + 'urrency', 0]]);`;
+  expect(load({ 'runner.config.mjs': source }).message).toBe(
+    'runner.config.mjs: concurrency expects a whole number from 1 to 64, found 0',
+  );
+});
+
+test('names that every object has are unknown settings like others', () => {
+  const { message } = load({ 'runner.config.json': '{\n"__proto__": 1,\n"constructor": 2\n}' });
+  expect(message.split('\n')).toHaveLength(2);
+});
+
+test.each([
+  [
+    'runner.config.json',
+    '{\n  "concurrency": 1,\n}',
+    /^runner\.config\.json cannot be loaded: .*JSON.*line 3/,
+  ],
+  [
+    'runner.config.ts',
+    'enum Speed { Slow }\nexport default { concurrency: Speed.Slow };',
+    'runner.config.ts cannot be loaded: TypeScript enum is not supported in strip-only mode (line 1); write it without enums, namespaces and parameter properties',
+  ],
+  [
+    'runner.config.mjs',
+    '\nthrow new TypeError("broken\\nthing");',
+    'runner.config.mjs cannot be loaded: broken thing (line 2)',
+  ],
+  ['runner.config.mjs', 'throw "a text";', 'runner.config.mjs cannot be loaded: it threw a text'],
+  [
+    'runner.config.mjs',
+    'export default { a: ;',
+    "runner.config.mjs cannot be loaded: Unexpected token ';'",
+  ],
+  [
+    'runner.config.mjs',
+    'export const concurrency = 1;',
+    'runner.config.mjs cannot be loaded: it has no default export; write `export default defineConfig({ … })`',
+  ],
+  [
+    'runner.config.mjs',
+    'export default null;',
+    'runner.config.mjs: the default export expects an object, found null',
+  ],
+  [
+    'runner.config.json',
+    '[]',
+    'runner.config.json: the default export expects an object, found an empty list',
+  ],
+])('%s with %j is wrong use, in one sentence', (file, source, message) => {
+  const loaded = load({ [file]: source });
+  expect(loaded.name).toBe('UsageError');
+  expect(loaded.stderr).toBe('');
+  if (typeof message === 'string') expect(loaded.message).toBe(message);
+  else expect(loaded.message).toMatch(message);
+});
+
+test('a config file that is a folder is wrong use', () => {
+  const { name, message } = load({ [join('runner.config.json', 'x')]: '' });
+  expect({ name, message }).toMatchObject({
+    name: 'UsageError',
+    message: expect.stringMatching(/^runner\.config\.json cannot be loaded: EISDIR/),
+  });
+});
+
+test('the schema library is loaded only where there are settings to check', () => {
+  expect(loadsZod({})).toBe(false);
+  expect(loadsZod({ 'runner.config.json': '{}' })).toBe(true);
+});
+
+/** Whether loading the settings of such a root resolves zod. */
+function loadsZod(files: Readonly<Record<string, FileContent>>): boolean {
+  const root = makeTemporaryRoot(files);
+  const watch = `
+    import { registerHooks } from 'node:module';
+    let found = false;
+    registerHooks({ resolve(specifier, context, next) {
+      if (specifier.startsWith('zod')) found = true;
+      return next(specifier, context);
+    } });
+    const { loadSettings } = await import(${JSON.stringify(module)});
+    await loadSettings(process.argv[1]);
+    console.log(found);`;
+  const args = ['--input-type=module', '-e', watch, root];
+  return spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout.trim() === 'true';
+}

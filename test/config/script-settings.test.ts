@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { scriptSettings } from '../../src/config/script-settings.ts';
+
+function read(key: string, found: unknown): unknown {
+  return scriptSettings.find((setting) => setting.key === key)?.read(found);
+}
+
+test.each([
+  ['description', 'Cleans up.', { description: 'Cleans up.' }],
+  ['timeout', '10m', { timeoutMs: 600_000 }],
+  ['timeout', ' 10m ', { timeoutMs: 600_000 }],
+  ['timeout', '24d', { timeoutMs: 2_073_600_000 }],
+  ['retries', '3', { retries: 3 }],
+  ['retries', 0, { retries: 0 }],
+  ['retryDelay', '5m', { retryDelayMs: 300_000 }],
+  ['memory', '256mb', { memoryBytes: 268_435_456 }],
+  ['memory', '16mb', { memoryBytes: 16_777_216 }],
+  ['nice', '19', { nice: 19 }],
+  ['env', 'API_KEY', { env: ['API_KEY'] }],
+  ['env', 'A, B  C,A', { env: ['A', 'B', 'C'] }],
+  ['env', ['A', 'B'], { env: ['A', 'B'] }],
+  ['tags', 'night größe', { tags: ['night', 'größe'] }],
+])('%s takes %j', (key, found, options) => {
+  expect(read(key, found)).toEqual({ value: options });
+});
+
+const duration = 'a duration such as 30s, 10m or 2h';
+const size = 'a size such as 64mb, 512mb or 1gb';
+const variables = 'names of environment variables such as API_KEY';
+
+test.each([
+  ['description', 3, 'a text'],
+  ['timeout', '', duration],
+  ['timeout', 30, duration],
+  ['timeout', '25d', 'a duration of at most 24 days'],
+  ['retries', '-1', 'a whole number from 0 to 100'],
+  ['retries', '101', 'a whole number from 0 to 100'],
+  ['retries', 1.5, 'a whole number from 0 to 100'],
+  ['retries', '0x10', 'a whole number from 0 to 100'],
+  ['retries', '', 'a whole number from 0 to 100'],
+  ['retries', null, 'a whole number from 0 to 100'],
+  ['retryDelay', 'soon', duration],
+  ['memory', '256', size],
+  ['memory', '1kb', 'a size of at least 16mb'],
+  ['nice', '20', 'a whole number from 0 to 19'],
+  ['env', '', variables],
+  ['env', [], variables],
+  ['env', 'API-KEY', variables],
+  ['env', ['A', 3], variables],
+  ['env', { A: 'b' }, variables],
+  ['tags', ' ', 'one or more words'],
+  ['tags', ['two words'], 'one or more words'],
+])('%s does not take %j', (key, found, expected) => {
+  expect(read(key, found)).toEqual({ expected });
+});

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { createPatternMatcher } from '../../src/discovery/match-patterns.ts';
+import { mergeOptions } from '../../src/discovery/merge-options.ts';
+
+const settings = {
+  ...defaultSettings,
+  defaults: { timeoutMs: 1, retries: 1, nice: 1, memoryBytes: 1, env: ['A'] },
+  tiers: { hourly: { retries: 2, nice: 2, memoryBytes: 2, concurrency: 4 } },
+  scripts: {
+    'hourly/*': { nice: 3, memoryBytes: 3, description: 'first' },
+    'hourly/clean.sh': { memoryBytes: 4, description: 'second' },
+    'daily/*': { timeoutMs: 9 },
+  },
+};
+
+async function merge(tier: string, tags = {}) {
+  const matches = await createPatternMatcher(Object.keys(settings.scripts));
+  return mergeOptions(settings, tier, [`${tier}/clean`, `${tier}/clean.sh`], tags, matches);
+}
+
+test('tags win over globs, later globs over earlier, globs over the tier, the tier over defaults', async () => {
+  expect(await merge('hourly', { description: 'tag' })).toEqual({
+    timeoutMs: 1,
+    env: ['A'],
+    retries: 2,
+    nice: 3,
+    memoryBytes: 4,
+    description: 'tag',
+  });
+});
+
+test('a tier without settings has the defaults, whatever it is called', async () => {
+  expect(await merge('constructor')).toEqual(settings.defaults);
+  expect(await merge('__proto__')).toEqual(settings.defaults);
+});
