@@ -1,38 +1,83 @@
+import { join } from 'node:path';
 import { defineConfig, type UserConfig } from 'tsdown';
 
 /** Everything pure JavaScript goes into `dist/`; only what is native stays a dependency. */
 const shared: UserConfig = {
   platform: 'node',
   target: 'node22.18',
+  format: 'cjs',
+  dts: false,
+  clean: false,
   report: false,
   outDir: 'dist',
+};
+
+/** Puts all that a module loads at once into one file: each file costs a start 0.3 to 0.5 ms. */
+function chunkOf(name: string, source: string, priority: number) {
+  const entry = join(import.meta.dirname, source);
+  return {
+    priority,
+    name: (id: string, modules: Modules) => (collectImports(entry, modules).has(id) ? name : null),
+  };
+}
+
+interface Modules {
+  getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null;
+}
+
+function collectImports(entry: string, modules: Modules): ReadonlySet<string> {
+  const found = new Set<string>();
+  const visit = (id: string): void => {
+    if (found.has(id)) return;
+    found.add(id);
+    modules.getModuleInfo(id)?.importedIds.forEach(visit);
+  };
+  visit(entry);
+  return found;
+}
+
+/** Built-in modules that a library loads for what is never used here, at 4 to 5 ms a start each. */
+const unneeded = new Map([
+  ['node:child_process', /\/node_modules\/commander\//], // for subcommands that are programs
+  ['assert', /\/node_modules\/signal-exit\//], // checks that its callback is a function
+]);
+
+const withoutUnneeded = {
+  name: 'without-unneeded-built-ins',
+  resolveId: (source: string, importer: string | undefined) =>
+    unneeded.get(source)?.test(importer ?? '') ? '\0unneeded' : null,
+  load: (id: string) => (id === '\0unneeded' ? 'module.exports = { equal() {} };' : null),
 };
 
 export default defineConfig([
   // CommonJS starts about 10 % faster than ESM, and start-up is the hot path (docs/decisions).
   {
     ...shared,
-    entry: {
-      bin: 'src/bin.cts',
-      cli: 'src/cli.ts',
-    },
-    format: 'cjs',
+    entry: { bin: 'src/bin.cts', cli: 'src/cli.ts' },
     minify: true,
-    dts: false,
     clean: true,
     deps: { neverBundle: ['better-sqlite3', /^\.\/cli\.cjs$/], onlyBundle: false },
+    plugins: [withoutUnneeded],
+    // graceful-fs waits for free file descriptors; a lock needs one, and 3 ms of start-up less.
+    inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
+    outputOptions: {
+      codeSplitting: {
+        groups: [
+          chunkOf('pass', 'src/commands/run-tier.ts', 2),
+          chunkOf('run', 'src/worker/work-pass.ts', 1),
+        ],
+      },
+    },
   },
   // Not minified: it stands in the stacks of users' scripts.
   {
     ...shared,
     entry: {
       probe: 'src/child/probe.ts',
+      'compile-typescript': 'src/child/compile-typescript.ts',
       'transform-typescript': 'src/child/transform-typescript.ts',
     },
-    format: 'cjs',
-    dts: false,
-    clean: false,
-    deps: { neverBundle: [/^\.\/transform-typescript\.cjs$/], onlyBundle: false },
+    deps: { neverBundle: [/^\.\/(compile|transform)-typescript\.cjs$/], onlyBundle: false },
   },
-  { ...shared, entry: { index: 'src/index.ts' }, format: 'esm', dts: true, clean: false },
+  { ...shared, entry: { index: 'src/index.ts' }, format: 'esm', dts: true },
 ]);

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CommandContext } from './commands/command-context.ts';
+import { nearestName } from './config/near-miss.ts';
 import { UsageError } from './config/usage-error.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
@@ -18,7 +19,6 @@ const commands: Readonly<Record<string, LoadCommand>> = {
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
-  process.stdout.on('error', endQuietlyWithoutReader);
   const context = createContext(distFolder);
   try {
     const program = await buildProgram(context, process.argv.slice(2));
@@ -32,8 +32,13 @@ function createContext(distFolder: string): CommandContext {
   return {
     cwd: process.cwd(),
     env: process.env,
-    stdout: process.stdout,
-    stderr: process.stderr,
+    // Not before they are used: a pass under cron writes nothing, and each takes 2 ms to set up.
+    get stdout() {
+      return withHandler(process.stdout, endQuietlyWithoutReader);
+    },
+    get stderr() {
+      return withHandler(process.stderr, goOnWithoutReader);
+    },
     now: Date.now,
     distFolder,
     version: packageJson.version,
@@ -44,20 +49,29 @@ function createContext(distFolder: string): CommandContext {
 }
 
 async function buildProgram(context: CommandContext, args: readonly string[]): Promise<Command> {
+  // Wrong use is told in one place, as one sentence.
+  const output = {
+    writeOut: (text: string) => context.stdout.write(text),
+    outputError: () => {},
+  };
   const program = new Command('runner')
     .description('Runs the scripts of a folder and keeps a log of every run.')
     .argument('[tier]', 'run every script of jobs/<tier>: what cron calls')
-    .option('--root <folder>', 'the folder that holds jobs/ (default: RUNNER_ROOT, else upward from here)')
+    .option(
+      '--root <folder>',
+      'the folder that holds jobs/ (default: RUNNER_ROOT, else upward from here)',
+    )
     .version(packageJson.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
     .addHelpText('after', examples)
     .showSuggestionAfterError()
     .exitOverride()
-    .configureOutput({ outputError: () => {} })
+    .configureOutput(output)
     .action((tier: string | undefined) => runTier(context, program, tier));
   for (const name of chooseCommands(args)) {
     const create = await (commands[name] as LoadCommand)();
-    program.addCommand(create(context).exitOverride().configureOutput({ outputError: () => {} }));
+    program.addCommand(create(context).exitOverride().configureOutput(output));
   }
   return program;
 }
@@ -76,7 +90,21 @@ async function runTier(
 ): Promise<void> {
   if (tier === undefined) program.help();
   const { runTierCommand } = await import('./commands/run-tier.ts');
-  await runTierCommand(context, tier as string, program.opts()['root']);
+  try {
+    await runTierCommand(context, tier as string, program.opts()['root']);
+  } catch (error) {
+    throw error instanceof UsageError ? guessCommand(error, tier as string) : error;
+  }
+}
+
+/** What is no command is taken for a tier: the name that was meant may be a command's. */
+function guessCommand(error: UsageError, tier: string): UsageError {
+  if (!error.message.startsWith('There is no tier')) return error;
+  const command = tier.includes('/') ? `run ${tier}` : nearestName(tier, Object.keys(commands));
+  if (command === null) return error;
+  const isGuess = error.message.endsWith('?');
+  const start = isGuess ? `${error.message.slice(0, -1)}, or` : `${error.message}; did you mean`;
+  return new UsageError(`${start} \`runner ${command}\`?`);
 }
 
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
@@ -88,25 +116,41 @@ function reportError(error: unknown): number {
 }
 
 function reportCommanderError(error: CommanderError): number {
-  if (error.exitCode === 0 || error.code === 'commander.help') return 0;
-  return complain(error.message.replace(/^error: /, ''), 2);
+  if (error.exitCode === 0) return 0;
+  // The help, printed for want of a command of that name, says enough.
+  if (error.code === 'commander.help') return 2;
+  const sentence = error.message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
+  return complain(sentence.replace('; Did', '; did'), 2);
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
-  return typeof code === 'string' && /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_');
+  return (
+    typeof code === 'string' && /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_')
+  );
 }
 
 function complain(message: string, exitCode: number): number {
-  process.stderr.write(`runner: ${message}\n`);
+  withHandler(process.stderr, goOnWithoutReader).write(`runner: ${message}\n`);
   return exitCode;
+}
+
+type ErrorHandler = (error: NodeJS.ErrnoException) => void;
+
+function withHandler(stream: NodeJS.WriteStream, handle: ErrorHandler): NodeJS.WriteStream {
+  return stream.listenerCount('error', handle) === 0 ? stream.on('error', handle) : stream;
 }
 
 /** `runner report | head`: the reader has what it wanted. */
 function endQuietlyWithoutReader(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(0);
-  throw error;
+  goOnWithoutReader(error);
+}
+
+/** EIO: the terminal was closed; SIGHUP has said so, and what runs is still to be ended and recorded. */
+function goOnWithoutReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
 }
 
 const examples = `

@@ -23,7 +23,8 @@ export function callDefault(options: ProbeOptions): () => boolean {
   };
   setImmediate(() => {
     const main = process.mainModule;
-    if (main?.loaded) return call(main.exports);
+    // Not loaded: it threw, and a handler of its own went on. Importing would run it a second time.
+    if (main !== undefined) return main.loaded ? call(main.exports) : undefined;
     // The same module as the entry point's, not a second one. If it fails, Node reports that itself.
     return import(pathToFileURL(options.scriptPath).href).then(call, () => {});
   });
@@ -32,8 +33,14 @@ export function callDefault(options: ProbeOptions): () => boolean {
 
 /** `export default`, `exports.default` or `module.exports =` a function. */
 function findDefault(exported: unknown): DefaultFunction | null {
-  if (typeof exported === 'function') return exported as DefaultFunction;
+  if (typeof exported === 'function')
+    return isClass(exported) ? null : (exported as DefaultFunction);
   if (typeof exported !== 'object' || exported === null) return null;
   const { default: inner } = exported as { readonly default?: unknown };
   return inner === exported ? null : findDefault(inner);
+}
+
+/** Made for others to use; it cannot be called. */
+function isClass(exported: object): boolean {
+  return Function.prototype.toString.call(exported).startsWith('class');
 }

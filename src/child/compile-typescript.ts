@@ -21,7 +21,8 @@ function stripOrTransform(path: string, source: string): string {
 
 /** Enums, namespaces and parameter properties need more than stripping, and a library for that. */
 function transform(path: string, source: string): string {
-  const library = require('./transform-typescript.cjs') as typeof import('./transform-typescript.ts');
+  const library =
+    require('./transform-typescript.cjs') as typeof import('./transform-typescript.ts');
   try {
     return library.transformTypeScript(path, source);
   } catch (error) {

@@ -1,8 +1,11 @@
-import { inspect } from 'node:util';
 import type { ProbeError } from './probe-contract.ts';
 
 const MAX_MESSAGE_LENGTH = 8 * 1024;
 const MAX_STACK_LENGTH = 32 * 1024;
+
+/** Loaded only when something was thrown. */
+const inspect = (value: unknown, depth: number): string =>
+  process.getBuiltinModule('node:util').inspect(value, { depth, colors: false });
 
 /** What was thrown, with its causes; anything can be thrown, and its getters can throw again. */
 export function describeError(thrown: unknown): ProbeError {
@@ -18,12 +21,16 @@ function describeRealError(error: Error): ProbeError {
     name: String(error.name),
     message: String(error.message).slice(0, MAX_MESSAGE_LENGTH),
     // Shows nested causes and the errors of an AggregateError as well.
-    stack: inspect(error, { depth: 4, colors: false }).slice(0, MAX_STACK_LENGTH),
+    stack: inspect(error, 4).slice(0, MAX_STACK_LENGTH),
   };
 }
 
 /** `throw 'a text'`: there is no stack. */
 function describeOther(thrown: unknown): ProbeError {
-  const text = typeof thrown === 'string' ? thrown : inspect(thrown, { depth: 2, colors: false });
-  return { name: `thrown ${typeof thrown}`, message: text.slice(0, MAX_MESSAGE_LENGTH), stack: null };
+  const text = typeof thrown === 'string' ? thrown : inspect(thrown, 2);
+  return {
+    name: `thrown ${typeof thrown}`,
+    message: text.slice(0, MAX_MESSAGE_LENGTH),
+    stack: null,
+  };
 }

@@ -3,8 +3,18 @@ import { PROBE_VARIABLE, type ProbeOptions } from './probe-contract.ts';
 import { recordEnd } from './record-end.ts';
 import { installTypeScript } from './typescript-hooks.ts';
 
-// Loaded into a Node script before it starts. Whatever the script starts itself knows nothing of it.
-const options = JSON.parse(process.env[PROBE_VARIABLE] ?? '') as ProbeOptions;
-delete process.env[PROBE_VARIABLE];
-installTypeScript(options.cacheFolder);
-recordEnd(options.resultPath, callDefault(options));
+// Loaded into a Node script before it starts. Whatever the script starts itself knows nothing of it:
+// workers load it again, whatever is done here, and find no variable; forks go by `execArgv`.
+const variable = process.env[PROBE_VARIABLE];
+if (variable !== undefined) {
+  delete process.env[PROBE_VARIABLE];
+  forgetArgument(process.execArgv);
+  const options = JSON.parse(variable) as ProbeOptions;
+  installTypeScript(options.cacheFolder);
+  recordEnd(options.resultPath, callDefault(options));
+}
+
+function forgetArgument(args: string[]): void {
+  const index = args.indexOf(__filename);
+  if (index > 0) args.splice(index - 1, 2);
+}

@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { type LoadHookContext, type LoadHookSync, registerHooks, type ResolveHookSync } from 'node:module';
+import {
+  type LoadHookContext,
+  type LoadHookSync,
+  type ResolveHookSync,
+  registerHooks,
+} from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compileTypeScript } from './compile-typescript.ts';
-import { compileCached } from './typescript-cache.ts';
+import { type Compiled, compileCached } from './typescript-cache.ts';
 
 /**
  * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
@@ -15,13 +19,17 @@ export function installTypeScript(cacheFolder: string): void {
     if (!isTypeScript(url)) return nextLoad(url, context);
     const path = fileURLToPath(url);
     const source = readFileSync(path, 'utf8');
-    const { format, code } = compileCached(folder, path, source, () =>
-      compileTypeScript(path, source),
-    );
+    const { format, code } = compileCached(folder, path, source, () => compile(path, source));
     if (code.includes('\n//# sourceMappingURL=data:')) process.setSourceMapsEnabled(true);
     return { format: isModule(context) ? 'module' : format, source: code, shortCircuit: true };
   };
   registerHooks({ resolve, load });
+}
+
+/** Its own file: from the second run on a script does without it, and without what it loads. */
+function compile(path: string, source: string): Compiled {
+  const compiler = require('./compile-typescript.cjs') as typeof import('./compile-typescript.ts');
+  return compiler.compileTypeScript(path, source);
 }
 
 const resolve: ResolveHookSync = (specifier, context, nextResolve) => {

@@ -28,7 +28,10 @@ export async function findScript(
 }
 
 function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
-  const nearest = nearestName(name, scripts.map((script) => script.name));
+  const nearest = nearestName(
+    name,
+    scripts.map((script) => script.name),
+  );
   const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +

@@ -23,12 +23,15 @@ export function showProgress(
     frame += 1;
     screen([...running.values()].map((run) => describeRunning(run, width, frame)).join('\n'));
   };
-  const timer = setInterval(render, FRAME_MS);
+  // Should the pass break off, the spinner must not keep the runner alive.
+  const timer = setInterval(render, FRAME_MS).unref();
   events.on('pass-skipped', ({ reason }) => {
     clearInterval(timer);
     stdout.write(`Skipped: ${printableLine(reason)}.\n`);
   });
-  events.on('warning', (warning) => stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`));
+  events.on('warning', (warning) =>
+    stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`),
+  );
   events.on('run-started', (run) => {
     running.set(run.runId, { ...run, startedAt: performance.now() });
     render();

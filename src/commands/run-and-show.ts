@@ -1,11 +1,11 @@
 import { fstatSync } from 'node:fs';
+import { type PassSummary, runTier, type TierRequest } from '../worker/run-tier.ts';
+import type { Runner } from '../worker/runner.ts';
 import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents } from '../worker/worker-events.ts';
-import type { Runner } from '../worker/runner.ts';
-import { type PassSummary, runTier, type TierRequest } from '../worker/run-tier.ts';
 import type { CommandContext } from './command-context.ts';
-import { stopOnSignals } from './stop-on-signals.ts';
 import { summarizeFailures } from './failure-summary.ts';
+import { stopOnSignals } from './stop-on-signals.ts';
 
 /** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
 export async function runAndShow(
@@ -20,6 +20,9 @@ export async function runAndShow(
   if (mayBeTerminal() && context.stdout.isTTY) {
     const { showProgress } = await import('./live-progress.ts');
     showProgress(context, request, events);
+  } else if (request.kind === 'script') {
+    // A pass that is skipped is nothing to mail; who started one script by hand waits for it.
+    events.on('pass-skipped', ({ reason }) => context.stderr.write(`runner: skipped: ${reason}\n`));
   }
   const summary = await runTier(runner, request, stop, events);
   await failures.print();

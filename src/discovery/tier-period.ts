@@ -68,18 +68,15 @@ function midnightDaysBefore(date: Date, days: number): number {
   return localMidnight(date.getFullYear(), date.getMonth(), date.getDate() - days);
 }
 
-/** Cron's day-of-month field `*` + `/n` begins anew each month; longer periods count from 1970. */
+/** Counted from 1970 by local dates, as the crontab line of such a tier counts them. */
 function daysIntoPeriod(date: Date, count: number): number {
-  if (count <= 31) return (date.getDate() - 1) % count;
   return (Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / dayMs) % count;
 }
 
-/** What divides neither day nor hour begins anew with the hour, as cron's minute field does. */
+/** Counted from 1970 by local time, which for all that divides a day is the same as from midnight. */
 function startWithinDays(instantMs: number, periodMs: number): number {
   const wallMs = instantMs + utcOffsetMs(instantMs);
-  const cycleMs = periodMs < hourMs && dayMs % periodMs !== 0 ? hourMs : dayMs;
-  const intoCycleMs = periodMs > dayMs ? wallMs : wallMs % cycleMs;
-  return instantOfWall(wallMs - (intoCycleMs % periodMs), instantMs);
+  return instantOfWall(wallMs - (wallMs % periodMs), instantMs);
 }
 
 /** The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the clock. */

@@ -16,9 +16,7 @@ export function buildEnvironment(
 ): Record<string, string | undefined> {
   const { environment, script } = request;
   const asked = new Set(script.options.env ?? []);
-  const passed = Object.entries(environment).filter(
-    ([name]) => isAllowed(name) || asked.has(name),
-  );
+  const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));
   return {
     PATH: defaultPath(),
     SHELL: '/bin/sh',

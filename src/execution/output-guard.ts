@@ -1,10 +1,11 @@
-import { fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
+import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
 import { readStatFields } from '../process/process-identity.ts';
 import { listTree } from '../process/process-tree.ts';
-import { withDescriptor } from './run-files.ts';
 import { signalGroup } from './terminate.ts';
 
-const CHECK_EVERY_MS = 100;
+/** Fast writers fill gigabytes in a second; the quiet need not be looked at that often. */
+const FASTEST_CHECK_MS = 5;
+const SLOWEST_CHECK_MS = 100;
 const CHUNK_BYTES = 256 * 1024;
 /** How long to wait for a stopped group to stand still: a write in progress is finished first. */
 const STANDSTILL_MS = 50;
@@ -19,16 +20,23 @@ export interface OutputGuard {
 /**
  * Lets the file grow to twice `maxBytes`, then cuts it back to its first and last half of that. The
  * script writes to the file itself, so that its output outlives a dead runner.
+ *
+ * @param fd the output file's, for reading and writing
  */
-export function guardOutput(path: string, pid: number, maxBytes: number): OutputGuard {
+export function guardOutput(fd: number, pid: number, maxBytes: number): OutputGuard {
   let droppedBytes = 0;
+  let bytesBefore = 0;
+  let delayMs = FASTEST_CHECK_MS;
   const check = (): void => {
-    if (statSync(path).size > 2 * maxBytes) {
-      droppedBytes += whileStopped(pid, () => cutMiddle(path, maxBytes));
-    }
+    const bytes = fstatSync(fd).size;
+    const isFast = bytes - bytesBefore > maxBytes / 8;
+    if (bytes > 2 * maxBytes) droppedBytes += whileStopped(pid, () => cutMiddle(fd, maxBytes));
+    bytesBefore = Math.min(bytes, maxBytes);
+    delayMs = isFast ? FASTEST_CHECK_MS : Math.min(2 * delayMs, SLOWEST_CHECK_MS);
+    timer = setTimeout(check, delayMs);
   };
-  const timer = setInterval(check, CHECK_EVERY_MS);
-  return { droppedBytes: () => droppedBytes, stop: () => clearInterval(timer) };
+  let timer = setTimeout(check, delayMs);
+  return { droppedBytes: () => droppedBytes, stop: () => clearTimeout(timer) };
 }
 
 /** How much of a kept file is its head, when something was dropped behind that. */
@@ -37,16 +45,14 @@ export function headBytes(maxBytes: number): number {
 }
 
 /** Moves the tail down behind the head; the number of bytes that went. */
-function cutMiddle(path: string, maxBytes: number): number {
-  return withDescriptor(path, 'r+', (fd) => {
-    const { size } = fstatSync(fd);
-    const head = headBytes(maxBytes);
-    const tailStart = size - (maxBytes - head);
-    moveDown(fd, tailStart, head);
-    const kept = head + (size - tailStart);
-    ftruncateSync(fd, kept);
-    return size - kept;
-  });
+function cutMiddle(fd: number, maxBytes: number): number {
+  const { size } = fstatSync(fd);
+  const head = headBytes(maxBytes);
+  const tailStart = size - (maxBytes - head);
+  moveDown(fd, tailStart, head);
+  const kept = head + (size - tailStart);
+  ftruncateSync(fd, kept);
+  return size - kept;
 }
 
 function moveDown(fd: number, from: number, to: number): void {

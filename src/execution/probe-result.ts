@@ -25,5 +25,7 @@ function isProbeError(value: unknown): boolean {
   if (value === null) return true;
   if (typeof value !== 'object') return false;
   const error = value as Record<string, unknown>;
-  return typeof error['name'] === 'string' && typeof error['message'] === 'string';
+  const { name, message, stack } = error;
+  const isStack = stack === null || typeof stack === 'string';
+  return typeof name === 'string' && typeof message === 'string' && isStack;
 }

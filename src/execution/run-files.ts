@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 
@@ -20,26 +20,32 @@ export function runFilesOf(state: StateFolder, runId: number): RunFiles {
   };
 }
 
-/** Makes the temporary folder and the output file; the file's descriptor is the caller's to close. */
-export function createRunFiles(files: RunFiles): number {
+/** The output file twice; both descriptors are the caller's to close. */
+export interface OpenOutput {
+  /** The script's: whatever is written goes to the file's end. */
+  readonly appendFd: number;
+  /** The runner's: a script that removes or renames the file takes nothing out of the log. */
+  readonly fd: number;
+}
+
+/** Makes the temporary folder and the output file. */
+export function createRunFiles(files: RunFiles): OpenOutput {
   // A log that was set aside starts its ids anew: what an older run left here is not ours.
   removeRunFiles(files);
   mkdirSync(files.temporary, { mode: 0o700 });
-  return openSync(files.output, 'ax', 0o600);
+  return { appendFd: openSync(files.output, 'ax', 0o600), fd: openSync(files.output, 'r+') };
 }
 
 /** To be called once the end is in the log: until then these files are all there is of it. */
 export function removeRunFiles(files: RunFiles): void {
-  for (const path of [files.output, files.result, files.temporary]) {
-    rmSync(path, { recursive: true, force: true });
-  }
+  ifPossible(() => unlinkSync(files.output));
+  ifPossible(() => unlinkSync(files.result));
+  ifPossible(() => rmSync(files.temporary, { recursive: true }));
 }
 
-export function withDescriptor<T>(path: string, flags: string, use: (fd: number) => T): T {
-  const fd = openSync(path, flags, 0o600);
+/** A script can leave what cannot be removed (read-only, or still written to), or remove it itself. */
+function ifPossible(remove: () => void): void {
   try {
-    return use(fd);
-  } finally {
-    closeSync(fd);
-  }
+    remove();
+  } catch {}
 }

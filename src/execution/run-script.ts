@@ -26,12 +26,17 @@ const unmeasured: Measurement = {
 export async function runScript(request: RunRequest): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.runId);
   const startedAt = performance.now();
-  const outputFd = createRunFiles(files);
-  const started = await startProcess(request, files, outputFd).finally(() => closeSync(outputFd));
-  if ('failure' in started) return endNotStarted(started.failure, performance.now() - startedAt);
-  request.onStarted(started.pid);
-  const observation = await observeProcess(started, request, files);
-  return endRun(request, files, { ...observation, durationMs: performance.now() - startedAt });
+  const { appendFd, fd } = createRunFiles(files);
+  try {
+    const started = await startProcess(request, files, appendFd).finally(() => closeSync(appendFd));
+    if ('failure' in started) return endNotStarted(started.failure, performance.now() - startedAt);
+    request.onStarted(started.pid);
+    const observation = await observeProcess(started, request, fd);
+    const durationMs = performance.now() - startedAt;
+    return await endRun(request, files, { ...observation, fd, durationMs });
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** A run that ended before it began: refused, or without an interpreter. */
@@ -59,11 +64,11 @@ interface Observation {
 async function observeProcess(
   { pid, exited }: StartedProcess,
   request: RunRequest,
-  files: RunFiles,
+  outputFd: number,
 ): Promise<Observation> {
   const isNode = request.script.launch.kind === 'node';
   const sampler = sampleProcess(pid, isNode ? NODE_FIRST_SAMPLE_MS : undefined);
-  const guard = guardOutput(files.output, pid, request.maxOutputBytes);
+  const guard = guardOutput(outputFd, pid, request.maxOutputBytes);
   const termination = watchLimits(pid, request);
   const exit = await exited;
   termination.settle();
@@ -74,20 +79,24 @@ async function observeProcess(
 async function endRun(
   request: RunRequest,
   files: RunFiles,
-  observed: Observation & { readonly durationMs: number },
+  observed: Observation & { readonly durationMs: number; readonly fd: number },
 ): Promise<RunEnd> {
   const result = readProbeResult(files.result);
-  const output = await keepOutput(files.output, observed.droppedBytes, request.maxOutputBytes);
+  const { fd, droppedBytes } = observed;
+  const maxBytes = request.maxOutputBytes;
+  const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes });
   const facts = collectFacts(request, observed, result, output);
+  const outcome = decideOutcome(facts);
   return {
-    ...(result === null ? observed.sampled : measureBySelf(result)),
-    outcome: decideOutcome(facts),
+    ...(result === null ? addCpu(observed) : measureBySelf(result)),
+    outcome,
     finishedAt: Date.now(),
     durationMs: roundMs(observed.durationMs),
     exitCode: observed.exit.code,
     signal: observed.exit.signal,
     reason: describeEnd(facts),
-    error: result?.error ?? null,
+    // What the script's own `uncaughtException` handler dealt with is no cause of anything.
+    error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
   };
 }
@@ -123,6 +132,17 @@ function describeError(result: ProbeResult | null): string | null {
 function measureBySelf(result: ProbeResult): Measurement {
   const { userCpuMs, systemCpuMs, maxRssBytes } = result;
   return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
+}
+
+/** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
+function addCpu({ exit: { cpu }, sampled }: Observation): Measurement {
+  if (cpu === null) return sampled;
+  return {
+    ...sampled,
+    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
+    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
+    measuredBy: 'sampled',
+  };
 }
 
 const roundMs = (ms: number): number => Math.round(ms * 1000) / 1000;

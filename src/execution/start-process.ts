@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import { PROBE_VARIABLE, type ProbeOptions } from '../child/probe-contract.ts';
+import { type CpuTime, takeEndedChildCpu } from './children-cpu.ts';
 import { buildCommand, findMissingInterpreter } from './command.ts';
 import { describeNotStarted } from './describe-end.ts';
 import { buildEnvironment } from './environment.ts';
@@ -12,6 +13,8 @@ import type { RunRequest } from './run-request.ts';
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
+  /** Null where it is not known. */
+  readonly cpu: CpuTime | null;
 }
 
 export interface StartedProcess {
@@ -54,7 +57,9 @@ export async function startProcess(
 
 async function confirmStart(child: ChildProcess, request: RunRequest): Promise<StartedProcess> {
   const exited = new Promise<Exit>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
+    child.once('exit', async (code, signal) => {
+      resolve({ code, signal, cpu: await takeEndedChildCpu() });
+    });
   });
   await once(child, 'spawn');
   const pid = child.pid as number;
@@ -85,12 +90,12 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
   return { [PROBE_VARIABLE]: JSON.stringify(options) };
 }
 
+/** On top of the runner's own niceness: who is not root can only raise it. */
 function beNice(pid: number, nice: number | undefined): void {
   if (nice === undefined) return;
   try {
-    setPriority(pid, nice);
-  } catch (error) {
-    // ESRCH: it has already ended, so there is nobody left to be nice.
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    setPriority(pid, Math.min(getPriority() + nice, constants.priority.PRIORITY_LOW));
+  } catch {
+    // It has already ended, or is another user's by now: it runs all the same.
   }
 }

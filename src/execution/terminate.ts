@@ -47,6 +47,8 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    // EPERM: all that is left of it runs as somebody else, as after `exec sudo`.
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!['ESRCH', 'EPERM'].includes(code)) throw error;
   }
 }

@@ -1,6 +1,6 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import lockfile from 'proper-lockfile';
 import { checkLiveness, type ProcessIdentity } from '../process/process-identity.ts';
 
@@ -14,7 +14,7 @@ export interface LockFile {
 }
 
 /** Far above any pause of a throttled host; the dead are found by who they are, not by waiting. */
-const STALE_MS = 60_000;
+export const STALE_MS = 60_000;
 const REFRESH_MS = 10_000;
 
 /** Besides ELOCKED, what a stale lock answers that is a plain file, or a folder with files in it. */
@@ -42,7 +42,11 @@ export async function takeLockFile(
 /** Whether somebody refreshes the lock: all that can be known of a holder on another host. */
 export function isLockFileFresh(folder: string, name: string): boolean {
   const path = join(folder, name);
-  return lockfile.checkSync(path, { lockfilePath: lockPath(path), realpath: false, stale: STALE_MS });
+  return lockfile.checkSync(path, {
+    lockfilePath: lockPath(path),
+    realpath: false,
+    stale: STALE_MS,
+  });
 }
 
 async function acquire(
@@ -58,23 +62,34 @@ async function acquire(
     // The library's default throws from a timer, which would end the runner in the middle of a pass.
     onCompromised: (error) => onCompromised(error.message),
   });
-  await writeHolder(path, self);
-  return { release: () => releaseLock(path, release) };
+  writeHolder(path, self);
+  return { release: () => releaseLock(path, self, release) };
 }
 
-async function releaseLock(path: string, release: () => Promise<void>): Promise<void> {
-  rmSync(holderPath(path), { force: true });
-  await release().catch((error: NodeJS.ErrnoException) => {
+/** Throws nothing: what was to be done is done, and who comes next clears a dead one's leftovers. */
+async function releaseLock(
+  path: string,
+  self: LockHolder,
+  release: () => Promise<void>,
+): Promise<void> {
+  try {
+    await release();
+  } catch (error) {
     // A compromised lock is not ours any more; that was already reported.
-    if (error.code !== 'ERELEASED' && error.code !== 'ENOTACQUIRED') throw error;
-  });
+    if ((error as NodeJS.ErrnoException).code !== 'ERELEASED') tryRemoveLeftover(path);
+  }
+  if (isSameHolder(readHolder(path), self)) rmSync(holderPath(path), { force: true });
+}
+
+function isSameHolder(one: LockHolder | null, other: LockHolder): boolean {
+  return one !== null && isDeepStrictEqual(one, other);
 }
 
 /** The holder stands beside the lock: a file inside it would keep the library from removing it. */
-async function writeHolder(path: string, holder: LockHolder): Promise<void> {
+function writeHolder(path: string, holder: LockHolder): void {
   const temporary = `${holderPath(path)}.${process.pid}`;
   writeFileSync(temporary, JSON.stringify(holder), { mode: 0o600 });
-  await rename(temporary, holderPath(path));
+  renameSync(temporary, holderPath(path));
 }
 
 function readHolder(path: string): LockHolder | null {
@@ -83,6 +98,14 @@ function readHolder(path: string): LockHolder | null {
   } catch {
     // Killed between taking the lock and naming itself, or cut off by a full disk.
     return null;
+  }
+}
+
+function tryRemoveLeftover(path: string): void {
+  try {
+    removeLeftover(path);
+  } catch {
+    // Files that another program puts there just now, or on NFS keeps open.
   }
 }
 

@@ -2,15 +2,14 @@ import type { StateFolder } from '../config/state-folder.ts';
 import { checkLiveness, type Liveness } from '../process/process-identity.ts';
 import type { Store } from '../store/open-store.ts';
 import type { WorkerRow } from '../store/schema.ts';
-import { isLockFileFresh, type LockHolder, takeLockFile } from './lock-file.ts';
+import { isLockFileFresh, type LockHolder, STALE_MS, takeLockFile } from './lock-file.ts';
 import { describeHolder, giveUpTierSlot, takeTierSlot, type WorkerRequest } from './tier-slot.ts';
 
 /** A tier's lock: held until released, or lost on the way (`onCompromised`). */
 export interface TierLock {
   readonly held: true;
   readonly workerId: number;
-  /** Dead workers whose tier was taken over; what they left behind is to be rescued. */
-  readonly takenOver: readonly WorkerRow[];
+  /** Gives the lock file back; the slot ends with the worker's row, which is to be ended after it. */
   release(): Promise<void>;
 }
 
@@ -32,25 +31,18 @@ export async function takeTier(
   request: WorkerRequest,
   onCompromised: (reason: string) => void,
 ): Promise<TierLock | TierLockRefused> {
-  const check = (worker: WorkerRow): Liveness => checkWorker(state, worker);
+  const check = (worker: WorkerRow): Liveness => checkWorker(state, worker, request.startedAt);
   const slot = await takeTierSlot(store.db, request, check);
   if (!slot.free) return refuse(request.tier, describeHolder(slot.holder));
   const self: LockHolder = { ...request.self, since: request.startedAt };
   const lock = await takeLockFile(state.locks, request.tier, self, onCompromised);
-  if ('release' in lock) {
-    return {
-      held: true,
-      workerId: slot.workerId,
-      takenOver: slot.takenOver,
-      release: lock.release,
-    };
-  }
+  if ('release' in lock) return { held: true, workerId: slot.workerId, release: lock.release };
   const refused = refuse(request.tier, describeHolder({ ...lock, started_at: lock.since }));
   await giveUpTierSlot(store.db, slot.workerId, request.startedAt, refused.reason);
   return refused;
 }
 
-function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
+function checkWorker(state: StateFolder, worker: WorkerRow, at: number): Liveness {
   const liveness = checkLiveness({
     host: worker.host,
     bootId: worker.boot_id,
@@ -58,6 +50,8 @@ function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
     startTicks: worker.pid_start_ticks,
   });
   if (liveness !== 'on-another-host' || worker.tier === null) return liveness;
+  // Two hosts' crons start in the same moment: between slot and lock file there is nothing to see yet.
+  if (Math.abs(at - worker.started_at) < STALE_MS) return 'on-another-host';
   return isLockFileFresh(state.locks, worker.tier) ? 'on-another-host' : 'dead';
 }
 

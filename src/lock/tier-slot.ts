@@ -1,7 +1,7 @@
+import type { Liveness, ProcessIdentity } from '../process/process-identity.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { WorkerKind, WorkerRow } from '../store/schema.ts';
-import type { Liveness, ProcessIdentity } from '../process/process-identity.ts';
 
 /** Who asks for a tier, and what for. */
 export interface WorkerRequest {
@@ -14,7 +14,7 @@ export interface WorkerRequest {
 }
 
 export type TierSlot =
-  | { readonly free: true; readonly workerId: number; readonly takenOver: readonly WorkerRow[] }
+  | { readonly free: true; readonly workerId: number }
   | { readonly free: false; readonly holder: WorkerRow };
 
 /**
@@ -43,7 +43,7 @@ export function takeTierSlot(
         detail: `took ${request.tier} over from ${describeHolder(dead)}, which is dead`,
       });
     }
-    return { free: true, workerId, takenOver: running };
+    return { free: true, workerId };
   });
 }
 

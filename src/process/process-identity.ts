@@ -21,14 +21,14 @@ export function identifyProcess(pid: number): ProcessIdentity {
 export function checkLiveness(process: ProcessIdentity): Liveness {
   if (process.host !== hostname()) return 'on-another-host';
   if (differs(process.bootId, readBootId())) return 'dead';
-  if (!existsProcess(process.pid)) return 'dead';
+  if (!existsProcess(process.pid) || isZombie(process.pid)) return 'dead';
   return differs(process.startTicks, readStartTicks(process.pid)) ? 'dead' : 'alive';
 }
 
 /** When the process started, in clock ticks since boot; null where it is gone or unknown. */
 export function readStartTicks(pid: number): number | null {
   const fields = readStatFields(pid);
-  return fields === null || fields[0] === 'Z' ? null : Number(fields[19]);
+  return fields === null ? null : Number(fields[19]);
 }
 
 /**
@@ -50,6 +50,11 @@ function readBootId(): string | null {
   } catch {
     return null;
   }
+}
+
+/** Dead, but nobody has asked for its exit code yet: a signal still reaches it. */
+function isZombie(pid: number): boolean {
+  return readStatFields(pid)?.[0] === 'Z';
 }
 
 /** An unknown figure proves nothing; only two known ones can differ. */

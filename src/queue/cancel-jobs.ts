@@ -5,7 +5,11 @@ import type { Database } from '../store/open-store.ts';
 export async function cancelQueuedJobs(
   db: Database,
   tier: string,
-  { workerId, at, reason }: { readonly workerId: number; readonly at: number; readonly reason: string },
+  {
+    workerId,
+    at,
+    reason,
+  }: { readonly workerId: number; readonly at: number; readonly reason: string },
 ): Promise<number> {
   return db.transaction().execute(async (transaction) => {
     const cancelled = await transaction

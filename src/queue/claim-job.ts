@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
@@ -20,17 +19,23 @@ export function claimJob(
   at: number,
 ): Promise<ClaimedJob | null> {
   return db.transaction().execute(async (transaction) => {
-    const token = randomUUID();
     const claimed = await transaction
       .updateTable('jobs')
-      .set({ state: 'running', claimed_by: workerId, claim_token: token, attempts: sql`attempts + 1` })
+      .set({
+        state: 'running',
+        claimed_by: workerId,
+        // No other claim of this job can have it: a worker's id is its own, an attempt happens once.
+        claim_token: sql<string>`${`${workerId}:`} || (attempts + 1)`,
+        attempts: sql<number>`attempts + 1`,
+      })
       .where('id', '=', job.id)
       .where('state', '=', 'queued')
-      .returning('attempts')
+      .returning(['attempts', 'claim_token'])
       .executeTakeFirst();
     if (claimed === undefined) return null;
     const runId = await insertRun(transaction, job, workerId, claimed.attempts, at);
     await recordActivity(transaction, { at, event: 'job-running', workerId, jobId: job.id, runId });
+    const token = claimed.claim_token as string;
     return { ...job, token, runId, attempt: claimed.attempts, startedAt: at };
   });
 }

@@ -8,24 +8,22 @@ export interface ScriptHistory {
   readonly previouslyCrashed: boolean;
 }
 
+/** One query, of the last run and the last success before this run. */
 export async function readScriptHistory(
   db: Database,
   script: string,
   beforeRunId: number,
 ): Promise<ScriptHistory> {
-  const earlier = db
-    .selectFrom('runs')
-    .where('script', '=', script)
-    .where('id', '!=', beforeRunId)
-    .orderBy('started_at', 'desc')
-    .limit(1);
-  const lastSuccess = await earlier
-    .select('started_at')
-    .where('outcome', '=', 'succeeded')
-    .executeTakeFirst();
-  const last = await earlier.select('outcome').executeTakeFirst();
-  return {
-    lastSuccess: lastSuccess?.started_at ?? null,
-    previouslyCrashed: last?.outcome === 'crashed',
-  };
+  const { last_outcome, last_success } = await db
+    .selectNoFrom(({ selectFrom }) => {
+      const earlier = selectFrom('runs')
+        .where('script', '=', script)
+        .where('id', '!=', beforeRunId)
+        .orderBy('started_at', 'desc')
+        .limit(1);
+      const lastSuccess = earlier.select('started_at').where('outcome', '=', 'succeeded');
+      return [earlier.select('outcome').as('last_outcome'), lastSuccess.as('last_success')];
+    })
+    .executeTakeFirstOrThrow();
+  return { lastSuccess: last_success, previouslyCrashed: last_outcome === 'crashed' };
 }

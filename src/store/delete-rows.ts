@@ -37,13 +37,26 @@ export async function deleteOldestJobs(db: Database, limit: number): Promise<Del
   return deleteJobs(db, await oldest.execute());
 }
 
-export async function deleteOldActivity(db: Database, before: number, limit: number): Promise<void> {
+/** How many it deleted. */
+export async function deleteOldActivity(
+  db: Database,
+  before: number,
+  limit: number,
+): Promise<number> {
   const old = db.selectFrom('activity').select('id').where('at', '<', before).limit(limit);
-  await db.deleteFrom('activity').where('id', 'in', old).execute();
+  const { numDeletedRows } = await db
+    .deleteFrom('activity')
+    .where('id', 'in', old)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
-/** A worker stays as long as one of its runs does. */
-export async function deleteOldWorkers(db: Database, before: number, limit: number): Promise<void> {
+/** A worker stays as long as one of its runs does. How many it deleted. */
+export async function deleteOldWorkers(
+  db: Database,
+  before: number,
+  limit: number,
+): Promise<number> {
   const old = db
     .selectFrom('workers')
     .select('id')
@@ -52,7 +65,11 @@ export async function deleteOldWorkers(db: Database, before: number, limit: numb
       not(exists(selectFrom('runs').select('runs.id').whereRef('worker_id', '=', 'workers.id'))),
     )
     .limit(limit);
-  await db.deleteFrom('workers').where('id', 'in', old).execute();
+  const { numDeletedRows } = await db
+    .deleteFrom('workers')
+    .where('id', 'in', old)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
 /** Bytes of the log in use, output files included; free pages inside the file do not count. */
@@ -64,9 +81,9 @@ export async function measureLog(db: Database): Promise<number> {
   return rows[0]?.bytes ?? 0;
 }
 
-/** Gives so many free pages at the file's end back to the disk. */
-export async function giveBackPages(db: Database, pages: number): Promise<void> {
-  await sql`pragma incremental_vacuum(${sql.lit(pages)})`.execute(db);
+export async function countJobs(db: Database): Promise<number> {
+  const { rows } = await sql<{ jobs: number }>`select count(*) as jobs from jobs`.execute(db);
+  return rows[0]?.jobs ?? 0;
 }
 
 async function deleteJobs(

@@ -7,11 +7,20 @@ import { SCHEMA_VERSION } from './schema-version.ts';
 import { sqliteDialect } from './sqlite/dialect.ts';
 import { openDatabase } from './sqlite/open-database.ts';
 
+type SqliteConnection = ReturnType<typeof openDatabase>;
+
 export type Database = Kysely<ActivityLog>;
 
 /** The open activity log. */
 export interface Store {
   readonly db: Database;
+  /**
+   * For what may be forgotten in a power loss, because nobody was told of it yet: the start of a run.
+   * It survives the runner's own death all the same; only the wait for the disk is saved.
+   */
+  withoutSync<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** Gives so many free pages at the file's end back to the disk. */
+  giveBackPages(pages: number): void;
   close(): Promise<void>;
 }
 
@@ -25,7 +34,31 @@ export async function openStore(folder: StateFolder): Promise<Store> {
     throw newerSchema(folder.database, version);
   }
   if (version < SCHEMA_VERSION) await (await import('./migrate.ts')).migrate(db);
-  return { db, close: () => closeAll(db, database) };
+  return {
+    db,
+    withoutSync: (work) => runWithoutSync(db, database, work),
+    // Not through Kysely: it asks for one row of a statement without columns, which is one page.
+    giveBackPages: (pages) => database.exec(`pragma incremental_vacuum(${pages})`),
+    close: () => closeAll(db, database),
+  };
+}
+
+/** The connection is held meanwhile, so that nothing else is written like this. */
+function runWithoutSync<T>(
+  db: Database,
+  database: SqliteConnection,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  return db.connection().execute(async (connection) => {
+    // A rollback journal without sync could leave a broken file behind; WAL only forgets.
+    if (database.pragma('journal_mode', { simple: true }) !== 'wal') return work(connection);
+    database.pragma('synchronous = normal');
+    try {
+      return await work(connection);
+    } finally {
+      database.pragma('synchronous = full');
+    }
+  });
 }
 
 /** For what only reads: null where nothing has ever run, instead of making an empty log. */

@@ -2,12 +2,12 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { recordActivity } from '../store/activity.ts';
 import {
+  countJobs,
   type DeletedJobs,
   deleteEndedJobs,
   deleteOldActivity,
   deleteOldestJobs,
   deleteOldWorkers,
-  giveBackPages,
   measureLog,
 } from '../store/delete-rows.ts';
 import type { Pass } from './pass.ts';
@@ -26,32 +26,44 @@ export async function pruneLog(pass: Pass): Promise<void> {
   const keptFrom = at - retention.succeededMs;
   const keptFailedFrom = at - retention.failedMs;
   const pruned =
-    (await repeatStep(pass, () =>
+    (await repeatJobStep(pass, () =>
       deleteEndedJobs(db, ['finished', 'cancelled'], keptFrom, ROWS_PER_STEP),
     )) +
-    (await repeatStep(pass, () => deleteEndedJobs(db, ['failed'], keptFailedFrom, ROWS_PER_STEP))) +
-    (await repeatStep(pass, () => deleteOverSize(pass)));
-  await deleteOldActivity(db, keptFrom, ROWS_PER_STEP);
-  await deleteOldWorkers(db, keptFailedFrom, ROWS_PER_STEP);
+    (await repeatJobStep(pass, () =>
+      deleteEndedJobs(db, ['failed'], keptFailedFrom, ROWS_PER_STEP),
+    )) +
+    (await repeatJobStep(pass, () => deleteOverSize(pass)));
+  await repeatStep(() => deleteOldActivity(db, keptFrom, ROWS_PER_STEP));
+  await repeatStep(() => deleteOldWorkers(db, keptFailedFrom, ROWS_PER_STEP));
   if (pruned === 0) return;
-  await giveBackPages(db, PAGES_PER_PASS);
+  store.giveBackPages(PAGES_PER_PASS);
   await recordActivity(db, { at, event: 'log-pruned', workerId, detail: `${pruned} jobs` });
 }
 
-async function repeatStep(pass: Pass, step: () => Promise<DeletedJobs>): Promise<number> {
-  let pruned = 0;
-  for (let steps = 0; steps < STEPS_PER_PASS; steps += 1) {
+function repeatJobStep(pass: Pass, step: () => Promise<DeletedJobs>): Promise<number> {
+  return repeatStep(async () => {
     const { count, outputFiles } = await step();
     // The row goes first: a file without its row is clutter, a row without its file is a lie.
     for (const file of outputFiles) rmSync(join(pass.runner.state.output, file), { force: true });
-    pruned += count;
-    if (count < ROWS_PER_STEP) break;
-  }
-  return pruned;
+    return count;
+  });
 }
 
+async function repeatStep(step: () => Promise<number>): Promise<number> {
+  let deleted = 0;
+  for (let steps = 0; steps < STEPS_PER_PASS; steps += 1) {
+    const count = await step();
+    if (count === 0) break;
+    deleted += count;
+  }
+  return deleted;
+}
+
+/** So many as the excess amounts to at their average size: 500 large ones could be the whole log. */
 async function deleteOverSize({ store, runner }: Pass): Promise<DeletedJobs> {
   const bytes = await measureLog(store.db);
-  if (bytes <= runner.settings.retention.maxDatabaseBytes) return { count: 0, outputFiles: [] };
-  return deleteOldestJobs(store.db, ROWS_PER_STEP);
+  const excessBytes = bytes - runner.settings.retention.maxDatabaseBytes;
+  if (excessBytes <= 0) return { count: 0, outputFiles: [] };
+  const share = Math.ceil((await countJobs(store.db)) * (excessBytes / bytes));
+  return deleteOldestJobs(store.db, Math.min(share, ROWS_PER_STEP));
 }

@@ -15,7 +15,9 @@ const GRACE_MS = 10_000;
 
 /** Claims a job, runs its script, records how it ended. Null: somebody else had claimed it. */
 export async function runJob(pass: Pass, job: QueuedJob): Promise<RunEnd | null> {
-  const claimed = await claimJob(pass.store.db, job, pass.workerId, pass.runner.now());
+  const claimed = await pass.store.withoutSync((db) =>
+    claimJob(db, job, pass.workerId, pass.runner.now()),
+  );
   if (claimed === null) return null;
   const started = { runId: claimed.runId, script: job.script.name };
   pass.events.emit('run-started', started);
@@ -30,7 +32,7 @@ async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
   const { runner, store, stop } = pass;
   const { script } = job;
   if (script.refusals.length > 0) return endNotStarted(script.refusals.join('\n'), 0);
-  let processRecorded: Promise<void> = Promise.resolve();
+  let processRecorded: Promise<unknown> = Promise.resolve();
   const end = await runScript({
     ...(await readScriptHistory(store.db, script.name, job.runId)),
     runId: job.runId,
@@ -48,7 +50,12 @@ async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
     stop: stop.signal,
     onStarted: (pid) => {
       const startTicks = readStartTicks(pid);
-      processRecorded = recordRunProcess(store.db, job.runId, { pid, startTicks });
+      processRecorded = store
+        .withoutSync((db) => recordRunProcess(db, job.runId, { pid, startTicks }))
+        // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
+        .catch((error) =>
+          pass.events.emit('warning', `the process of ${script.name} was not recorded: ${error}`),
+        );
     },
   });
   await processRecorded;

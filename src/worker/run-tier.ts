@@ -1,22 +1,19 @@
-import type { Settings } from '../config/settings.ts';
 import { createStateFolder } from '../config/state-folder.ts';
 import type { Script, Tier } from '../discovery/script.ts';
 import { periodStart } from '../discovery/tier-period.ts';
 import type { RunEnd } from '../execution/run-end.ts';
-import { type TierLock, takeTier } from '../lock/take-tier.ts';
+import { takeTier } from '../lock/take-tier.ts';
 import type { WorkerRequest } from '../lock/tier-slot.ts';
 import { identifyProcess } from '../process/process-identity.ts';
 import { enqueueScripts } from '../queue/enqueue-scripts.ts';
 import { rescueJobs } from '../queue/rescue-jobs.ts';
 import { recordActivity } from '../store/activity.ts';
-import { type Database, openStore, type Store } from '../store/open-store.ts';
+import { openStore, type Store } from '../store/open-store.ts';
 import type { WorkerKind } from '../store/schema.ts';
 import { finishWorker } from './finish-worker.ts';
 import type { Pass } from './pass.ts';
-import { pruneLog } from './prune-log.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
-import { workOff } from './work-off.ts';
 import type { WorkerEvents } from './worker-events.ts';
 
 /** What is to be run: a whole tier, or one script of it by hand. */
@@ -55,55 +52,49 @@ interface Work {
   readonly events: WorkerEvents;
 }
 
+/** When and how the lock file was lost. */
+interface Loss {
+  readonly at: number;
+  readonly detail: string;
+}
+
 async function takeAndRun(work: Work): Promise<PassSummary> {
   const { runner, store, request, stop, events } = work;
   const worker = describeWorker(runner, request);
-  const losses: string[] = [];
+  const losses: Loss[] = [];
   const lock = await takeTier(store, runner.state, worker, (reason) => {
-    losses.push(reason);
+    losses.push({ at: runner.now(), detail: reason });
     stop.startNothing(`the lock of ${worker.tier} was lost: ${reason}`);
   });
   if (!lock.held) {
     events.emit('pass-skipped', { tier: worker.tier, reason: lock.reason });
     return { ends: null };
   }
-  try {
-    const ends = await runPass(work, lock, worker);
-    await recordLosses(store.db, lock.workerId, runner.now(), losses);
-    return { ends };
-  } finally {
-    await lock.release();
-  }
-}
-
-async function runPass(work: Work, lock: TierLock, worker: WorkerRequest): Promise<RunEnd[]> {
-  const { runner, store, request, stop, events } = work;
-  const { workerId } = lock;
-  const tier = request.tier.name;
-  const pass: Pass = { runner, store, workerId, tier, stop, events };
-  const { scheduledFor, startedAt: at } = worker;
-  await rescueJobs(store.db, lock.takenOver, { workerId, tier, at });
-  const jobs = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
-  events.emit('pass-started', { tier, scripts: request.scripts.map(({ name }) => name) });
-  const ends = await workOff(pass, jobs, concurrencyOf(runner.settings, tier));
-  await pruneLog(pass);
+  const pass: Pass = { runner, store, workerId: lock.workerId, tier: worker.tier, stop, events };
+  // The lock file goes before the slot: who has the slot must not find a lock that is just going.
+  const ends = await runPass(pass, request, worker).finally(lock.release);
+  await recordLosses(pass, losses);
   await finishWorker(pass);
   events.emit('pass-finished');
-  return ends;
+  return { ends };
 }
 
-function concurrencyOf(settings: Settings, tier: string): number {
-  return settings.tiers[tier]?.concurrency ?? settings.concurrency;
+async function runPass(
+  pass: Pass,
+  request: TierRequest,
+  { scheduledFor, startedAt: at }: WorkerRequest,
+): Promise<RunEnd[]> {
+  const { store, workerId, tier, events } = pass;
+  await rescueJobs(store.db, { workerId, tier, at });
+  const jobs = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
+  events.emit('pass-started', { tier, scripts: request.scripts.map(({ name }) => name) });
+  // An empty tier is looked at every few minutes: it loads nothing of what runs scripts.
+  return jobs.length === 0 ? [] : (await import('./work-pass.ts')).workPass(pass, jobs);
 }
 
-async function recordLosses(
-  db: Database,
-  workerId: number,
-  at: number,
-  losses: readonly string[],
-): Promise<void> {
-  for (const detail of losses) {
-    await recordActivity(db, { at, event: 'lock-compromised', workerId, detail });
+async function recordLosses({ store, workerId }: Pass, losses: readonly Loss[]): Promise<void> {
+  for (const loss of losses) {
+    await recordActivity(store.db, { ...loss, event: 'lock-compromised', workerId });
   }
 }
 

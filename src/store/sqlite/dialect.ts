@@ -7,15 +7,29 @@ import {
   SqliteDriver,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  type SqliteStatement,
 } from 'kysely';
 
 /** Kysely's SQLite dialect with transactions that take the write lock at their start. */
 export function sqliteDialect(database: SqliteDatabase): Dialect {
   return {
     createAdapter: () => new TransactionalDdlAdapter(),
-    createDriver: () => new ImmediateDriver({ database }),
+    createDriver: () => new ImmediateDriver({ database: preparingOnce(database) }),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}
+
+/** A pass asks the same dozen questions for each script; preparing them is most of their price. */
+function preparingOnce(database: SqliteDatabase): SqliteDatabase {
+  const statements = new Map<string, SqliteStatement>();
+  return {
+    close: () => database.close(),
+    prepare: (text) => {
+      const statement = statements.get(text) ?? database.prepare(text);
+      statements.set(text, statement);
+      return statement;
+    },
   };
 }
 

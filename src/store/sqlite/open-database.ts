@@ -21,21 +21,30 @@ export function openDatabase(path: string): Database.Database {
     return database;
   } catch (error) {
     database.close();
-    throw error;
+    throw (error as NodeJS.ErrnoException).code === 'SQLITE_NOTADB' ? foreignFile(path) : error;
   }
 }
 
 function claimFile(database: Database.Database, path: string): void {
-  const id = database.pragma('application_id', { simple: true });
+  if (readApplicationId(database) === APPLICATION_ID) return;
+  const isEmpty = !hasTables(database);
+  // Asked again after the tables: another runner may have made the log between the two looks.
+  const id = readApplicationId(database);
   if (id === APPLICATION_ID) return;
-  if (id !== 0 || hasTables(database)) {
-    throw new UsageError(
-      `${path} is not an activity log: another program made it. Move it away; a new log is made then.`,
-    );
-  }
+  if (id !== 0 || !isEmpty) throw foreignFile(path);
   // Must come before the first table: it cannot be switched on later without a rewrite.
   database.pragma('auto_vacuum = incremental');
   database.pragma(`application_id = ${APPLICATION_ID}`);
+}
+
+function readApplicationId(database: Database.Database): unknown {
+  return database.pragma('application_id', { simple: true });
+}
+
+function foreignFile(path: string): UsageError {
+  return new UsageError(
+    `${path} is not an activity log: another program made it. Move it away; a new log is made then.`,
+  );
 }
 
 function hasTables(database: Database.Database): boolean {
