@@ -17,6 +17,8 @@ export function showProgress(
 ): void {
   const screen = createLogUpdate(stdout);
   const running = new Map<number, Running>();
+  const ended: RunFinished[] = [];
+  const startedAt = performance.now();
   const width = Math.max(0, ...request.scripts.map(({ name }) => printableLine(name).length));
   let frame = 0;
   const render = (): void => {
@@ -38,6 +40,7 @@ export function showProgress(
   });
   events.on('run-finished', (run) => {
     running.delete(run.runId);
+    ended.push(run);
     screen.clear();
     stdout.write(`${describeFinished(run, width)}\n`);
     render();
@@ -46,8 +49,21 @@ export function showProgress(
     clearInterval(timer);
     screen.clear();
     screen.done();
-    if (request.scripts.length === 0) stdout.write(`${request.tier.name} holds no scripts.\n`);
+    stdout.write(`${describePass(request, ended, performance.now() - startedAt)}\n`);
   });
+}
+
+function describePass(
+  { tier, scripts }: TierRequest,
+  ended: readonly RunFinished[],
+  durationMs: number,
+): string {
+  if (scripts.length === 0) return `${tier.name} holds no scripts.`;
+  const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
+  const counts = [`${succeeded} succeeded`];
+  if (ended.length > succeeded) counts.push(`${ended.length - succeeded} did not`);
+  if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
+  return `${tier.name}: ${counts.join(', ')}, in ${formatDuration(durationMs)}`;
 }
 
 interface Running extends RunStarted {

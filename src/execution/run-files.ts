@@ -1,4 +1,4 @@
-import { mkdirSync, openSync, rmSync } from 'node:fs';
+import { mkdirSync, openSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 

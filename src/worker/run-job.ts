@@ -2,13 +2,13 @@ import { defaultTimeoutMs } from '../discovery/default-timeout.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { endNotStarted, runScript } from '../execution/run-script.ts';
-import { readStartTicks } from '../process/process-identity.ts';
-import { type ClaimedJob, claimJob, recordRunProcess } from '../queue/claim-job.ts';
+import { type ClaimedJob, claimJob } from '../queue/claim-job.ts';
 import type { QueuedJob } from '../queue/enqueue-scripts.ts';
 import { finishJob } from '../queue/finish-job.ts';
 import { readScriptHistory } from '../queue/script-history.ts';
 import type { FinishedRun } from '../store/schema.ts';
 import type { Pass } from './pass.ts';
+import { createProcessRecorder } from './record-process.ts';
 
 /** Time that a script has between SIGTERM and SIGKILL. */
 const GRACE_MS = 10_000;
@@ -32,7 +32,7 @@ async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
   const { runner, store, stop } = pass;
   const { script } = job;
   if (script.refusals.length > 0) return endNotStarted(script.refusals.join('\n'), 0);
-  let processRecorded: Promise<unknown> = Promise.resolve();
+  const recorder = createProcessRecorder(pass, job);
   const end = await runScript({
     ...(await readScriptHistory(store.db, script.name, job.runId)),
     runId: job.runId,
@@ -48,17 +48,9 @@ async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
     variables: runner.settings.env,
     environment: runner.environment,
     stop: stop.signal,
-    onStarted: (pid) => {
-      const startTicks = readStartTicks(pid);
-      processRecorded = store
-        .withoutSync((db) => recordRunProcess(db, job.runId, { pid, startTicks }))
-        // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
-        .catch((error) =>
-          pass.events.emit('warning', `the process of ${script.name} was not recorded: ${error}`),
-        );
-    },
+    onStarted: recorder.start,
   });
-  await processRecorded;
+  await recorder.settle();
   return end;
 }
 

@@ -88,6 +88,9 @@ async function runPass(
   await rescueJobs(store.db, { workerId, tier, at });
   const jobs = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
   events.emit('pass-started', { tier, scripts: request.scripts.map(({ name }) => name) });
+  for (const warning of request.scripts.flatMap(({ warnings }) => warnings)) {
+    events.emit('warning', warning);
+  }
   // An empty tier is looked at every few minutes: it loads nothing of what runs scripts.
   return jobs.length === 0 ? [] : (await import('./work-pass.ts')).workPass(pass, jobs);
 }
