@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { Insertable } from 'kysely';
 import { onTestFinished } from 'vitest';
 import {
   createStateFolder,
@@ -7,7 +8,9 @@ import {
 } from '../../src/config/state-folder.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
 import { type Database, openStore } from '../../src/store/open-store.ts';
-import type { NewRun } from '../../src/store/schema.ts';
+import type { RunsTable } from '../../src/store/schema.ts';
+
+type NewRun = Insertable<RunsTable>;
 
 /** A real activity log in a root, filled by a test instead of by a runner. */
 export interface WrittenLog {

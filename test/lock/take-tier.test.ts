@@ -1,0 +1,197 @@
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type TierLock, type TierLockRefused, takeTier } from '../../src/lock/take-tier.ts';
+import type { WorkerRequest } from '../../src/lock/tier-slot.ts';
+import { identifyProcess, type ProcessIdentity } from '../../src/process/process-identity.ts';
+import { openStore, type Store } from '../../src/store/open-store.ts';
+import { identifyDeadProcess } from '../support/dead-process.ts';
+import { queryLog } from '../support/open-log.ts';
+import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const NOON = Date.UTC(2026, 10, 1, 12);
+const self = identifyProcess(process.pid);
+
+function requestFor(tier: string, fields: Partial<WorkerRequest> = {}): WorkerRequest {
+  return {
+    kind: 'tier',
+    tier,
+    self,
+    scheduledFor: NOON,
+    startedAt: NOON,
+    runnerVersion: '0.1.0',
+    ...fields,
+  };
+}
+
+/** A root with an open log, and what takes its tiers. */
+async function openRoot() {
+  const root = makeTemporaryRoot();
+  const state = makeStateOf(root);
+  const store = await openStoreOf(root);
+  const take = (request: WorkerRequest, of: Store = store): Promise<TierLock | TierLockRefused> =>
+    takeTier(of, state, request, () => {});
+  return { root, state, store, take };
+}
+
+/** A worker's row as a process leaves it that could not end it. */
+async function leaveWorker(store: Store, process: ProcessIdentity, startedAt: number) {
+  await store.db
+    .insertInto('workers')
+    .values({
+      kind: 'tier',
+      tier: 'hourly',
+      state: 'running',
+      host: process.host,
+      boot_id: process.bootId,
+      pid: process.pid,
+      pid_start_ticks: process.startTicks,
+      started_at: startedAt,
+      runner_version: '0.1.0',
+      node_version: 'v24.0.0',
+    })
+    .execute();
+}
+
+const workers = 'select tier, state, finished_at, reason from workers order by id';
+const events = 'select worker_id, event, detail from activity order by id';
+
+test('a free tier is taken: a slot in the log and a lock file', async () => {
+  const { root, state, take } = await openRoot();
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock.held).toBe(true);
+  expect(queryLog(root, 'select * from workers')).toEqual([
+    {
+      id: lock.workerId,
+      kind: 'tier',
+      tier: 'hourly',
+      state: 'running',
+      host: hostname(),
+      boot_id: self.bootId,
+      pid: process.pid,
+      pid_start_ticks: self.startTicks,
+      scheduled_for: NOON,
+      started_at: NOON,
+      finished_at: null,
+      reason: null,
+      runner_version: '0.1.0',
+      node_version: process.version,
+    },
+  ]);
+  expect(queryLog(root, events)).toEqual([{ worker_id: 1, event: 'worker-started', detail: null }]);
+  expect(readdirSync(state.locks).toSorted()).toEqual(['hourly.json', 'hourly.lock']);
+  await lock.release();
+  expect(readdirSync(state.locks)).toEqual([]);
+});
+
+test('a tier held by a living process is refused, and the skipped pass tells by whom', async () => {
+  const { root, take } = await openRoot();
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  const reason = `hourly is held by pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
+  const refused = await take(requestFor('hourly', { startedAt: NOON + 60_000 }));
+  expect(refused).toEqual({ held: false, reason });
+  expect(queryLog(root, workers)).toEqual([
+    { tier: 'hourly', state: 'running', finished_at: null, reason: null },
+    { tier: 'hourly', state: 'skipped', finished_at: NOON + 60_000, reason },
+  ]);
+  expect(queryLog(root, events).slice(1)).toEqual([
+    { worker_id: 2, event: 'worker-skipped', detail: reason },
+  ]);
+  await lock.release();
+});
+
+test('different tiers are held side by side', async () => {
+  const { take } = await openRoot();
+  const locks = [];
+  for (const tier of ['15min', 'hourly', 'daily']) locks.push(await take(requestFor(tier)));
+  expect(locks.map((lock) => lock.held)).toEqual([true, true, true]);
+  for (const lock of locks) await (lock as TierLock).release();
+});
+
+test('a dead holder’s tier is taken over at once, and that is told', async () => {
+  const { root, store, take } = await openRoot();
+  const dead = identifyDeadProcess();
+  await leaveWorker(store, dead, NOON - 60_000);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock).toMatchObject({ held: true, workerId: 2 });
+  expect(queryLog(root, workers)).toEqual([
+    {
+      tier: 'hourly',
+      state: 'crashed',
+      finished_at: NOON,
+      reason: 'its process is gone without having finished',
+    },
+    { tier: 'hourly', state: 'running', finished_at: null, reason: null },
+  ]);
+  const holder = `pid ${dead.pid} on ${hostname()}, since 2026-11-01T11:59:00.000Z`;
+  expect(queryLog(root, events)).toEqual([
+    {
+      worker_id: 1,
+      event: 'worker-crashed',
+      detail: 'its process is gone without having finished',
+    },
+    { worker_id: 2, event: 'worker-started', detail: null },
+    {
+      worker_id: 2,
+      event: 'lock-taken-over',
+      detail: `took hourly over from ${holder}, which is dead`,
+    },
+  ]);
+  await lock.release();
+});
+
+test.each([
+  ['its pid belongs to another process now', { startTicks: (self.startTicks as number) - 1 }],
+  ['the machine was started anew since', { bootId: 'an earlier boot' }],
+])('a holder is dead when %s', async (_why, fields) => {
+  const { store, take } = await openRoot();
+  await leaveWorker(store, { ...self, ...fields }, NOON - 60_000);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock.held).toBe(true);
+  await lock.release();
+});
+
+test('a lock file is respected even when the log knows nothing of its holder', async () => {
+  const { state, take } = await openRoot();
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  const newLog = await openStore({ ...state, database: join(state.path, 'new.db') });
+  expect(await take(requestFor('hourly'), newLog)).toMatchObject({
+    held: false,
+    reason: expect.stringMatching(/^hourly is held by pid \d+ on /),
+  });
+  const rows = await newLog.db.selectFrom('workers').select(['state', 'reason']).execute();
+  expect(rows).toEqual([
+    { state: 'skipped', reason: expect.stringMatching(/^hourly is held by pid/) },
+  ]);
+  await newLog.close();
+  await lock.release();
+});
+
+test('another host’s tier is held while it refreshes the lock file, then taken over', async () => {
+  const { state, store, take } = await openRoot();
+  const elsewhere = { ...self, host: 'elsewhere.example' };
+  await leaveWorker(store, elsewhere, NOON - 3_600_000);
+  mkdirSync(join(state.locks, 'hourly.lock'));
+  writeFileSync(join(state.locks, 'hourly.json'), JSON.stringify({ ...elsewhere, since: NOON }));
+  expect(await take(requestFor('hourly'))).toMatchObject({
+    held: false,
+    reason: expect.stringContaining('on elsewhere.example'),
+  });
+  const old = new Date(Date.now() - 61_000);
+  utimesSync(join(state.locks, 'hourly.lock'), old, old);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock.held).toBe(true);
+  await lock.release();
+});
+
+test('another host that has just begun is not dead, though its lock file is not there yet', async () => {
+  const { root, store, take } = await openRoot();
+  await leaveWorker(store, { ...self, host: 'elsewhere.example' }, NOON - 5);
+  expect(await take(requestFor('hourly'))).toMatchObject({ held: false });
+  expect(queryLog(root, 'select state from workers order by id')).toEqual([
+    { state: 'running' },
+    { state: 'skipped' },
+  ]);
+});

@@ -1,0 +1,11 @@
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { meet } from '../support/meet.ts';
+
+/** Opens the log of a root in the same moment as so many others, reads from it, and closes it. */
+const [root = '', others = '1'] = process.argv.slice(2);
+meet(root, 'open', Number(others));
+const store = await openStore(stateFolderOf(root));
+const workers = await store.db.selectFrom('workers').selectAll().execute();
+await store.close();
+console.log(`opened, ${workers.length} workers`);

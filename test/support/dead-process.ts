@@ -1,0 +1,8 @@
+import { spawnSync } from 'node:child_process';
+import { identifyProcess, type ProcessIdentity } from '../../src/process/process-identity.ts';
+
+/** Who a process was that has just ended on this host. */
+export function identifyDeadProcess(): ProcessIdentity {
+  const { pid } = spawnSync('/bin/true');
+  return { ...identifyProcess(process.pid), pid };
+}

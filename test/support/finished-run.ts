@@ -1,0 +1,26 @@
+import type { FinishedRun } from '../../src/store/schema.ts';
+
+/** The end of a run that succeeded, unless said otherwise. */
+export function makeFinishedRun(fields: Partial<FinishedRun> = {}): FinishedRun {
+  return {
+    outcome: 'succeeded',
+    finished_at: 2_000,
+    duration_ms: 12.5,
+    user_cpu_ms: 5,
+    system_cpu_ms: 1,
+    max_rss_bytes: 40_000_000,
+    measured_by: 'self',
+    exit_code: 0,
+    signal: null,
+    reason: null,
+    error_name: null,
+    error_message: null,
+    error_stack: null,
+    output_bytes: 3,
+    output_dropped_bytes: 0,
+    output_file: null,
+    output_file_bytes: null,
+    output: 'hi\n',
+    ...fields,
+  };
+}

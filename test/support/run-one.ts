@@ -1,0 +1,52 @@
+import { join } from 'node:path';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
+import { discover } from '../../src/discovery/discover.ts';
+import type { RunEnd } from '../../src/execution/run-end.ts';
+import type { RunRequest } from '../../src/execution/run-request.ts';
+import { runScript } from '../../src/execution/run-script.ts';
+import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
+
+const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
+
+/** Runs one script as a pass does, but with the limits that a test needs. */
+export async function runOne(
+  name: string,
+  content: FileContent,
+  overrides: Partial<RunRequest> = {},
+): Promise<RunEnd> {
+  return await runScript(await requestRun(name, content, overrides));
+}
+
+/** A root with this one script, ready to be run. */
+export async function requestRun(
+  name: string,
+  content: FileContent,
+  overrides: Partial<RunRequest> = {},
+): Promise<RunRequest> {
+  const root = makeTemporaryRoot({ [`jobs/hourly/${name}`]: content });
+  const { tiers } = await discover(root, defaultSettings, { tier: 'hourly' });
+  const script = tiers[0]?.scripts[0];
+  if (script === undefined) throw new Error(`${name} is no script.`);
+  const state = stateFolderOf(root);
+  createStateFolder(state);
+  return {
+    runId: 1,
+    script,
+    root,
+    state,
+    probePath,
+    attempt: 1,
+    scheduledFor: 0,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    timeoutMs: 30_000,
+    graceMs: 10_000,
+    maxOutputBytes: defaultSettings.maxOutputBytes,
+    variables: {},
+    environment: { HOME: root },
+    stop: new AbortController().signal,
+    onStarted: () => {},
+    ...overrides,
+  };
+}

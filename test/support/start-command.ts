@@ -1,0 +1,41 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { onTestFinished } from 'vitest';
+import { commandPath, type Ended, type Place } from './run-command.ts';
+
+/** A process that goes on while the test does; ended with the test. */
+export interface Started {
+  readonly pid: number;
+  /** With a status of null where a signal ended it. */
+  readonly ended: Promise<Ended>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** The built command as cron runs it, without waiting for its end. */
+export function startCommand(args: readonly string[], place: Place): Started {
+  return startProcess(process.execPath, [commandPath, ...args], place);
+}
+
+/** A TypeScript file of the tests, run by this Node. */
+export function startNode(args: readonly string[], place: Partial<Place> = {}): Started {
+  return startProcess(process.execPath, args, { cwd: '/', env: {}, ...place });
+}
+
+export function startProcess(program: string, args: readonly string[], place: Place): Started {
+  const child = spawn(program, args, { ...place, stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return {
+    pid: child.pid as number,
+    ended: collect(child),
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+function collect(child: ChildProcess): Promise<Ended> {
+  const text = { stdout: '', stderr: '' };
+  child.stdout?.on('data', (chunk) => (text.stdout += chunk));
+  child.stderr?.on('data', (chunk) => (text.stderr += chunk));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (status) => resolve({ status, ...text }));
+  });
+}

@@ -1,0 +1,21 @@
+import { onTestFinished } from 'vitest';
+import {
+  createStateFolder,
+  type StateFolder,
+  stateFolderOf,
+} from '../../src/config/state-folder.ts';
+import { openStore, type Store } from '../../src/store/open-store.ts';
+
+/** The state folder of a root, made. */
+export function makeStateOf(root: string): StateFolder {
+  const state = stateFolderOf(root);
+  createStateFolder(state);
+  return state;
+}
+
+/** A connection to a root's log, as a runner has one; closed with the test. */
+export async function openStoreOf(root: string): Promise<Store> {
+  const store = await openStore(makeStateOf(root));
+  onTestFinished(() => store.close());
+  return store;
+}

@@ -1,0 +1,199 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { cronPlace } from '../support/cron-place.ts';
+import { endOrphans, killGroup } from '../support/end-orphans.ts';
+import { queryLog } from '../support/open-log.ts';
+import { type Ended, runCommand } from '../support/run-command.ts';
+import { type Started, startCommand } from '../support/start-command.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const silent = { status: 0, stdout: '', stderr: '' };
+const waits = executable(
+  '#!/bin/sh\ntouch "$RUNNER_SCRIPT.started"\nuntil [ -e go ]; do sleep 0.02; done\n',
+);
+const touches = executable('#!/bin/sh\ntouch "$RUNNER_SCRIPT.started"\n');
+
+function makeRoot(files: Parameters<typeof makeTemporaryRoot>[0]): string {
+  const root = makeTemporaryRoot(files);
+  for (const tier of ['15min', 'hourly', 'daily', 'weekly']) mkdirSync(join(root, tier));
+  return root;
+}
+
+function runner(root: string, ...args: string[]): Ended {
+  return runCommand([...args, '--root', root], cronPlace(root));
+}
+
+function start(root: string, tier: string): Started {
+  return startCommand([tier, '--root', root], cronPlace(root));
+}
+
+const hasStarted = (root: string, script: string): boolean =>
+  existsSync(join(root, `${script}.started`));
+
+async function startAndWait(root: string, tier: string): Promise<Started> {
+  const pass = start(root, tier);
+  await until(`${tier}/a runs`, () => hasStarted(root, `${tier}/a`));
+  return pass;
+}
+
+function letGo(root: string): void {
+  writeFileSync(join(root, 'go'), '');
+}
+
+test('a held tier is skipped without a word, and the log tells who held it', async () => {
+  const root = makeRoot({ 'jobs/hourly/a.sh': waits });
+  const pass = await startAndWait(root, 'hourly');
+  expect(runner(root, 'hourly')).toEqual(silent);
+  const byHand = runner(root, 'run', 'hourly/a');
+  expect(byHand).toMatchObject({ status: 1, stdout: '' });
+  expect(byHand.stderr).toMatch(/^runner: skipped: hourly is held by pid \d+ on .+\n$/);
+  letGo(root);
+  expect(await pass.ended).toEqual(silent);
+  const holder = `^hourly is held by pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
+  const reason = expect.stringMatching(new RegExp(holder));
+  expect(queryLog(root, 'select kind, state, reason from workers order by id')).toEqual([
+    { kind: 'tier', state: 'finished', reason: null },
+    { kind: 'tier', state: 'skipped', reason },
+    { kind: 'script', state: 'skipped', reason },
+  ]);
+  expect(queryLog(root, 'select id from runs')).toHaveLength(1);
+  expect(queryLog(root, `select id from activity where event = 'worker-skipped'`)).toHaveLength(2);
+  expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
+});
+
+test('different tiers run side by side', async () => {
+  const root = makeRoot({ 'jobs/hourly/a.sh': waits, 'jobs/daily/a.sh': touches });
+  const pass = await startAndWait(root, 'hourly');
+  expect(runner(root, 'daily')).toEqual(silent);
+  expect(hasStarted(root, 'daily/a')).toBe(true);
+  letGo(root);
+  expect(await pass.ended).toEqual(silent);
+});
+
+test('the tier of a killed runner is taken over at once, and what it left is put right', async () => {
+  const root = makeRoot({
+    'jobs/hourly/a.sh': touches,
+    'jobs/hourly/b.sh': executable(
+      '#!/bin/sh\n[ -e hourly/b.started ] || { touch hourly/b.started; exec sleep 60; }\n' +
+        'echo "crashed before: $RUNNER_PREVIOUSLY_CRASHED"\n',
+    ),
+    'jobs/hourly/c.sh': touches,
+  });
+  endOrphans(root);
+  const pass = start(root, 'hourly');
+  await until('the second script runs', () => hasStarted(root, 'hourly/b'));
+  const readPid = () => queryLog<{ pid: number | null }>(root, 'select pid from runs where id = 2');
+  await until('its process is recorded', () => readPid()[0]?.pid != null);
+  pass.kill('SIGKILL');
+  await pass.ended;
+  killGroup(readPid()[0]?.pid as number);
+  expect(readdirSync(join(root, '.runner', 'locks'))).not.toEqual([]);
+  expect(runner(root, 'hourly')).toEqual(silent);
+  const died = `the runner (pid ${pass.pid} on ${hostname()}) died while it ran`;
+  expect(queryLog(root, 'select script, outcome, reason from runs order by id')).toEqual([
+    { script: 'hourly/a', outcome: 'succeeded', reason: null },
+    { script: 'hourly/b', outcome: 'crashed', reason: died },
+    { script: 'hourly/a', outcome: 'succeeded', reason: null },
+    { script: 'hourly/b', outcome: 'succeeded', reason: null },
+    { script: 'hourly/c', outcome: 'succeeded', reason: null },
+  ]);
+  expect(queryLog(root, 'select output from runs where id = 4')).toEqual([
+    { output: 'crashed before: 1\n' },
+  ]);
+  expect(queryLog(root, 'select name, state, reason from jobs order by id limit 3')).toEqual([
+    { name: 'hourly/a', state: 'finished', reason: null },
+    { name: 'hourly/b', state: 'failed', reason: died },
+    { name: 'hourly/c', state: 'cancelled', reason: 'its pass died before it was started' },
+  ]);
+  expect(queryLog(root, 'select state, reason from workers order by id')).toEqual([
+    { state: 'crashed', reason: 'its process is gone without having finished' },
+    { state: 'finished', reason: null },
+  ]);
+  const takenOver = `select worker_id, detail from activity where event = 'lock-taken-over'`;
+  expect(queryLog(root, takenOver)).toEqual([
+    {
+      worker_id: 2,
+      detail: expect.stringMatching(new RegExp(`^took hourly over from pid ${pass.pid} on `)),
+    },
+  ]);
+  expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
+});
+
+test('whatever lies in the place of the lock does not keep the tier from running', () => {
+  const root = makeRoot({ 'jobs/hourly/a.sh': touches });
+  runner(root, 'hourly');
+  const lock = join(root, '.runner', 'locks', 'hourly.lock');
+  const leftovers = [
+    () => writeFileSync(lock, 'a plain file'),
+    () => {
+      mkdirSync(lock);
+      writeFileSync(join(lock, '.nfs0001'), '');
+    },
+    () => {
+      mkdirSync(lock);
+      const tomorrow = new Date(Date.now() + 86_400_000);
+      utimesSync(lock, tomorrow, tomorrow);
+    },
+  ];
+  for (const leave of leftovers) {
+    leave();
+    expect(runner(root, 'hourly')).toEqual(silent);
+    expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
+  }
+  expect(queryLog(root, 'select id from runs')).toHaveLength(4);
+});
+
+test('a lock that is lost on the way stops new scripts from starting, and nothing else', async () => {
+  const root = makeRoot({
+    ...Object.fromEntries(
+      ['hourly', 'daily', 'weekly'].map((tier) => [`jobs/${tier}/a.sh`, waits]),
+    ),
+    ...Object.fromEntries(['hourly', 'daily'].map((tier) => [`jobs/${tier}/b.sh`, touches])),
+  });
+  const locks = join(root, '.runner', 'locks');
+  const passes = [await startAndWait(root, 'hourly'), await startAndWait(root, 'daily')];
+  rmSync(join(locks, 'hourly.lock'), { recursive: true });
+  utimesSync(join(locks, 'daily.lock'), new Date(0), new Date(0));
+  // Begun after them: once its lock is refreshed, the others have looked at theirs.
+  const control = await startAndWait(root, 'weekly');
+  const readTime = (): number => statSync(join(locks, 'weekly.lock')).mtimeMs;
+  const takenAt = readTime();
+  await until('the third lock is refreshed', () => readTime() !== takenAt, 20_000);
+  letGo(root);
+  for (const pass of [...passes, control]) expect(await pass.ended).toEqual(silent);
+  const told = {
+    hourly: /^ENOENT: .+/,
+    daily: /^Unable to update lock within the stale threshold$/,
+  };
+  for (const [tier, reason] of Object.entries(told)) {
+    const outcomes = 'select script, outcome from runs where tier = ?';
+    expect(queryLog(root, outcomes, tier)).toEqual([{ script: `${tier}/a`, outcome: 'succeeded' }]);
+    expect(hasStarted(root, `${tier}/b`)).toBe(false);
+    const [worker] = queryLog<{ id: number; state: string; reason: string }>(
+      root,
+      'select id, state, reason from workers where tier = ?',
+      tier,
+    );
+    expect(worker?.state).toBe('finished');
+    expect(worker?.reason).toMatch(new RegExp(`^the lock of ${tier} was lost: `));
+    expect(queryLog(root, `select reason from jobs where name = '${tier}/b'`)).toEqual([
+      { reason: worker?.reason },
+    ]);
+    const lost = `select detail from activity where event = 'lock-compromised' and worker_id = ?`;
+    expect(queryLog(root, lost, worker?.id)).toEqual([{ detail: expect.stringMatching(reason) }]);
+  }
+  expect(runner(root, 'daily')).toEqual(silent);
+  expect(hasStarted(root, 'daily/b')).toBe(true);
+  expect(readdirSync(locks)).toEqual([]);
+}, 60_000);
