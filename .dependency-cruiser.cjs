@@ -6,7 +6,7 @@ const layers = [
   ['monitor', 'alert'],
   ['queue', 'execution', 'lock'],
   ['discovery', 'store'],
-  ['config'],
+  ['config', 'process'],
 ];
 
 const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/`);
@@ -51,6 +51,9 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node'],
+    },
   },
 };

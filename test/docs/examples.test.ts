@@ -1,0 +1,110 @@
+import { globSync } from 'glob';
+import { describe, expect, test } from 'vitest';
+import {
+  type Example,
+  type ExamplePlace,
+  makeExamplePlace,
+  readExamples,
+  repository,
+  runExample,
+  writeExampleFile,
+} from '../support/doc-examples.ts';
+import { runCommand } from '../support/run-command.ts';
+import { livePast, makeExampleSite } from './example-site.ts';
+
+const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], {
+  cwd: repository,
+}).sort();
+
+/** Examples that no test can run here, by their first line, and what else sees to them. */
+const runElsewhere: Readonly<Record<string, string>> = {
+  'npm install && npm start': '.ci/run, on a fresh clone',
+  'npm install && npm test': '.ci/run, on a fresh clone',
+  'npm install folder-runner': '.ci/run, with the packed tarball',
+  'npm run bench -- tiers': 'takes minutes: bench/ is run by hand',
+  'env -i HOME="$HOME" LOGNAME="$LOGNAME" SHELL=/bin/sh PATH=/usr/bin:/bin sh -c \'the command of the line, with \\% written as %\'':
+    'a form to be filled in; test/hosting/cron-command.test.ts runs a line in cron’s environment',
+};
+
+const isRunHere = (example: Example): boolean => !(firstLine(example) in runElsewhere);
+/** What begins with `#!` is a file that the page gives no name. */
+const isCommands = ({ language, file, content }: Example): boolean =>
+  language === 'sh' && file === null && !content.startsWith('#!');
+const firstLine = ({ content }: Example): string => content.split('\n', 1)[0]?.trim() ?? '';
+
+/** types.test.ts checks TypeScript, test/store/activity-log-page.test.ts runs the queries. */
+const isTried = (example: Example): boolean =>
+  example.file !== null || isCommands(example) || example.language === 'json';
+const otherPages = pages.filter((page) => {
+  return page !== 'README.md' && readExamples(page).some((example) => isTried(example));
+});
+
+describe('The examples of', () => {
+  test.each(otherPages)('%s do what the page says', (page) => {
+    const place = makeExamplePlace();
+    const examples = readExamples(page);
+    if (!examples.some(isScript)) makeNewRoot(place);
+    tryExamples(place, examples);
+  });
+
+  test('README.md do what it says, in a new root and in one that has been running for a while', () => {
+    const examples = readExamples('README.md');
+    const use = examples.findIndex(isScript);
+    tryExamples(makeExamplePlace(), examples.slice(0, use));
+    const site = makeExamplePlace();
+    makeExampleSite(site);
+    tryExamples(site, examples.filter(isScript));
+    livePast(site);
+    tryExamples(site, examples.slice(use));
+  });
+
+  test('all pages are run, but for those that something else runs', () => {
+    const examples = pages.flatMap(readExamples);
+    const shells = examples.filter(({ language }) => /^(?:bash|console|shell|zsh)$/.test(language));
+    expect(
+      shells.map(({ place }) => place),
+      'commands that are not marked as sh',
+    ).toEqual([]);
+    const lines = examples.filter(isCommands).map(firstLine);
+    expect(lines).toEqual(expect.arrayContaining(Object.keys(runElsewhere)));
+  });
+});
+
+/** A page that brings no scripts is for a reader who has called `runner init`, and runs a tier. */
+function makeNewRoot({ root, env }: ExamplePlace): void {
+  for (const args of [['init'], ['hourly']]) {
+    expect(runCommand(args, { cwd: root, env })).toMatchObject({ status: 0, stderr: '' });
+  }
+}
+
+function isScript({ file }: Example): boolean {
+  return file?.startsWith('jobs/') === true;
+}
+
+function tryExamples(place: ExamplePlace, examples: readonly Example[]): void {
+  examples.forEach((example, index) => {
+    tryExample(place, example, examples.slice(index + 1));
+  });
+}
+
+function tryExample(place: ExamplePlace, example: Example, later: readonly Example[]): void {
+  if (example.file !== null) {
+    writeExampleFile(place, example.file, example.content);
+    if (isRightConfig(example, later)) expectLoadable(place, example);
+  } else if (isCommands(example) && isRunHere(example)) {
+    runExample(place, example);
+  } else if (example.language === 'json') {
+    expect(() => JSON.parse(example.content), example.place).not.toThrow();
+  }
+}
+
+/** What a wrong one prints stands in the example after it. */
+function isRightConfig({ file }: Example, later: readonly Example[]): boolean {
+  const next = later.find(isCommands);
+  return file?.startsWith('runner.config.') === true && !next?.content.includes('# exits 2');
+}
+
+function expectLoadable({ root, env }: ExamplePlace, { place }: Example): void {
+  const { status, stderr } = runCommand(['list'], { cwd: root, env });
+  expect({ place, status, stderr }).toEqual({ place, status: 0, stderr: '' });
+}

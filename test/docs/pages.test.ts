@@ -1,0 +1,44 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { globSync } from 'glob';
+import { expect, test } from 'vitest';
+import { readExamples, repository } from '../support/doc-examples.ts';
+
+const pages = globSync(['*.md', 'bench/*.md', 'docs/**/*.md'], { cwd: repository }).sort();
+const read = (page: string): string => readFileSync(join(repository, page), 'utf8');
+
+test('every link to a file leads to one', () => {
+  const broken = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)]
+      .map(([, target = '']) => target)
+      .filter((target) => !existsSync(join(repository, dirname(page), target)))
+      .map((target) => `${page}: ${target}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test('the index of pages names every page', () => {
+  const index = read('docs/README.md');
+  const missing = pages
+    .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+    .filter((page) => !index.includes(`](${relative('docs', page)})`));
+  expect(missing).toEqual([]);
+});
+
+test('the README is a manual on one screen', () => {
+  expect(read('README.md').split('\n').length).toBeLessThanOrEqual(112);
+});
+
+test('the README names two commands, each alone in a block', () => {
+  const section = read('README.md').split('\n## Two commands\n')[1] ?? '';
+  const inSection = readExamples('README.md').filter(({ content }) => section.includes(content));
+  expect(inSection.map(({ language, content }) => [language, content])).toEqual([
+    ['sh', 'npm install && npm start\n'],
+    ['sh', 'npm install && npm test\n'],
+  ]);
+});
+
+test('no line of a page names a folder of the machine it was written on', () => {
+  const found = pages.filter((page) => /\/(?:work|tmp|root)\//.test(read(page)));
+  expect(found).toEqual([]);
+});
