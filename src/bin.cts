@@ -6,9 +6,10 @@ var path = require('path');
 
 var found = process.versions.node.split('.').map(Number);
 if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
-  var cache = path.join(process.env['XDG_CACHE_HOME'] || path.join(process.env['HOME'] || '/nonexistent', '.cache'), 'folder-runner');
+  var home = process.env['HOME'];
+  var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache'));
   // Compiled once instead of at each start; without a writable home it goes on without.
-  require('module').enableCompileCache(cache);
+  if (caches) require('module').enableCompileCache(path.join(caches, 'folder-runner'));
   require('./cli.cjs').main(__dirname);
 } else {
   process.stderr.write(

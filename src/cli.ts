@@ -155,10 +155,10 @@ function goOnWithoutReader(error: NodeJS.ErrnoException): void {
 
 const examples = `
 Examples:
-  $ runner init                  make jobs/ with an example in each tier
-  $ runner cron --install        let cron call the tiers
-  $ runner hourly                run every script of jobs/hourly now
-  $ runner report                what ran, how long it took, what failed
-  $ runner help report           more about one command
+  runner init                  make jobs/ with an example in each tier
+  runner cron --install        let cron call the tiers
+  runner hourly                run every script of jobs/hourly now
+  runner report                what ran, how long it took, what failed
+  runner help report           more about one command
 
 Exit codes: 0 all succeeded, 1 some run failed, 2 wrong use.`;

@@ -3,6 +3,8 @@ export interface ProbeOptions {
   readonly scriptPath: string;
   readonly resultPath: string;
   readonly cacheFolder: string;
+  /** It holds no function for the runner to call. */
+  readonly exportsNothing: boolean;
   readonly context: ProbeContext;
 }
 

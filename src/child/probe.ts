@@ -11,7 +11,7 @@ if (variable !== undefined) {
   forgetArgument(process.execArgv);
   const options = JSON.parse(variable) as ProbeOptions;
   installTypeScript(options.cacheFolder);
-  recordEnd(options.resultPath, callDefault(options));
+  recordEnd(options.resultPath, options.exportsNothing ? () => false : callDefault(options));
 }
 
 function forgetArgument(args: string[]): void {

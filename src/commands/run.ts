@@ -26,5 +26,5 @@ const examples = `
 It waits for nobody: when a pass of the tier runs, it says so and exits 1.
 
 Examples:
-  $ runner run hourly/clean-tmp
-  $ runner run daily/backup --root ~/site`;
+  runner run hourly/clean-tmp
+  runner run daily/backup --root ~/site`;

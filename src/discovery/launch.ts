@@ -35,8 +35,8 @@ export function chooseLaunch(path: string, file: string, content: ScriptFile): L
   const shebang = parseShebang(source);
   if (!isRunnable(extension, content)) return { ignored: describeUnrunnable(shebang) };
   if (refusal !== null) return { refusal };
-  if (nodeExtensions.has(extension)) return { launch: { kind: 'node' }, comments: 'slashes' };
-  if (shebang) return launchByShebang(path, extension, shebang);
+  if (nodeExtensions.has(extension)) return launchNode(content);
+  if (shebang) return launchByShebang(path, content, shebang);
   if (source.startsWith(elfMagic)) return launchProgram([path], null);
   const interpreter = usualInterpreters.get(extension);
   if (interpreter !== undefined) return launchProgram([interpreter, path], styleOf(interpreter));
@@ -85,14 +85,30 @@ function describeMissingShebang(file: string, { head }: ScriptFile): string {
 
 function launchByShebang(
   path: string,
-  extension: string,
+  content: ScriptFile,
   { interpreter, argument }: Shebang,
 ): LaunchChoice {
+  const extension = extname(path);
   // Under cron's bare PATH `env` finds no node; the runner's own is there for sure.
   const isNode = basename(interpreter) === 'env' && argument === 'node' && extension === '';
-  if (isNode) return { launch: { kind: 'node' }, comments: 'slashes' };
+  if (isNode) return launchNode(content);
   const command = argument === null ? [interpreter, path] : [interpreter, argument, path];
   return launchProgram(command, styleOf(`${interpreter} ${argument ?? ''}`, extension));
+}
+
+function launchNode({ head, isWhole }: ScriptFile): LaunchChoice {
+  const exportsNothing = isWhole && !mayExportFunction(head.toString('utf8'));
+  return {
+    launch: { kind: 'node', ...(exportsNothing && { exportsNothing }) },
+    comments: 'slashes',
+  };
+}
+
+/** What asks whether it is the main module starts itself, and must not be started twice. */
+function mayExportFunction(source: string): boolean {
+  return (
+    /\b(?:default|exports)\b/.test(source) && !/\b(?:require|import\.meta)\.main\b/.test(source)
+  );
 }
 
 function launchProgram(

@@ -13,6 +13,8 @@ import { sha256 } from '@noble/hashes/sha2.js';
 export interface ScriptFile {
   /** The first 64 KB, at most. */
   readonly head: Buffer;
+  /** Whether that is all of it. */
+  readonly isWhole: boolean;
   /** SHA-256 of the whole file, hex. */
   readonly contentHash: string;
   readonly isExecutable: boolean;
@@ -52,7 +54,8 @@ function hasExecuteBit({ mode }: { readonly mode: number }): boolean {
 
 function readWhole(file: number) {
   const content = readFileSync(file);
-  return { head: content.subarray(0, headBytes), contentHash: hashSmall(content) };
+  const head = content.subarray(0, headBytes);
+  return { head, isWhole: head.length === content.length, contentHash: hashSmall(content) };
 }
 
 /** In JavaScript: loading `node:crypto` would take 5 ms and 3.5 MB, more than hashing a tier. */
@@ -69,5 +72,5 @@ function readInPieces(file: number) {
     head ??= Buffer.from(piece.subarray(0, Math.min(size, headBytes)));
     sum.update(piece.subarray(0, size));
   }
-  return { head: head ?? Buffer.alloc(0), contentHash: sum.digest('hex') };
+  return { head: head ?? Buffer.alloc(0), isWhole: false, contentHash: sum.digest('hex') };
 }

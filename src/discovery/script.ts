@@ -19,7 +19,11 @@ export interface Script {
 
 /** `node`: run by the runner's own Node with the probe. `program`: by this argument vector. */
 export type Launch =
-  | { readonly kind: 'node' }
+  | {
+      readonly kind: 'node';
+      /** It holds no function for the runner to call: looking for one costs each start 1 ms. */
+      readonly exportsNothing?: true;
+    }
   | { readonly kind: 'program'; readonly command: readonly [string, ...string[]] };
 
 /** A file under `jobs/` that is no script, and why. */

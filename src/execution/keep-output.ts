@@ -11,6 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { headBytes } from './output-guard.ts';
 import type { KeptOutput } from './run-end.ts';
+import { ifPossible } from './run-files.ts';
 
 /** How much of a run's output its row holds. */
 const ROW_BYTES = 64 * 1024;
@@ -53,7 +54,7 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
     );
     return { droppedBytes, file: basename(file), fileBytes: statSync(file).size };
   } catch {
-    rmSync(file, { force: true });
+    ifPossible(() => rmSync(file, { force: true }));
     return {
       droppedBytes: droppedBytes + size - Math.min(size, ROW_BYTES),
       file: null,

@@ -44,7 +44,7 @@ export function removeRunFiles(files: RunFiles): void {
 }
 
 /** A script can leave what cannot be removed (read-only, or still written to), or remove it itself. */
-function ifPossible(remove: () => void): void {
+export function ifPossible(remove: () => void): void {
   try {
     remove();
   } catch {}

@@ -79,6 +79,7 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     scriptPath: script.path,
     resultPath: files.result,
     cacheFolder: request.state.cache,
+    exportsNothing: script.launch.exportsNothing === true,
     context: {
       script: script.name,
       scheduledFor: request.scheduledFor,

@@ -17,7 +17,9 @@ export function createProcessRecorder({ store, events }: Pass, job: ClaimedJob):
   let recorded: Promise<unknown> = Promise.resolve();
   const record = (pid: number): Promise<unknown> =>
     store
-      .withoutSync((db) => recordRunProcess(db, job.runId, { pid, startTicks: readStartTicks(pid) }))
+      .withoutSync((db) =>
+        recordRunProcess(db, job.runId, { pid, startTicks: readStartTicks(pid) }),
+      )
       // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
       .catch((error) =>
         events.emit('warning', `the process of ${job.script.name} was not recorded: ${error}`),

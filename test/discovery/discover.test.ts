@@ -682,3 +682,25 @@ describe('any folder', () => {
     );
   });
 });
+
+test.each([
+  ['console.log(1)', true],
+  ['export default () => {};', false],
+  ['export { run as default }; const run = () => {};', false],
+  ['module.exports = () => {};', false],
+  ['exports.default = () => {};', false],
+  // It starts itself; the runner calling it as well would run it twice.
+  ['export default main; if (import.meta.main) main(); function main() {}', true],
+  ['module.exports = main; if (require.main === module) main(); function main() {}', true],
+  [`console.log(1);${' '.repeat(65_536)}`, false],
+])(
+  'of the script %#, a function for the runner is looked for unless it can have none',
+  async (source, exportsNothing) => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.js': source });
+    const [script] =
+      (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
+    expect(script?.launch).toEqual(
+      exportsNothing ? { kind: 'node', exportsNothing } : { kind: 'node' },
+    );
+  },
+);

@@ -16,6 +16,7 @@ test.each([0, 1, 65_536, 65_537, 1_048_576, 1_048_577, 2_500_000])(
     const root = makeTemporaryRoot({ 'jobs/file': { content, mode: 0o644 } });
     expect(readScriptFile(join(root, 'jobs/file'))).toEqual({
       head: content.subarray(0, 65_536),
+      isWhole: content.length <= 65_536,
       contentHash: sha256(content),
       isExecutable: false,
     });
