@@ -13,9 +13,13 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   require('./cli.cjs').main(__dirname);
 } else {
   process.stderr.write(
-    'runner: needs Node 22.18 or newer, and this is ' + process.versions.node + ' (' + process.execPath + ').\n' +
-    'Choose a newer Node in the hosting panel, or put one beside the package with `npm install node@24` ' +
-    'and start `npx runner`; then renew the crontab lines with `npx runner cron --install`.\n'
+    'runner: needs Node 22.18 or newer, and this is ' +
+      process.versions.node +
+      ' (' +
+      process.execPath +
+      ').\n' +
+      'Choose a newer Node in the hosting panel, or put one beside the package with `npm install node@24` ' +
+      'and start `npx runner`; then renew the crontab lines with `npx runner cron --install`.\n',
   );
   process.exitCode = 2;
 }

@@ -13,7 +13,11 @@ export function stopOnSignals(stop: StopRequest): () => number | null {
   for (const signal of signals) {
     process.on(signal, () => {
       const code = 128 + constants.signals[signal];
-      if (exitCode !== null) process.exit(code);
+      if (exitCode !== null) {
+        // What would outlive the runner would keep its script from being started again.
+        stop.killAll();
+        process.exit(code);
+      }
       exitCode = code;
       stop.endAll(`the runner was told to stop by ${signal}`);
     });

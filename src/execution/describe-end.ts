@@ -27,8 +27,25 @@ export function describeEnd(facts: EndFacts): string | null {
   if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
   if (facts.signal !== null) return `killed by ${facts.signal}, not by the runner`;
   if (facts.exitCode === 0) return null;
-  const exit = `exit code ${facts.exitCode}`;
-  return facts.errorSentence === null ? exit : `${exit}: ${facts.errorSentence}`;
+  return describeExit(facts.exitCode, facts.errorSentence);
+}
+
+/** "exit code 1: TypeError: x is not a function" */
+export function describeExit(exitCode: number | null, errorSentence: string | null): string {
+  const exit = `exit code ${exitCode}`;
+  return errorSentence === null ? exit : `${exit}: ${errorSentence}`;
+}
+
+/** What is known of a run that ended with its runner, or unseen after it. */
+export function describeCrash(runner: string, output: string): string {
+  const lastLine = output.trimEnd().split('\n').at(-1) ?? '';
+  const seen = lastLine === '' ? '' : `; its last output line: ${lastLine.slice(0, 200)}`;
+  return `the runner (${runner}) died while it ran${seen}`;
+}
+
+/** How a run ended that outlived its runner. */
+export function describeOverdue(runner: string): string {
+  return `ran into its time limit after its runner (${runner}) had died, and was ended`;
 }
 
 /** Why a script could not even be started. */

@@ -24,6 +24,7 @@ export function buildEnvironment(
     ...Object.fromEntries(passed),
     ...request.variables,
     RUNNER_ROOT: request.root,
+    RUNNER_RUN: String(request.runId),
     RUNNER_SCRIPT: script.name,
     RUNNER_SCHEDULED_FOR: new Date(request.scheduledFor).toISOString(),
     RUNNER_ATTEMPT: String(request.attempt),

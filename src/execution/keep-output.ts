@@ -10,7 +10,7 @@ import { basename } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { headBytes } from './output-guard.ts';
-import type { KeptOutput } from './run-end.ts';
+import type { CountedOutput } from './run-end.ts';
 import { ifPossible } from './run-files.ts';
 
 /** How much of a run's output its row holds. */
@@ -29,7 +29,7 @@ export interface WrittenOutput {
 }
 
 /** Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. */
-export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
+export async function keepOutput(output: WrittenOutput): Promise<CountedOutput> {
   const { fd, droppedBytes } = output;
   const { size } = fstatSync(fd);
   const bytes = size + droppedBytes;
@@ -40,7 +40,7 @@ export async function keepOutput(output: WrittenOutput): Promise<KeptOutput> {
   return { text, bytes, ...(await keepFile(output, size)) };
 }
 
-type KeptFile = Pick<KeptOutput, 'droppedBytes' | 'file' | 'fileBytes'>;
+type KeptFile = Pick<CountedOutput, 'droppedBytes' | 'file' | 'fileBytes'>;
 
 /** On a full disk only the row's part is kept: a run's end is recorded all the same. */
 async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> {

@@ -19,21 +19,28 @@ export interface Measurement {
 export interface KeptOutput {
   /** All of it, or its head and tail with a line between them that says what is left out. */
   readonly text: string;
-  /** Bytes written in all. */
-  readonly bytes: number;
-  /** Bytes that are kept nowhere. */
-  readonly droppedBytes: number;
+  /** Bytes written in all; null where the runner that counted them died. */
+  readonly bytes: number | null;
+  /** Bytes that are kept nowhere; null likewise. */
+  readonly droppedBytes: number | null;
   /** File name in the output folder, where the text is not all that is kept. */
   readonly file: string | null;
   /** Size of that file, compressed. */
   readonly fileBytes: number | null;
 }
 
+/** What the runner counted itself. */
+export interface CountedOutput extends KeptOutput {
+  readonly bytes: number;
+  readonly droppedBytes: number;
+}
+
 /** How one run ended. Success and failure are the same record. */
 export interface RunEnd extends Measurement {
-  readonly outcome: Exclude<Outcome, 'running' | 'crashed'>;
+  readonly outcome: Exclude<Outcome, 'running'>;
   readonly finishedAt: number;
-  readonly durationMs: number;
+  /** Null where nobody saw it end. */
+  readonly durationMs: number | null;
   readonly exitCode: number | null;
   readonly signal: string | null;
   /** One sentence; null when it succeeded. */

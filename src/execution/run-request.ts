@@ -25,6 +25,8 @@ export interface RunRequest {
   readonly environment: NodeJS.ProcessEnv;
   /** Aborted when the runner is told to stop. */
   readonly stop: AbortSignal;
+  /** Aborted when it is to end at once. */
+  readonly kill?: AbortSignal;
   /** Called once the child has its process. */
   readonly onStarted: (pid: number) => void;
 }

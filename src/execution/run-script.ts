@@ -2,6 +2,7 @@ import { closeSync } from 'node:fs';
 import type { ProbeResult } from '../child/probe-contract.ts';
 import { describeEnd, type EndFacts } from './describe-end.ts';
 import { keepOutput } from './keep-output.ts';
+import { describeError, endNotStarted, measureBySelf, roundMs } from './make-end.ts';
 import { decideOutcome } from './outcome.ts';
 import { guardOutput } from './output-guard.ts';
 import { readProbeResult } from './probe-result.ts';
@@ -14,13 +15,6 @@ import { type Termination, watchLimits } from './terminate.ts';
 
 /** A Node script measures itself; samples only serve for one that is killed. */
 const NODE_FIRST_SAMPLE_MS = 50;
-
-const unmeasured: Measurement = {
-  userCpuMs: null,
-  systemCpuMs: null,
-  maxRssBytes: null,
-  measuredBy: null,
-};
 
 /** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
 export async function runScript(request: RunRequest): Promise<RunEnd> {
@@ -37,21 +31,6 @@ export async function runScript(request: RunRequest): Promise<RunEnd> {
   } finally {
     closeSync(fd);
   }
-}
-
-/** A run that ended before it began: refused, or without an interpreter. */
-export function endNotStarted(reason: string, durationMs: number): RunEnd {
-  return {
-    ...unmeasured,
-    outcome: 'not-started',
-    finishedAt: Date.now(),
-    durationMs: roundMs(durationMs),
-    exitCode: null,
-    signal: null,
-    reason,
-    error: null,
-    output: { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null },
-  };
 }
 
 interface Observation {
@@ -122,18 +101,6 @@ function collectFacts(
   };
 }
 
-function describeError(result: ProbeResult | null): string | null {
-  if (!result?.error) return null;
-  const { name, message } = result.error;
-  const [firstLine = ''] = message.split('\n');
-  return firstLine === '' ? name : `${name}: ${firstLine}`;
-}
-
-function measureBySelf(result: ProbeResult): Measurement {
-  const { userCpuMs, systemCpuMs, maxRssBytes } = result;
-  return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
-}
-
 /** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
 function addCpu({ exit: { cpu }, sampled }: Observation): Measurement {
   if (cpu === null) return sampled;
@@ -144,5 +111,3 @@ function addCpu({ exit: { cpu }, sampled }: Observation): Measurement {
     measuredBy: 'sampled',
   };
 }
-
-const roundMs = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -1,3 +1,6 @@
+/** Time that a script has between SIGTERM and SIGKILL. */
+export const GRACE_MS = 10_000;
+
 /** Ends a run before it ends by itself. */
 export interface Termination {
   /** Why; null while nothing has asked for it. */
@@ -12,6 +15,7 @@ export interface TerminationLimits {
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly stop: AbortSignal;
+  readonly kill?: AbortSignal;
 }
 
 /** SIGTERM to the whole group at the time limit or when told to stop; SIGKILL after the grace. */
@@ -22,6 +26,8 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
   const onStop = (): void => terminate('stop');
   if (limits.stop.aborted) onStop();
   else limits.stop.addEventListener('abort', onStop, { once: true });
+  const onKill = (): void => signalGroup(pid, 'SIGKILL');
+  limits.kill?.addEventListener('abort', onKill, { once: true });
 
   function terminate(cause: 'timeout' | 'stop'): void {
     if (state.cause !== null) return;
@@ -36,6 +42,7 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
     clearTimeout(timeoutTimer);
     clearTimeout(graceTimer);
     limits.stop.removeEventListener('abort', onStop);
+    limits.kill?.removeEventListener('abort', onKill);
     // The script is gone; children that it left behind had the same warning.
     if (state.cause !== null) signalGroup(pid, 'SIGKILL');
   }

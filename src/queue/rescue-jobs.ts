@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
+import type { FinishedRun } from '../store/schema.ts';
 import { cancelQueuedJobs } from './cancel-jobs.ts';
 
 export interface Rescue {
@@ -9,16 +10,52 @@ export interface Rescue {
   readonly at: number;
 }
 
+/** A run whose runner is gone, and by what its process can be told. */
+export interface LostRun {
+  readonly id: number;
+  readonly jobId: number;
+  readonly script: string;
+  readonly token: string | null;
+  readonly startedAt: number;
+  readonly pid: number | null;
+  readonly startTicks: number | null;
+  readonly bootId: string | null;
+  readonly host: string;
+  /** "pid 4711 on web3" */
+  readonly runner: string;
+}
+
+/** How a lost run ended; null: its process outlived its runner and still runs. */
+export type EndLostRun = (run: LostRun) => Promise<FinishedRun | null>;
+
+export interface Rescued {
+  readonly ended: readonly LostRun[];
+  readonly alive: readonly LostRun[];
+}
+
 /**
- * Ends what dead workers left behind in a tier: runs they were in become `crashed`, the rest is
- * cancelled. To be called by who has taken the tier, before its own jobs are added: then whatever
- * is open there is a dead one's, also of one whose taker-over died itself before it came to this.
+ * Ends what dead workers left behind in a tier: each run by what is known of it, and what was not
+ * begun is cancelled. To be called by who has taken the tier, before its own jobs are added: then
+ * whatever is open there is a dead one's, also of one whose taker-over died before it came to this.
  */
-export async function rescueJobs(db: Database, rescue: Rescue): Promise<void> {
-  if (!(await hasOpenJobs(db, rescue.tier))) return;
-  await crashRuns(db, rescue);
-  const reason = 'its pass died before it was started';
-  await cancelQueuedJobs(db, rescue.tier, { ...rescue, reason });
+export async function rescueJobs(
+  db: Database,
+  rescue: Rescue,
+  endLostRun: EndLostRun,
+): Promise<Rescued> {
+  if (!(await hasOpenJobs(db, rescue.tier))) return { ended: [], alive: [] };
+  const ended: LostRun[] = [];
+  const alive: LostRun[] = [];
+  for (const run of await selectLostRuns(db, rescue.tier)) {
+    const end = await endLostRun(run);
+    if (end !== null) await recordEnd(db, rescue, run, end);
+    (end === null ? alive : ended).push(run);
+  }
+  await cancelQueuedJobs(db, rescue.tier, {
+    ...rescue,
+    reason: 'its pass died before it was started',
+  });
+  return { ended, alive };
 }
 
 async function hasOpenJobs(db: Database, tier: string): Promise<boolean> {
@@ -33,45 +70,47 @@ async function hasOpenJobs(db: Database, tier: string): Promise<boolean> {
   return open !== undefined;
 }
 
-function crashRuns(db: Database, rescue: Rescue): Promise<void> {
+async function selectLostRuns(db: Database, tier: string): Promise<LostRun[]> {
+  const rows = await db
+    .selectFrom('runs')
+    .innerJoin('workers', 'workers.id', 'runs.worker_id')
+    .innerJoin('jobs', 'jobs.id', 'runs.job_id')
+    .select(['runs.id', 'runs.job_id as jobId', 'runs.script', 'jobs.claim_token as token'])
+    .select(['runs.started_at as startedAt', 'runs.pid', 'runs.pid_start_ticks as startTicks'])
+    .select(['workers.host', 'workers.boot_id as bootId', 'workers.pid as runnerPid'])
+    .where('runs.tier', '=', tier)
+    // Written out, not bound: only so the partial index `runs_running` answers it.
+    .where('runs.outcome', '=', sql.lit('running'))
+    .execute();
+  return rows.map((row) => ({ ...row, runner: `pid ${row.runnerPid} on ${row.host}` }));
+}
+
+function recordEnd(
+  db: Database,
+  { workerId, at }: Rescue,
+  run: LostRun,
+  end: FinishedRun,
+): Promise<void> {
+  const succeeded = end.outcome === 'succeeded';
   return db.transaction().execute(async (transaction) => {
-    const runs = await transaction
-      .selectFrom('runs')
-      .innerJoin('workers', 'workers.id', 'runs.worker_id')
-      .select(['runs.id', 'runs.job_id', 'workers.pid', 'workers.host'])
-      .where('runs.tier', '=', rescue.tier)
-      // Written out, not bound: only so the partial index `runs_running` answers it.
-      .where('runs.outcome', '=', sql.lit('running'))
+    await transaction.updateTable('runs').set(end).where('id', '=', run.id).execute();
+    await transaction
+      .updateTable('jobs')
+      .set({
+        state: succeeded ? 'finished' : 'failed',
+        finished_at: end.finished_at ?? at,
+        claim_token: null,
+        reason: end.reason,
+      })
+      .where('id', '=', run.jobId)
       .execute();
-    for (const run of runs) await crashRun(transaction, run, rescue);
-  });
-}
-
-interface LostRun {
-  readonly id: number;
-  readonly job_id: number;
-  readonly pid: number;
-  readonly host: string;
-}
-
-async function crashRun(db: Database, run: LostRun, { workerId, at }: Rescue): Promise<void> {
-  const reason = `the runner (pid ${run.pid} on ${run.host}) died while it ran`;
-  await db
-    .updateTable('runs')
-    .set({ outcome: 'crashed', finished_at: at, reason })
-    .where('id', '=', run.id)
-    .execute();
-  await db
-    .updateTable('jobs')
-    .set({ state: 'failed', finished_at: at, claim_token: null, reason })
-    .where('id', '=', run.job_id)
-    .execute();
-  await recordActivity(db, {
-    at,
-    event: 'job-failed',
-    workerId,
-    jobId: run.job_id,
-    runId: run.id,
-    detail: reason,
+    await recordActivity(transaction, {
+      at,
+      event: succeeded ? 'job-finished' : 'job-failed',
+      workerId,
+      jobId: run.jobId,
+      runId: run.id,
+      detail: end.reason,
+    });
   });
 }

@@ -1,17 +1,16 @@
 import { defaultTimeoutMs } from '../discovery/default-timeout.ts';
+import { endNotStarted } from '../execution/make-end.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
-import { endNotStarted, runScript } from '../execution/run-script.ts';
+import { runScript } from '../execution/run-script.ts';
+import { GRACE_MS } from '../execution/terminate.ts';
 import { type ClaimedJob, claimJob } from '../queue/claim-job.ts';
 import type { QueuedJob } from '../queue/enqueue-scripts.ts';
 import { finishJob } from '../queue/finish-job.ts';
 import { readScriptHistory } from '../queue/script-history.ts';
-import type { FinishedRun } from '../store/schema.ts';
+import { toFinishedRun } from './finished-run.ts';
 import type { Pass } from './pass.ts';
 import { createProcessRecorder } from './record-process.ts';
-
-/** Time that a script has between SIGTERM and SIGKILL. */
-const GRACE_MS = 10_000;
 
 /** Claims a job, runs its script, records how it ended. Null: somebody else had claimed it. */
 export async function runJob(pass: Pass, job: QueuedJob): Promise<RunEnd | null> {
@@ -48,31 +47,9 @@ async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
     variables: runner.settings.env,
     environment: runner.environment,
     stop: stop.signal,
+    kill: stop.kill,
     onStarted: recorder.start,
   });
   await recorder.settle();
   return end;
-}
-
-function toFinishedRun(end: RunEnd): FinishedRun {
-  return {
-    outcome: end.outcome,
-    finished_at: end.finishedAt,
-    duration_ms: end.durationMs,
-    user_cpu_ms: end.userCpuMs,
-    system_cpu_ms: end.systemCpuMs,
-    max_rss_bytes: end.maxRssBytes,
-    measured_by: end.measuredBy,
-    exit_code: end.exitCode,
-    signal: end.signal,
-    reason: end.reason,
-    error_name: end.error?.name ?? null,
-    error_message: end.error?.message ?? null,
-    error_stack: end.error?.stack ?? null,
-    output: end.output.text,
-    output_bytes: end.output.bytes,
-    output_dropped_bytes: end.output.droppedBytes,
-    output_file: end.output.file,
-    output_file_bytes: end.output.fileBytes,
-  };
 }

@@ -5,13 +5,15 @@ import type { RunEnd } from '../execution/run-end.ts';
 import { takeTier } from '../lock/take-tier.ts';
 import type { WorkerRequest } from '../lock/tier-slot.ts';
 import { identifyProcess } from '../process/process-identity.ts';
-import { enqueueScripts } from '../queue/enqueue-scripts.ts';
-import { rescueJobs } from '../queue/rescue-jobs.ts';
+import { cancelJobs } from '../queue/cancel-jobs.ts';
+import { enqueueScripts, type QueuedJob } from '../queue/enqueue-scripts.ts';
+import type { LostRun } from '../queue/rescue-jobs.ts';
 import { recordActivity } from '../store/activity.ts';
 import { openStore, type Store } from '../store/open-store.ts';
 import type { WorkerKind } from '../store/schema.ts';
 import { finishWorker } from './finish-worker.ts';
 import type { Pass } from './pass.ts';
+import { rescuePass } from './rescue-pass.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
@@ -85,14 +87,31 @@ async function runPass(
   { scheduledFor, startedAt: at }: WorkerRequest,
 ): Promise<RunEnd[]> {
   const { store, workerId, tier, events } = pass;
-  await rescueJobs(store.db, { workerId, tier, at });
-  const jobs = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
+  const orphans = await rescuePass(pass, request.tier.scripts, at);
+  const queued = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
+  const jobs = await leaveOrphans(pass, queued, orphans);
   events.emit('pass-started', { tier, scripts: request.scripts.map(({ name }) => name) });
   for (const warning of request.scripts.flatMap(({ warnings }) => warnings)) {
     events.emit('warning', warning);
   }
   // An empty tier is looked at every few minutes: it loads nothing of what runs scripts.
   return jobs.length === 0 ? [] : (await import('./work-pass.ts')).workPass(pass, jobs);
+}
+
+/** What still runs is not started a second time; the next pass that finds it ended records that. */
+async function leaveOrphans(
+  { store, runner, workerId, events }: Pass,
+  queued: readonly QueuedJob[],
+  orphans: readonly LostRun[],
+): Promise<readonly QueuedJob[]> {
+  for (const { script, pid, runner: dead } of orphans) {
+    const reason = `${script} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (${dead})`;
+    const ids = queued.filter((job) => job.script.name === script).map(({ id }) => id);
+    await cancelJobs(store.db, ids, { workerId, at: runner.now(), reason });
+    events.emit('warning', reason);
+  }
+  const living = new Set(orphans.map(({ script }) => script));
+  return queued.filter(({ script }) => !living.has(script.name));
 }
 
 async function recordLosses({ store, workerId }: Pass, losses: readonly Loss[]): Promise<void> {

@@ -4,17 +4,23 @@ export interface StopRequest {
   readonly reason: string | null;
   /** Aborted when running scripts, too, are to end. */
   readonly signal: AbortSignal;
+  /** Aborted when they are to end without a word. */
+  readonly kill: AbortSignal;
   /** Lets what runs come to its end and starts nothing more. */
   startNothing(reason: string): void;
   /** Ends what runs and starts nothing more. */
   endAll(reason: string): void;
+  /** Ends what runs at once, by SIGKILL. */
+  killAll(): void;
 }
 
 export function createStopRequest(): StopRequest {
   const controller = new AbortController();
+  const killer = new AbortController();
   const state = {
     reason: null as string | null,
     signal: controller.signal,
+    kill: killer.signal,
     startNothing(reason: string): void {
       state.reason ??= reason;
     },
@@ -22,6 +28,7 @@ export function createStopRequest(): StopRequest {
       state.startNothing(reason);
       controller.abort();
     },
+    killAll: () => killer.abort(),
   };
   return state;
 }

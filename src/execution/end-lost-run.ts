@@ -1,0 +1,114 @@
+import { closeSync, openSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProbeResult } from '../child/probe-contract.ts';
+import type { StateFolder } from '../config/state-folder.ts';
+import { checkLiveness, type ProcessIdentity } from '../process/process-identity.ts';
+import { describeCrash, describeExit, describeOverdue } from './describe-end.ts';
+import { findRunProcess } from './find-run-process.ts';
+import { keepOutput } from './keep-output.ts';
+import { describeError, endUnmeasured, measureBySelf } from './make-end.ts';
+import { readProbeResult } from './probe-result.ts';
+import type { KeptOutput, RunEnd } from './run-end.ts';
+import { runFilesOf } from './run-files.ts';
+import { signalGroup } from './terminate.ts';
+
+/** A run that lost its runner, and what it may do. */
+export interface LostRunRequest {
+  readonly runId: number;
+  readonly root: string;
+  readonly state: StateFolder;
+  readonly startedAt: number;
+  /** Its process; a pid of null was not written down before the runner died. */
+  readonly process: Omit<ProcessIdentity, 'pid'> & { readonly pid: number | null };
+  /** "pid 4711 on web3" */
+  readonly runner: string;
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly maxOutputBytes: number;
+  /** UTC epoch milliseconds. */
+  readonly now: number;
+}
+
+const POLL_MS = 20;
+
+/**
+ * The true end of a run whose runner died: what its script wrote down itself, else a crash. A script
+ * that still runs is left alone until its time limit, and then ended as its runner would have done.
+ *
+ * @returns null while it runs
+ */
+export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
+  const identity = identifyLost(request);
+  const liveness = identity === null ? 'dead' : checkLiveness(identity);
+  const isOverdue = request.now - request.startedAt > request.timeoutMs;
+  if (liveness !== 'dead' && !isOverdue) return null;
+  // Another host's process can be waited for, but not be ended from here.
+  const isTerminated = identity !== null && liveness === 'alive';
+  if (isTerminated) await terminate(identity, request.graceMs);
+  const files = runFilesOf(request.state, request.runId);
+  const output = await keepLostOutput(files.output, request.maxOutputBytes);
+  if (isTerminated) return endOverdue(request, output);
+  const result = readProbeResult(files.result);
+  return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
+}
+
+function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity | null {
+  const pid = process.pid ?? findRunProcess(root, runId);
+  return pid === null ? null : { ...process, pid };
+}
+
+async function terminate(living: ProcessIdentity, graceMs: number): Promise<void> {
+  signalGroup(living.pid, 'SIGTERM');
+  const deadline = performance.now() + graceMs;
+  while (checkLiveness(living) !== 'dead' && performance.now() < deadline) await sleep(POLL_MS);
+  signalGroup(living.pid, 'SIGKILL');
+}
+
+/** The script came to its end alone: when that was tells its file. */
+function endBySelf(
+  { state, runId, startedAt }: LostRunRequest,
+  result: ProbeResult,
+  output: KeptOutput,
+): RunEnd {
+  const finishedAt = Math.round(statSync(runFilesOf(state, runId).result).mtimeMs);
+  const { exitCode } = result;
+  return {
+    ...measureBySelf(result),
+    outcome: exitCode === 0 ? 'succeeded' : 'failed',
+    finishedAt,
+    durationMs: finishedAt - startedAt,
+    exitCode,
+    signal: null,
+    reason: exitCode === 0 ? null : describeExit(exitCode, describeError(result)),
+    error: exitCode === 0 ? null : result.error,
+    output,
+  };
+}
+
+function endOverdue({ now, startedAt, runner }: LostRunRequest, output: KeptOutput): RunEnd {
+  const reason = describeOverdue(runner);
+  const durationMs = now - startedAt;
+  return endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
+}
+
+function endCrashed({ now, runner }: LostRunRequest, output: KeptOutput): RunEnd {
+  const reason = describeCrash(runner, output.text);
+  return endUnmeasured({ outcome: 'crashed', finishedAt: now, durationMs: null, reason, output });
+}
+
+/** The file is gone where the runner died between writing the end and saying so. */
+async function keepLostOutput(path: string, maxBytes: number): Promise<KeptOutput> {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r+');
+  } catch {
+    return { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
+  }
+  try {
+    const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes });
+    // A file of this size may have been cut before, by the runner that alone knew by how much.
+    return (kept.bytes ?? 0) < maxBytes ? kept : { ...kept, bytes: null, droppedBytes: null };
+  } finally {
+    closeSync(fd);
+  }
+}
