@@ -14,10 +14,14 @@ export interface TreeUsage {
 /** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
 const MS_PER_TICK = 10;
 
-/** Null where there is no `/proc`, or the process is gone. */
+/** Less than any program has once it runs: it is seen between `exec` and its first instruction. */
+const LEAST_BYTES = 256 * 1024;
+
+/** Null where there is no `/proc`, or the process is gone or not yet there. */
 export function readTreeUsage(pid: number): TreeUsage | null {
   const usages = listTree(pid).flatMap((each) => readProcessUsage(each) ?? []);
-  return usages.length === 0 ? null : usages.reduce(addUsage);
+  const usage = usages.length === 0 ? null : usages.reduce(addUsage);
+  return usage === null || usage.peakRssBytes < LEAST_BYTES ? null : usage;
 }
 
 /** The process and its living descendants; just itself where the kernel does not list children. */
