@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { commandPath, runCommand } from '../support/run-command.ts';
+import { cronEnv, runPass } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const commands = ['init', 'cron', 'list', 'run', 'report', 'show', 'tail'];
+
+function run(...args: readonly string[]) {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  return runCommand(args, { cwd: root, env: cronEnv(root) });
+}
+
+describe('help', () => {
+  test.for([[[]], [['--help']], [['-h']], [['help']]])(
+    '%j names every command, exits 0',
+    ([args = []]) => {
+      const { status, stdout, stderr } = run(...args);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
+      expect(stdout).toContain('Examples:');
+      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 wrong use.');
+    },
+  );
+
+  test.for(commands)('of %s has examples, however it is asked for', (command) => {
+    const { status, stdout } = run(command, '--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain(`Usage: runner ${command}`);
+    expect(stdout).toMatch(new RegExp(`^Examples:\\n {2}runner ${command}\\b`, 'm'));
+    expect(run('help', command).stdout).toBe(stdout);
+  });
+
+  test('of a command that there is not is wrong use', () => {
+    expect(run('help', 'nonsense').status).toBe(2);
+  });
+});
+
+test('the version is the package’s', () => {
+  expect(run('--version')).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+});
+
+describe('without a reader', () => {
+  /** The reader closes before anything is written. */
+  async function runUnread(fd: 'stdout' | 'stderr', root: string, ...args: readonly string[]) {
+    const child = spawn(process.execPath, [commandPath, ...args], {
+      cwd: root,
+      env: cronEnv(root),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child[fd].destroy();
+    const other = fd === 'stdout' ? child.stderr : child.stdout;
+    const chunks: Buffer[] = [];
+    const [[code]] = await Promise.all([
+      once(child, 'exit'),
+      (async () => {
+        for await (const chunk of other) chunks.push(chunk);
+      })(),
+    ]);
+    return { code, printed: Buffer.concat(chunks).toString() };
+  }
+
+  test.for(['report', 'list', '--help'])('%s ends quietly', async (argument) => {
+    const { root } = runPass({ 'a.sh': 'true\n' });
+    expect(await runUnread('stdout', root, argument)).toEqual({ code: 0, printed: '' });
+  });
+
+  test('of its summary a pass still says by its exit code that it failed', async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
+    expect(await runUnread('stderr', root, 'hourly')).toEqual({ code: 1, printed: '' });
+  });
+
+  test('of its complaint wrong use still exits 2', async () => {
+    const root = makeTemporaryRoot();
+    expect(await runUnread('stderr', root, 'nothing')).toEqual({ code: 2, printed: '' });
+  });
+});
+
+test('with a full disk behind its output a pass is not disturbed', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [commandPath, 'hourly'], {
+    cwd: root,
+    env: cronEnv(root),
+    stdio: ['ignore', full, full],
+  });
+  expect(await once(child, 'exit')).toEqual([0, null]);
+  closeSync(full);
+});
+
+test('the entry is short, and loads nothing before it has looked at the version', () => {
+  const entry = readFileSync(commandPath, 'utf8');
+  expect(entry.startsWith('#!/usr/bin/env node\n')).toBe(true);
+  expect(entry.length).toBeLessThan(3000);
+});

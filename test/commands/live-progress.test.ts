@@ -1,0 +1,100 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { commandPath } from '../support/run-command.ts';
+import { cronEnv, readRuns } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const scripts = {
+  'jobs/hourly/a.sh': 'true\n',
+  'jobs/hourly/b-slow.sh': 'while ! [ -e "$RUNNER_ROOT/go" ]; do sleep 0.05; done\n',
+  'jobs/hourly/c.sh': 'exit 3\n',
+} as const;
+
+const hasTmux = spawnSync('tmux', ['-V']).status === 0;
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+/** A real terminal of 100 columns with the runner in it. */
+function openTerminal(root: string, env: NodeJS.ProcessEnv = {}) {
+  const socket = join(root, 'tmux');
+  const tmux = (...args: readonly string[]): string =>
+    execFileSync('tmux', ['-S', socket, '-f', '/dev/null', ...args], {
+      encoding: 'utf8',
+      env: { ...cronEnv(root), LC_ALL: 'C.UTF-8', TERM: 'xterm-256color', ...env },
+    });
+  onTestFinished(() => void spawnSync('tmux', ['-S', socket, 'kill-server']));
+  tmux('new-session', '-d', '-x', '100', '-y', '30', '-c', root, 'sh');
+  tmux('set-option', '-g', 'remain-on-exit', 'on');
+  return {
+    type: (text: string) => tmux('send-keys', '-l', text) + tmux('send-keys', 'Enter'),
+    read: (...args: readonly string[]) => tmux('capture-pane', '-p', ...args),
+    close: () => tmux('kill-server'),
+  };
+}
+
+const command = `'${process.execPath}' '${commandPath}' hourly`;
+
+describe.runIf(hasTmux)('on a terminal', () => {
+  test('a pass shows each script while it runs and how it ended', async () => {
+    const root = makeTemporaryRoot(scripts);
+    const terminal = openTerminal(root);
+    terminal.type(`${command}; echo "exit $?"`);
+    await until('the slow one shows', () => /[⠋-⠿] hourly\/b-slow +\d/u.test(terminal.read()));
+    expect(terminal.read()).toMatch(/^✔ hourly\/a +succeeded +[<\d]\S* +(\S+B|–)$/mu);
+    const elapsed = () => /hourly\/b-slow +(\S+)/.exec(terminal.read())?.[1];
+    const before = elapsed();
+    await until('its time goes on', () => elapsed() !== before);
+    execFileSync('touch', [join(root, 'go')]);
+    await until('the pass has ended', () => /^exit 1$/m.test(terminal.read()));
+    const screen = terminal.read();
+    expect(screen).toMatch(/^✔ hourly\/b-slow +succeeded +\S+ +\S+B$/mu);
+    expect(screen).toMatch(/^✖ hourly\/c +failed +\S+ +\S+ +exit code 3$/mu);
+    expect(screen).not.toMatch(/[⠋-⠿]/u);
+    expect(screen).toContain('runner: 1 of 3 scripts of hourly did not succeed');
+    // Colours, unless somebody does without.
+    expect(terminal.read('-e')).toContain('\x1b[32m');
+  });
+
+  test('NO_COLOR does without colours', async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+    const terminal = openTerminal(root, { NO_COLOR: '1' });
+    terminal.type(`${command}; echo "exit $?"`);
+    await until('the pass has ended', () => /^exit 0$/m.test(terminal.read()));
+    expect(terminal.read('-e')).toMatch(/^✔ hourly\/a +succeeded/mu);
+  });
+
+  test('that is closed, what runs is ended and recorded', async () => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/a.sh': 'echo $$ >"$RUNNER_ROOT/pid"; sleep 60\n',
+    });
+    const terminal = openTerminal(root);
+    terminal.type(`exec ${command} 2>'${root}/stderr'`);
+    await until('the script shows', () => terminal.read().includes('hourly/a'));
+    await until('the script runs', () => existsSync(join(root, 'pid')));
+    terminal.close();
+    await until('the run has ended', () => readRuns(root).run('a').outcome !== 'running');
+    expect(readRuns(root).run('a')).toMatchObject({
+      outcome: 'failed',
+      reason: 'stopped with the runner, ended with SIGTERM',
+    });
+    expect(readFileSync(join(root, 'stderr'), 'utf8')).not.toContain('EIO');
+  });
+});
+
+describe.runIf(hasScript)('on a terminal of unknown size', () => {
+  test('a pass goes on, and gives the cursor back', async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: root,
+      env: { ...cronEnv(root), LC_ALL: 'C.UTF-8', TERM: 'xterm' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of child.stdout) chunks.push(chunk);
+    const printed = Buffer.concat(chunks).toString();
+    expect(printed).toContain('hourly/a');
+    expect(printed.lastIndexOf('\x1b[?25h')).toBeGreaterThan(printed.lastIndexOf('\x1b[?25l'));
+  });
+});

@@ -1,0 +1,160 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { queryLog } from '../support/open-log.ts';
+import { runCommand } from '../support/run-command.ts';
+import { cronEnv, readRuns, runPass, runPassAgain } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+describe('under cron', () => {
+  test('a pass that succeeds prints nothing at all and exits 0', () => {
+    const { status, stdout, stderr, runs } = runPass({
+      'a.sh': 'echo to cron; echo and this >&2\n',
+      'b.ts': `console.log('text' as string);\nconsole.error('error');\n`,
+      'notes.txt': 'ignored',
+    });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(runs).toHaveLength(2);
+  });
+
+  test('an empty tier prints nothing either, and its pass is recorded', () => {
+    const { status, stdout, stderr, root } = runPass({ 'notes.txt': 'ignored' });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
+    const workers = queryLog(root, 'select kind, tier, state from workers');
+    expect(workers).toEqual([{ kind: 'tier', tier: 'hourly', state: 'finished' }]);
+  });
+
+  test('a script that fails stops none of those after it, and the pass exits 1', () => {
+    const { status, runs } = runPass({
+      'a.sh': 'exit 3\n',
+      'b.mjs': 'throw 1;\n',
+      'c.sh': 'true\n',
+    });
+    expect(status).toBe(1);
+    expect(runs.map(({ script, outcome }) => [script, outcome])).toEqual([
+      ['hourly/a', 'failed'],
+      ['hourly/b', 'failed'],
+      ['hourly/c', 'succeeded'],
+    ]);
+  });
+
+  test('exitZeroOnFailure exits 0 and still tells of the failure', () => {
+    const { status, stderr } = runPass(
+      { 'a.sh': 'exit 3\n' },
+      { files: { 'runner.config.json': '{"exitZeroOnFailure":true}' } },
+    );
+    expect(status).toBe(0);
+    expect(stderr).toContain('exit code 3');
+  });
+
+  test('a script with a wrong tag is not started, with its cause, and stops no other', () => {
+    const { status, run, stderr } = runPass({
+      'a.sh': '# @timeout soon\necho never\n',
+      'b.sh': 'true\n',
+    });
+    expect(status).toBe(1);
+    expect(run('a')).toMatchObject({ outcome: 'not-started', output: '' });
+    expect(run('a').reason).toMatch(/^jobs\/hourly\/a\.sh:1: @timeout .*"soon"/);
+    expect(run('b').outcome).toBe('succeeded');
+    expect(stderr).toContain('jobs/hourly/a.sh:1: @timeout');
+  });
+
+  test('several scripts at a time take less than one after the other, each in the log', () => {
+    const scripts = Object.fromEntries(
+      ['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, 'sleep 0.4\n']),
+    );
+    const files = { 'runner.config.json': '{"tiers":{"hourly":{"concurrency":4}}}' };
+    const { status, runs } = runPass(scripts, { files });
+    expect(status).toBe(0);
+    const started = Math.max(...runs.map((run) => run.started_at));
+    const finished = Math.min(...runs.map((run) => run.finished_at ?? 0));
+    expect(started).toBeLessThan(finished);
+  });
+});
+
+describe('wrong use exits 2 with one sentence', () => {
+  const root = () =>
+    makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n', 'jobs/daily/b.sh': '' });
+
+  test.for<readonly [readonly string[], RegExp]>([
+    [['horly'], /^runner: There is no tier "horly" in .*\/jobs; did you mean hourly\?\n$/],
+    [['nothing-like-it'], /; the tiers here are daily, hourly\n$/],
+    [['reprot'], /; did you mean `runner report`\?\n$/],
+    [['hourly/clean-tmp'], /; did you mean `runner run hourly\/clean-tmp`\?\n$/],
+    [['../jobs/hourly'], /There is no tier/],
+    [['constructor'], /There is no tier "constructor"/],
+    [['hourly', 'daily'], /^runner: too many arguments.*\n$/],
+    [['--rot', '/', 'hourly'], /^runner: unknown option '--rot'; did you mean --root\?\n$/],
+    [['report', '--sinse', '7d'], /^runner: unknown option '--sinse'; did you mean --since\?\n$/],
+    [['run'], /^runner: missing required argument 'tier\/script'\n$/],
+    [['run', 'hourly'], /A script is named <tier>\/<script>/],
+    [
+      ['run', 'hourly/clean-tpm'],
+      /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/,
+    ],
+    [['run', 'horly/clean-tmp'], /There is no tier "horly" in .*did you mean hourly\?/],
+    [['--root', '/proc', 'hourly'], /--root names \/proc, which has no jobs folder/],
+  ])('%j', ([args, message]) => {
+    const folder = root();
+    const { status, stdout, stderr } = runCommand(args, { cwd: folder, env: cronEnv(folder) });
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('wrong settings are all told at once, and nothing runs', () => {
+    const settings = {
+      concurrency: 0,
+      exitZeroOnFailure: 'maybe',
+      tiers: { hourly: { timeout: 'x' } },
+    };
+    const folder = makeTemporaryRoot({
+      'jobs/hourly/a.sh': 'touch "$RUNNER_ROOT/ran"\n',
+      'runner.config.json': JSON.stringify(settings, null, 2),
+    });
+    const { status, stderr } = runCommand(['hourly'], { cwd: folder, env: cronEnv(folder) });
+    expect(status).toBe(2);
+    for (const setting of ['concurrency', 'exitZeroOnFailure', 'tiers.hourly.timeout']) {
+      expect(stderr).toContain(setting);
+    }
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+
+  test('without a jobs folder anywhere', () => {
+    const { status, stderr } = runCommand(['hourly'], {
+      cwd: '/proc',
+      env: cronEnv(makeTemporaryRoot()),
+    });
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr:
+        'runner: No jobs folder in /proc or above it. Make one with `runner init`, or name the folder that holds it with --root or RUNNER_ROOT.\n',
+    });
+  });
+});
+
+test('the root is found from RUNNER_ROOT, and upward from the current folder', () => {
+  const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'pwd\n' });
+  const env = cronEnv(folder);
+  runCommand(['hourly'], { cwd: '/', env: { ...env, RUNNER_ROOT: folder } });
+  runCommand(['hourly'], { cwd: join(folder, 'jobs/hourly'), env });
+  expect(readRuns(folder).runs.map(({ output }) => output)).toEqual([`${folder}\n`, `${folder}\n`]);
+});
+
+test('what the file system refuses is told in one sentence, exit 1', () => {
+  const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', '.runner': 'a file' });
+  const { status, stderr } = runCommand(['hourly'], { cwd: folder, env: cronEnv(folder) });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^runner: .*\.runner.*\n$/);
+});
+
+test('a script that appears or changes is taken up by the next pass', () => {
+  const { root, run } = runPass({ 'a.sh': 'echo one\n' });
+  const hash = run('a').content_hash;
+  writeFileSync(join(root, 'jobs/hourly/a.sh'), 'echo two\n');
+  writeFileSync(join(root, 'jobs/hourly/b.sh'), 'echo new\n');
+  const again = runPassAgain(root);
+  expect([again.run('a').output, again.run('b').output]).toEqual(['two\n', 'new\n']);
+  expect(again.run('a').content_hash).not.toBe(hash);
+  expect(readFileSync(join(root, 'jobs/hourly/a.sh'), 'utf8')).toBe('echo two\n');
+});

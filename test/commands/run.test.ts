@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { queryLog } from '../support/open-log.ts';
+import { commandPath, runCommand } from '../support/run-command.ts';
+import { cronEnv, readRuns } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+test('one script is run, with cron’s environment, and recorded as started by hand', () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'echo "$SECRET[$RUNNER_SCRIPT]"\n',
+    'jobs/hourly/b.sh': 'echo other\n',
+  });
+  const env = { ...cronEnv(root), SECRET: 'secret' };
+  const ended = runCommand(['run', 'hourly/a'], { cwd: root, env });
+  expect(ended).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(readRuns(root).runs.map(({ output }) => output)).toEqual(['[hourly/a]\n']);
+  expect(queryLog(root, 'select kind, tier from workers')).toEqual([
+    { kind: 'script', tier: 'hourly' },
+  ]);
+});
+
+test('a script that fails exits 1 and is told of', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo why\nexit 3\n' });
+  const { status, stderr } = runCommand(['run', 'hourly/a'], { cwd: root, env: cronEnv(root) });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^runner: 1 of 1 scripts of hourly did not succeed/);
+  expect(stderr).toContain('  | why');
+});
+
+test('while a pass runs it says so and exits 1; another pass is silent and exits 0', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'touch "$RUNNER_ROOT/started"; sleep 60\n',
+    'jobs/hourly/b.sh': 'true\n',
+  });
+  const place = { cwd: root, env: cronEnv(root) };
+  const pass = spawn(process.execPath, [commandPath, 'hourly'], { ...place, stdio: 'ignore' });
+  onTestFinished(() => void pass.kill('SIGKILL'));
+  await until('the script runs', () => existsSync(join(root, 'started')));
+  const byHand = runCommand(['run', 'hourly/b'], place);
+  expect(byHand).toMatchObject({ status: 1, stdout: '' });
+  expect(byHand.stderr).toMatch(
+    new RegExp(`^runner: skipped: hourly is held by .*${pass.pid}.*\\n$`),
+  );
+  expect(runCommand(['hourly'], place)).toEqual({ status: 0, stdout: '', stderr: '' });
+  const ended = once(pass, 'exit');
+  pass.kill('SIGTERM');
+  expect(await ended).toEqual([143, null]);
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { buildCommand, findMissingInterpreter } from '../../src/execution/command.ts';
+import { runPass } from '../support/run-pass.ts';
+import { executable } from '../support/temporary-root.ts';
+
+const node = { heapLimitBytes: null, probePath: '/dist/probe.cjs' };
+
+test('a Node script is run by the runner’s Node, with the probe', () => {
+  expect(buildCommand({ kind: 'node' }, '/jobs/a b.ts', node)).toEqual([
+    process.execPath,
+    '--require',
+    '/dist/probe.cjs',
+    '/jobs/a b.ts',
+  ]);
+});
+
+test('a heap limit is given in whole megabytes', () => {
+  const limited = { ...node, heapLimitBytes: 100.5 * 1024 * 1024 };
+  expect(buildCommand({ kind: 'node' }, '/a.js', limited)).toContain('--max-old-space-size=101');
+});
+
+test('a program is run as it is', () => {
+  const command = ['/bin/sh', '-eu', '/jobs/a.sh'] as const;
+  expect(buildCommand({ kind: 'program', command }, '/jobs/a.sh', node)).toEqual(command);
+});
+
+describe('the interpreter that env asks for', () => {
+  test.for<readonly [readonly string[], string | null]>([
+    [['/usr/bin/env', 'no-such-language', '/a'], 'no-such-language'],
+    [['/usr/bin/env', 'sh', '/a'], null],
+    [['/usr/bin/env', '-S', 'x', '/a'], null],
+    [['/usr/bin/env', '/opt/x/bin/x', '/a'], null],
+    [['/bin/sh', '/a'], null],
+    [['/a'], null],
+  ])('of %j is missing: %s', ([command, missing]) => {
+    expect(findMissingInterpreter(command, '/usr/bin:/bin')).toBe(missing);
+  });
+
+  test('is nowhere without a PATH', () => {
+    expect(findMissingInterpreter(['/usr/bin/env', 'sh', '/a'], undefined)).toBe('sh');
+  });
+});
+
+test('a missing interpreter is told by name and stops no other script', () => {
+  const { status, run, runs } = runPass({
+    'a-plain': executable('#!/opt/none/bin/no-such-language\n'),
+    'b-env': executable('#!/usr/bin/env no-such-language\n'),
+    'c-folder': executable('#!/usr/bin\n'),
+    'd.sh': 'echo fine\n',
+  });
+  expect(status).toBe(1);
+  expect(runs).toHaveLength(4);
+  for (const label of ['a-plain', 'b-env']) {
+    expect(run(label)).toMatchObject({
+      outcome: 'not-started',
+      reason: 'interpreter not found: no-such-language',
+      exit_code: null,
+      signal: null,
+      pid: null,
+      output_bytes: 0,
+      measured_by: null,
+      user_cpu_ms: null,
+      max_rss_bytes: null,
+    });
+  }
+  expect(run('c-folder')).toMatchObject({
+    outcome: 'not-started',
+    reason: 'not allowed to execute bin',
+  });
+  expect(run('d')).toMatchObject({ outcome: 'succeeded', output: 'fine\n' });
+});

@@ -1,0 +1,45 @@
+import { closeSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
+import { createRunFiles, removeRunFiles, runFilesOf } from '../../src/execution/run-files.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+function makeState() {
+  const state = stateFolderOf(makeTemporaryRoot());
+  createStateFolder(state);
+  return state;
+}
+
+test('only their owner can read the files of a run', () => {
+  const files = runFilesOf(makeState(), 7);
+  const before = process.umask(0);
+  const { appendFd, fd } = createRunFiles(files);
+  process.umask(before);
+  for (const open of [appendFd, fd]) closeSync(open);
+  expect(statSync(files.output).mode & 0o777).toBe(0o600);
+  expect(statSync(files.temporary).mode & 0o777).toBe(0o700);
+});
+
+test('what an older run of the same number left is not taken over', () => {
+  const files = runFilesOf(makeState(), 7);
+  mkdirSync(files.temporary);
+  writeFileSync(`${files.temporary}/old`, '');
+  writeFileSync(files.output, 'old');
+  writeFileSync(files.result, 'old');
+  const { appendFd, fd } = createRunFiles(files);
+  for (const open of [appendFd, fd]) closeSync(open);
+  expect(statSync(files.output).size).toBe(0);
+  expect(existsSync(files.result)).toBe(false);
+  expect(readdirSync(files.temporary)).toEqual([]);
+});
+
+test('what cannot be removed, or is gone already, is nothing to fail for', () => {
+  const state = makeState();
+  // A file where a folder should be: nothing below it can be removed, whoever tries.
+  const files = runFilesOf(
+    { ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' },
+    7,
+  );
+  expect(() => removeRunFiles(files)).not.toThrow();
+  expect(() => removeRunFiles(runFilesOf(state, 8))).not.toThrow();
+});

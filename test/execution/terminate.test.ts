@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { runScript } from '../../src/execution/run-script.ts';
+import { signalGroup } from '../../src/execution/terminate.ts';
+import { requestRun, runOne } from '../support/run-one.ts';
+import { until } from '../support/until.ts';
+
+const GRACE = { timeoutMs: 300, graceMs: 300 } as const;
+
+/** Neither it nor a zombie of it. */
+function isGone(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ');
+  } catch {
+    return true;
+  }
+}
+
+describe('at the time limit', () => {
+  test('a script and its children are ended', async () => {
+    const request = await requestRun(
+      'family.sh',
+      'sleep 60 &\necho $! >"$RUNNER_ROOT/child"\nsh -c "sleep 60 & wait" &\nsleep 60\n',
+      GRACE,
+    );
+    const end = await runScript(request);
+    expect(end).toMatchObject({
+      outcome: 'timed-out',
+      exitCode: null,
+      signal: 'SIGTERM',
+      reason: expect.stringMatching(/^timed out after \d+ms \(limit 300ms\), ended with SIGTERM$/),
+    });
+    const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
+    await until('the child is gone', () => isGone(child));
+    expect(end.durationMs).toBeGreaterThanOrEqual(300);
+    expect(end.durationMs).toBeLessThan(3000);
+  });
+
+  test('a script that ignores SIGTERM is killed after the grace, with children that do too', async () => {
+    const request = await requestRun(
+      'ignores-sigterm.sh',
+      'trap "" TERM\nsh -c \'trap "" TERM; while :; do sleep 1; done\' &\necho $! >"$RUNNER_ROOT/child"\nwhile :; do sleep 1; done\n',
+      GRACE,
+    );
+    const end = await runScript(request);
+    expect(end).toMatchObject({
+      outcome: 'timed-out',
+      signal: 'SIGKILL',
+      reason: expect.stringMatching(/ \(limit 300ms\), ended with SIGKILL after 300ms of grace$/),
+    });
+    expect(end.durationMs).toBeGreaterThanOrEqual(600);
+    const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
+    await until('the child is gone', () => isGone(child));
+  });
+
+  test('a child that outlives a script that ends at SIGTERM is killed', async () => {
+    const request = await requestRun(
+      'leaves-a-child.sh',
+      'sh -c \'trap "" TERM; while :; do sleep 1; done\' &\necho $! >"$RUNNER_ROOT/child"\nexec sleep 60\n',
+      GRACE,
+    );
+    const end = await runScript(request);
+    expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGTERM' });
+    const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
+    await until('the child is gone', () => isGone(child));
+  });
+
+  test('a script may end itself and is timed out all the same', async () => {
+    const end = await runOne(
+      'tidies-up.sh',
+      'trap "echo tidied up; exit 0" TERM\nwhile :; do sleep 0.05; done\n',
+      GRACE,
+    );
+    expect(end).toMatchObject({
+      outcome: 'timed-out',
+      exitCode: 0,
+      output: { text: expect.stringContaining('tidied up\n') },
+      reason: expect.stringMatching(/, ended itself with exit code 0 after SIGTERM$/),
+    });
+  });
+
+  test('a stopped script is ended too', async () => {
+    const end = await runOne('stops-itself.sh', 'kill -STOP $$\n', GRACE);
+    expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGKILL' });
+  });
+});
+
+test('a script is stopped with the runner', async () => {
+  const stop = new AbortController();
+  const end = await runOne('forever.sh', 'sleep 60\n', {
+    stop: stop.signal,
+    onStarted: () => stop.abort(),
+  });
+  expect(end).toMatchObject({
+    outcome: 'failed',
+    signal: 'SIGTERM',
+    reason: 'stopped with the runner, ended with SIGTERM',
+  });
+});
+
+describe('a signal to a group', () => {
+  test.for(['ESRCH', 'EPERM'])('that cannot be given (%s) is nothing to fail for', (code) => {
+    const kill = vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw Object.assign(new Error(code), { code });
+    });
+    expect(() => signalGroup(4711, 'SIGTERM')).not.toThrow();
+    expect(kill).toHaveBeenCalledExactlyOnceWith(-4711, 'SIGTERM');
+    kill.mockRestore();
+  });
+});
