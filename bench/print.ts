@@ -14,7 +14,10 @@ export function printTable(
   figures: ReadonlyMap<string, readonly Figures[]>,
   base: string,
 ): void {
-  const table = new Table({ head: [title, 'wall ms', 'ratio', 'CPU ms', 'ratio', 'own peak'], style: { head: [] } });
+  const table = new Table({
+    head: [title, 'wall ms', 'ratio', 'CPU ms', 'ratio', 'own peak'],
+    style: { head: [] },
+  });
   const baseline = summarize(figures.get(base) ?? []);
   for (const [name, rounds] of figures) {
     const { wallMs, cpuMs, peakRssBytes } = summarize(rounds);

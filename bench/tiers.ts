@@ -6,7 +6,7 @@ import { type Contender, type Figures, measureRounds, median } from './measure.t
 import { type Goal, printGoals, printTable } from './print.ts';
 
 const SCRIPTS = 20;
-const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 15);
+const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 15);
 const repository = join(import.meta.dirname, '..');
 const command = join(repository, 'dist/bin.cjs');
 const tsx = join(repository, 'node_modules/tsx/dist/cli.mjs');
@@ -21,7 +21,11 @@ try {
   makeScripts();
   const figures = await measureRounds(contenders(), ROUNDS);
   const idle = await measureRounds(idleContenders(), ROUNDS * 2);
-  printTable(`${SCRIPTS} trivial scripts, medians of ${ROUNDS} rounds`, figures, 'loop of node x.mjs');
+  printTable(
+    `${SCRIPTS} trivial scripts, medians of ${ROUNDS} rounds`,
+    figures,
+    'loop of node x.mjs',
+  );
   printTable('nothing to do', idle, 'node empty.cjs');
   printGoals(goals(figures, idle));
 } finally {
@@ -33,7 +37,11 @@ function makeScripts(): void {
     ['mjs', 'x.mjs', trivial],
     ['ts', 'x.ts', typed],
     ['two', 'x.mjs', trivial],
-    ['parts', 'x', `#!${node}\n${trivial.replace('import { hostname } from', 'const { hostname } = require(').replace("'node:os';", "'node:os');")}`],
+    [
+      'parts',
+      'x',
+      `#!${node}\n${trivial.replace('import { hostname } from', 'const { hostname } = require(').replace("'node:os';", "'node:os');")}`,
+    ],
   ] as const) {
     const path = join(folder, 'jobs', tier);
     mkdirSync(path, { recursive: true });
@@ -49,7 +57,8 @@ function makeScripts(): void {
 }
 
 function contenders(): Contender[] {
-  const loop = (run: string, files: string) => shell(`for f in jobs/${files}; do ${run} "$f" || exit 1; done`);
+  const loop = (run: string, files: string) =>
+    shell(`for f in jobs/${files}; do ${run} "$f" || exit 1; done`);
   return [
     { name: 'loop of node x.mjs', command: loop(node, 'mjs/*'), cwd: folder },
     { name: 'runner, .mjs', command: [node, command, 'mjs'], cwd: folder },
@@ -76,7 +85,9 @@ function shell(script: string): [string, ...string[]] {
 function runParts(): Contender[] {
   try {
     execFileSync('run-parts', ['--version'], { stdio: 'ignore' });
-    return [{ name: 'run-parts, node by shebang', command: ['run-parts', 'jobs/parts'], cwd: folder }];
+    return [
+      { name: 'run-parts, node by shebang', command: ['run-parts', 'jobs/parts'], cwd: folder },
+    ];
   } catch {
     process.stdout.write('run-parts is not installed here: left out.\n');
     return [];
@@ -94,11 +105,27 @@ function goals(passes: Measured, idle: Measured): Goal[] {
   return [
     { what: '.mjs, wall', value: ratio(passes, 'runner, .mjs', loop, 'wallMs'), limit: 1.18 },
     { what: '.mjs, CPU', value: ratio(passes, 'runner, .mjs', loop, 'cpuMs'), limit: 1.18 },
-    { what: '.ts warm, wall', value: ratio(passes, 'runner, .ts warm', loop, 'wallMs'), limit: 1.18 },
+    {
+      what: '.ts warm, wall',
+      value: ratio(passes, 'runner, .ts warm', loop, 'wallMs'),
+      limit: 1.18,
+    },
     { what: '.ts warm, CPU', value: ratio(passes, 'runner, .ts warm', loop, 'cpuMs'), limit: 1.18 },
-    { what: 'two at a time, wall', value: ratio(passes, 'runner, .mjs, two at a time', loop, 'wallMs'), limit: 0.75 },
-    { what: 'empty tier, wall', value: ratio(idle, 'runner, empty tier', empty, 'wallMs'), limit: 1.8 },
-    { what: 'own peak memory', value: peakOf(passes, 'runner, .mjs') / peakOf(idle, empty), limit: 1.5 },
+    {
+      what: 'two at a time, wall',
+      value: ratio(passes, 'runner, .mjs, two at a time', loop, 'wallMs'),
+      limit: 0.75,
+    },
+    {
+      what: 'empty tier, wall',
+      value: ratio(idle, 'runner, empty tier', empty, 'wallMs'),
+      limit: 1.8,
+    },
+    {
+      what: 'own peak memory',
+      value: peakOf(passes, 'runner, .mjs') / peakOf(idle, empty),
+      limit: 1.5,
+    },
   ];
 }
 

@@ -71,7 +71,12 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
     .action((tier: string | undefined) => runTier(context, program, tier));
   for (const name of chooseCommands(args)) {
     const create = await (commands[name] as LoadCommand)();
-    program.addCommand(create(context).exitOverride().configureOutput(output));
+    const command = create(context)
+      .exitOverride()
+      .configureOutput(output)
+      .helpOption('-h, --help', 'print this help')
+      .configureHelp({ showGlobalOptions: true });
+    program.addCommand(command);
   }
   return program;
 }
@@ -91,7 +96,7 @@ async function runTier(
   if (tier === undefined) program.help();
   const { runTierCommand } = await import('./commands/run-tier.ts');
   try {
-    await runTierCommand(context, tier as string, program.opts()['root']);
+    await runTierCommand(context, tier as string, program.opts().root);
   } catch (error) {
     throw error instanceof UsageError ? guessCommand(error, tier as string) : error;
   }

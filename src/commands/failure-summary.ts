@@ -42,7 +42,8 @@ async function describeFailure({ script, runId, end }: RunFinished): Promise<str
   const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
   const reason = printable(end.reason ?? '').replaceAll('\n', '\n  ');
   const lines = printable(end.output.text).trimEnd().split('\n').slice(-LAST_LINES);
-  const output = lines.join('') === '' ? ['(no output)'] : lines;
+  const none = end.outcome === 'not-started' ? [] : ['(no output)'];
+  const output = lines.join('') === '' ? none : lines;
   return [
     `${printableLine(script)} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),

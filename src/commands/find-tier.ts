@@ -16,15 +16,21 @@ export async function findScript(
   name: string,
 ): Promise<{ readonly tier: Tier; readonly script: Script }> {
   const [tierName = '', ...rest] = name.split('/');
-  if (rest.length === 0) {
-    throw new UsageError(
-      `A script is named <tier>/<script>, such as hourly/clean-tmp, not ${JSON.stringify(name)}.`,
-    );
-  }
+  if (rest.length === 0) throw await withoutTier(runner, name);
   const tier = await findTier(runner, tierName);
   const script = tier.scripts.find((each) => each.name === name);
   if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
   return { tier, script };
+}
+
+async function withoutTier(runner: Runner, label: string): Promise<UsageError> {
+  const { tiers } = await discover(runner.root, runner.settings);
+  const names = tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name));
+  const meant = names.filter((name) => name.endsWith(`/${label}`));
+  const guess = meant.length === 0 ? 'such as hourly/clean-tmp' : `here ${meant.join(' or ')}`;
+  return new UsageError(
+    `A script is named <tier>/<script>, ${guess}, not ${JSON.stringify(label)}.`,
+  );
 }
 
 function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
@@ -32,7 +38,7 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
     name,
     scripts.map((script) => script.name),
   );
-  const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
+  const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
       '`runner list` shows them all, and what is ignored and why.',

@@ -1,7 +1,7 @@
 import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
 import { formatBytes, formatDuration } from '../report/format.ts';
-import { printableLine } from '../report/printable.ts';
+import { firstLine, printableLine } from '../report/printable.ts';
 import type { TierRequest } from '../worker/run-tier.ts';
 import type { RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
@@ -82,6 +82,6 @@ function describeFinished({ script, end }: RunFinished, width: number): string {
   const outcome = succeeded ? kleur.green(end.outcome) : kleur.red(end.outcome);
   const padding = ' '.repeat(Math.max(0, 'not-started'.length - end.outcome.length));
   const figures = `${formatDuration(end.durationMs).padStart(8)}  ${formatBytes(end.maxRssBytes).padStart(8)}`;
-  const reason = end.reason === null ? '' : `  ${printableLine(end.reason)}`;
+  const reason = end.reason === null ? '' : `  ${firstLine(end.reason)}`;
   return `${mark} ${printableLine(script).padEnd(width)}  ${outcome}${padding}  ${figures}${reason}`;
 }

@@ -11,7 +11,7 @@ export async function openRunner(
   rootOption: string | undefined,
 ): Promise<Runner> {
   const { cwd, env } = context;
-  const root = findRoot({ option: rootOption, variable: env['RUNNER_ROOT'], cwd });
+  const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
   return {
     root,
     state: stateFolderOf(root),

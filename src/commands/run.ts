@@ -11,7 +11,7 @@ export function runCommand(context: CommandContext): Command {
       const { openRunner } = await import('./open-runner.ts');
       const { findScript } = await import('./find-tier.ts');
       const { runAndShow } = await import('./run-and-show.ts');
-      const runner = await openRunner(context, command.optsWithGlobals()['root']);
+      const runner = await openRunner(context, command.optsWithGlobals().root);
       const { tier, script } = await findScript(runner, name);
       const { ends } = await runAndShow(context, runner, {
         kind: 'script',

@@ -121,5 +121,23 @@ function warnOfUse(
       `${file}: its lines end as on Windows (CRLF), which a shell takes as part of each command; convert it with: ${cure}`,
     );
   }
-  return warnings;
+  return isShell(launch.command) ? [...warnings, ...warnOfTruncation(file, head)] : warnings;
+}
+
+function isShell(command: readonly string[]): boolean {
+  return command.slice(0, 2).some((word) => /(?:^|\/)(?:ba|da|k|z)?sh$/.test(word));
+}
+
+/** The run's output is a file: what is opened by `>` is emptied, as it is under `cron … >> log 2>&1`. */
+function warnOfTruncation(file: string, head: Buffer): readonly string[] {
+  return head
+    .toString('utf8')
+    .split('\n')
+    .flatMap((line, index) => {
+      const device = /^[^#]*?(?:^|[^>&])>\s*(\/dev\/std(?:err|out))\b/.exec(line)?.[1];
+      const place = `${file}:${index + 1}`;
+      return device === undefined
+        ? []
+        : `${place}: > ${device} empties what the run has written so far; write >&2 or >&1 instead`;
+    });
 }

@@ -106,9 +106,9 @@ function launchNode({ head, isWhole }: ScriptFile): LaunchChoice {
 
 /** What asks whether it is the main module starts itself, and must not be started twice. */
 function mayExportFunction(source: string): boolean {
-  return (
-    /\b(?:default|exports)\b/.test(source) && !/\b(?:require|import\.meta)\.main\b/.test(source)
-  );
+  if (!/\b(?:default|exports)\b/.test(source)) return false;
+  const code = source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+  return !/\b(?:require|import\.meta)\.main\b/.test(code);
 }
 
 function launchProgram(

@@ -6,12 +6,18 @@ import { compareBytes } from './byte-order.ts';
 import { reasonToIgnore } from './ignored-names.ts';
 import { printableName } from './printable-name.ts';
 
-/** `jobs/queue` holds handlers of queued jobs. */
-const reserved = 'queue';
+/** Why a name cannot be a tier's: `runner <name>` would mean something else. */
+const reserved: ReadonlyMap<string, string> = new Map([
+  ['queue', 'reserved for handlers of queued jobs'],
+  ...['cron', 'help', 'init', 'list', 'report', 'run', 'show', 'tail'].map(
+    (command) => [command, `\`runner ${command}\` is a command; rename the folder`] as const,
+  ),
+]);
 
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
 export function reasonAgainstTier(name: string): string | null {
-  if (name === reserved) return 'reserved for handlers of queued jobs';
+  const taken = reserved.get(name);
+  if (taken !== undefined) return taken;
   if (printableName(name) !== name) return 'its name holds control characters';
   return reasonToIgnore(name);
 }

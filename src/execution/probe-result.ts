@@ -18,7 +18,7 @@ function isProbeResult(value: unknown): value is ProbeResult {
   if (typeof value !== 'object' || value === null) return false;
   const result = value as Record<string, unknown>;
   const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];
-  return figures.every((key) => Number.isFinite(result[key])) && isProbeError(result['error']);
+  return figures.every((key) => Number.isFinite(result[key])) && isProbeError(result.error);
 }
 
 function isProbeError(value: unknown): boolean {

@@ -39,7 +39,7 @@ export async function startProcess(
 ): Promise<StartedProcess | StartFailure> {
   const environment = buildEnvironment(request, files);
   const command = commandOf(request);
-  const missing = findMissingInterpreter(command, environment['PATH']);
+  const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
   const [program, ...args] = command;
   try {

@@ -690,6 +690,7 @@ test.each([
   ['module.exports = () => {};', false],
   ['exports.default = () => {};', false],
   // It starts itself; the runner calling it as well would run it twice.
+  ['/* import.meta.main */ export default () => {};\n// require.main', false],
   ['export default main; if (import.meta.main) main(); function main() {}', true],
   ['module.exports = main; if (require.main === module) main(); function main() {}', true],
   [`console.log(1);${' '.repeat(65_536)}`, false],
@@ -704,3 +705,26 @@ test.each([
     );
   },
 );
+
+test.each([
+  ['echo ill > /dev/stderr', '>'],
+  ['echo ill >/dev/stdout', '>'],
+  ['echo ill 2>/dev/stderr', '>'],
+  ['echo ill >> /dev/stderr', null],
+  ['echo ill >&2', null],
+  ['# echo ill > /dev/stderr', null],
+  ['echo ill > /dev/null', null],
+])('the shell line %j is pointed out when it would empty the output', async (line, found) => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': `#!/bin/bash\n${line}\n` });
+  const [script] =
+    (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
+  const warning = expect.stringMatching(/^jobs\/hourly\/a\.sh:2: > \/dev\/std(err|out) empties/);
+  expect(script?.warnings).toEqual(found === null ? [] : [warning]);
+});
+
+test('a folder that is called as a command is no tier, and says so', async () => {
+  const root = makeTemporaryRoot({ 'jobs/report/a.sh': 'exit 0\n' });
+  const { tiers, ignored } = await discover(root, defaultSettings);
+  expect(tiers).toEqual([]);
+  expect(ignored[0]?.reason).toBe('`runner report` is a command; rename the folder');
+});
