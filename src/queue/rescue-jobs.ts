@@ -43,7 +43,6 @@ export async function rescueJobs(
   rescue: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
-  if (!(await hasOpenJobs(db, rescue.tier))) return { ended: [], alive: [] };
   const ended: LostRun[] = [];
   const alive: LostRun[] = [];
   for (const run of await selectLostRuns(db, rescue.tier)) {
@@ -58,7 +57,8 @@ export async function rescueJobs(
   return { ended, alive };
 }
 
-async function hasOpenJobs(db: Database, tier: string): Promise<boolean> {
+/** Whether there is anything to rescue: one look at an index. */
+export async function hasOpenJobs(db: Database, tier: string): Promise<boolean> {
   const open = await db
     .selectFrom('jobs')
     .select('id')

@@ -7,13 +7,12 @@ import type { WorkerRequest } from '../lock/tier-slot.ts';
 import { identifyProcess } from '../process/process-identity.ts';
 import { cancelJobs } from '../queue/cancel-jobs.ts';
 import { enqueueScripts, type QueuedJob } from '../queue/enqueue-scripts.ts';
-import type { LostRun } from '../queue/rescue-jobs.ts';
+import { hasOpenJobs, type LostRun } from '../queue/rescue-jobs.ts';
 import { recordActivity } from '../store/activity.ts';
 import { openStore, type Store } from '../store/open-store.ts';
 import type { WorkerKind } from '../store/schema.ts';
 import { finishWorker } from './finish-worker.ts';
 import type { Pass } from './pass.ts';
-import { rescuePass } from './rescue-pass.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
@@ -87,7 +86,7 @@ async function runPass(
   { scheduledFor, startedAt: at }: WorkerRequest,
 ): Promise<RunEnd[]> {
   const { store, workerId, tier, events } = pass;
-  const orphans = await rescuePass(pass, request.tier.scripts, at);
+  const orphans = await rescueOpenJobs(pass, request.tier.scripts, at);
   const queued = await enqueueScripts(store.db, request.scripts, { workerId, scheduledFor, at });
   const jobs = await leaveOrphans(pass, queued, orphans);
   events.emit('pass-started', { tier, scripts: request.scripts.map(({ name }) => name) });
@@ -96,6 +95,15 @@ async function runPass(
   }
   // An empty tier is looked at every few minutes: it loads nothing of what runs scripts.
   return jobs.length === 0 ? [] : (await import('./work-pass.ts')).workPass(pass, jobs);
+}
+
+async function rescueOpenJobs(
+  pass: Pass,
+  scripts: readonly Script[],
+  at: number,
+): Promise<readonly LostRun[]> {
+  if (!(await hasOpenJobs(pass.store.db, pass.tier))) return [];
+  return (await import('./rescue-pass.ts')).rescuePass(pass, scripts, at);
 }
 
 /** What still runs is not started a second time; the next pass that finds it ended records that. */
