@@ -1,6 +1,78 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { globSync } from 'glob';
+import { lock } from 'proper-lockfile';
 
-/** Tests drive the built command, as a user's crontab does, so it is built first. */
-export function setup(): void {
-  execFileSync('node_modules/.bin/tsdown', { stdio: ['ignore', 'ignore', 'inherit'] });
+const project = join(import.meta.dirname, '..');
+const dist = join(project, 'dist');
+const workshop = join(project, 'node_modules/.cache/folder-runner');
+/** Lies in `dist/`, so that a build by other means takes it away. */
+const stamp = join(dist, '.built-from');
+const OLD_CHUNKS_STAY_MS = 10 * 60_000;
+
+/**
+ * Tests drive the built command, as a user's crontab does, so it is built first: once for each state
+ * of the sources, and without `dist/` ever being incomplete for another test run that uses it.
+ */
+export async function setup(): Promise<void> {
+  mkdirSync(workshop, { recursive: true });
+  const unlock = await lock(workshop, { stale: 30_000, retries: WAIT_TWO_MINUTES });
+  try {
+    const sources = hashSources();
+    if (readStamp() !== sources) await build(sources);
+  } finally {
+    await unlock();
+  }
+}
+
+const WAIT_TWO_MINUTES = { retries: 1200, factor: 1, minTimeout: 100, maxTimeout: 100 };
+
+function hashSources(): string {
+  const hash = createHash('sha256');
+  const files = globSync(['src/**', 'tsdown.config.ts', 'tsconfig.json', 'package*.json'], {
+    cwd: project,
+    nodir: true,
+  });
+  for (const file of files.sort())
+    hash.update(`${file}\0`).update(readFileSync(join(project, file)));
+  return hash.digest('hex');
+}
+
+function readStamp(): string | null {
+  try {
+    return readFileSync(stamp, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+async function build(sources: string): Promise<void> {
+  const fresh = join(workshop, 'dist');
+  const tsdown = join(project, 'node_modules/.bin/tsdown');
+  await promisify(execFile)(tsdown, ['--out-dir', fresh, '--logLevel', 'error'], { cwd: project });
+  rmSync(stamp, { force: true });
+  replaceFiles(fresh);
+  await writeFile(stamp, sources);
+}
+
+/** The entries come last: what they load lazily must be there before them. */
+function replaceFiles(fresh: string): void {
+  mkdirSync(dist, { recursive: true });
+  const files = readdirSync(fresh);
+  const entries = ['cli.cjs', 'bin.cjs'].filter((entry) => files.includes(entry));
+  const chunks = files.filter((file) => !entries.includes(file));
+  for (const file of [...chunks, ...entries]) renameSync(join(fresh, file), join(dist, file));
+  removeOldChunks(new Set(files));
+}
+
+/** Not at once: a command that is running may still load them. */
+function removeOldChunks(current: ReadonlySet<string>): void {
+  for (const file of readdirSync(dist).filter((name) => !current.has(name))) {
+    const path = join(dist, file);
+    if (Date.now() - statSync(path).mtimeMs > OLD_CHUNKS_STAY_MS) rmSync(path);
+  }
 }
