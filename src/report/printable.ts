@@ -1,4 +1,4 @@
-import { stripVTControlCharacters } from 'node:util';
+import stripAnsi from 'strip-ansi';
 
 /**
  * Text that a script or a file name brought in, safe to show: terminal sequences (colours, cursor
@@ -6,7 +6,8 @@ import { stripVTControlCharacters } from 'node:util';
  * characters that reverse or hide text. Line feeds and tabs stay.
  */
 export function printable(text: string): string {
-  return stripVTControlCharacters(text.replaceAll('\r\n', '\n')).replace(unsafe, makeVisible);
+  // Not `util.stripVTControlCharacters`: Node 22's leaves parts of terminal titles behind.
+  return stripAnsi(text.replaceAll('\r\n', '\n')).replace(unsafe, makeVisible);
 }
 
 /** The same for one line of a table or a sentence: line feeds and tabs are made visible as well. */

@@ -16,8 +16,8 @@ export function openDatabase(path: string): Database.Database {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
   const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
   try {
-    claimFile(database, path);
-    setJournal(database, path);
+    retryWhileBusy(() => claimFile(database, path));
+    retryWhileBusy(() => setJournal(database, path));
     return database;
   } catch (error) {
     database.close();
@@ -49,6 +49,22 @@ function foreignFile(path: string): UsageError {
 
 function hasTables(database: Database.Database): boolean {
   return database.prepare('select 1 from sqlite_master limit 1').get() !== undefined;
+}
+
+const RETRY_MS = 10;
+
+/** SQLite does not wait, as it does elsewhere, for the lock that a change of the journal needs. */
+function retryWhileBusy(run: () => void): void {
+  const deadline = performance.now() + BUSY_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return run();
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (!code?.startsWith('SQLITE_BUSY') || performance.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
 }
 
 /** FULL: what was acknowledged survives a power loss. */
