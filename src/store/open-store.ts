@@ -49,9 +49,9 @@ function runWithoutSync<T>(
   database: SqliteConnection,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
+  // A rollback journal without sync could leave a broken file behind; WAL only forgets.
+  if (database.pragma('journal_mode', { simple: true }) !== 'wal') return work(db);
   return db.connection().execute(async (connection) => {
-    // A rollback journal without sync could leave a broken file behind; WAL only forgets.
-    if (database.pragma('journal_mode', { simple: true }) !== 'wal') return work(connection);
     database.pragma('synchronous = normal');
     try {
       return await work(connection);
