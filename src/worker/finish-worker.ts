@@ -9,6 +9,8 @@ export async function finishWorker({ store, workerId, stop, runner }: Pass): Pro
       .updateTable('workers')
       .set({ state: 'finished', finished_at: at, reason: stop.reason })
       .where('id', '=', workerId)
+      // Another host may have found it dead meanwhile, and taken the tier over: that stays said.
+      .where('state', '=', 'running')
       .execute();
     await recordActivity(transaction, {
       at,
