@@ -54,7 +54,7 @@ function hasTables(database: Database.Database): boolean {
 const RETRY_MS = 10;
 
 /** SQLite does not wait, as it does elsewhere, for the lock that a change of the journal needs. */
-function retryWhileBusy(run: () => void): void {
+function retryWhileBusy<T>(run: () => T): T {
   const deadline = performance.now() + BUSY_TIMEOUT_MS;
   for (;;) {
     try {
