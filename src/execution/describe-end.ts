@@ -58,6 +58,11 @@ export function describeNotStarted(error: NodeJS.ErrnoException, program: string
   return `could not start ${program}: ${error.message}`;
 }
 
+/** A full disk, or a state folder that somebody else has changed. */
+export function describeNoFiles(error: NodeJS.ErrnoException): string {
+  return `no place for its output or its temporary files: ${error.message}`;
+}
+
 function describeTimeout(facts: EndFacts): string {
   const limit = `timed out after ${duration(facts.durationMs)} (limit ${duration(facts.timeoutMs)})`;
   return `${limit}, ${describeTermination(facts)}`;

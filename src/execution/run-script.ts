@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 import type { ProbeResult } from '../child/probe-contract.ts';
-import { describeEnd, type EndFacts } from './describe-end.ts';
+import { describeEnd, describeNoFiles, type EndFacts } from './describe-end.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endNotStarted, measureBySelf, roundMs } from './make-end.ts';
 import { decideOutcome } from './outcome.ts';
@@ -8,9 +8,14 @@ import { guardOutput } from './output-guard.ts';
 import { readProbeResult } from './probe-result.ts';
 import { sampleProcess } from './process-sampler.ts';
 import type { KeptOutput, Measurement, RunEnd } from './run-end.ts';
-import { createRunFiles, type RunFiles, runFilesOf } from './run-files.ts';
+import { createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
-import { type Exit, type StartedProcess, startProcess } from './start-process.ts';
+import {
+  type Exit,
+  type StartedProcess,
+  type StartFailure,
+  startProcess,
+} from './start-process.ts';
 import { type Termination, watchLimits } from './terminate.ts';
 
 /** A Node script measures itself; samples only serve for one that is killed. */
@@ -20,7 +25,9 @@ const NODE_FIRST_SAMPLE_MS = 50;
 export async function runScript(request: RunRequest): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.runId);
   const startedAt = performance.now();
-  const { appendFd, fd } = createRunFiles(files);
+  const opened = openRunFiles(files);
+  if ('failure' in opened) return endNotStarted(opened.failure, performance.now() - startedAt);
+  const { appendFd, fd } = opened;
   try {
     const started = await startProcess(request, files, appendFd).finally(() => closeSync(appendFd));
     if ('failure' in started) return endNotStarted(started.failure, performance.now() - startedAt);
@@ -30,6 +37,14 @@ export async function runScript(request: RunRequest): Promise<RunEnd> {
     return await endRun(request, files, { ...observation, fd, durationMs });
   } finally {
     closeSync(fd);
+  }
+}
+
+function openRunFiles(files: RunFiles): OpenOutput | StartFailure {
+  try {
+    return createRunFiles(files);
+  } catch (error) {
+    return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
   }
 }
 

@@ -18,9 +18,19 @@ export async function workOff(
       if (end !== null) ends.push(end);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, jobs.length) }, lane));
+  await waitForAll(pass, Array.from({ length: Math.min(concurrency, jobs.length) }, lane));
   if (pass.stop.reason !== null) await cancelRest(pass, pass.stop.reason);
   return ends;
+}
+
+/** A lane that breaks off, for want of the log or the disk, leaves the others to end what they run. */
+async function waitForAll(pass: Pass, lanes: readonly Promise<void>[]): Promise<void> {
+  for (const lane of lanes) {
+    lane.catch((error) => pass.stop.startNothing(`the pass broke off: ${String(error)}`));
+  }
+  const settled = await Promise.allSettled(lanes);
+  const broken = settled.find((each) => each.status === 'rejected');
+  if (broken !== undefined) throw broken.reason;
 }
 
 function takeNext(pass: Pass, waiting: QueuedJob[]): QueuedJob | null {

@@ -215,3 +215,22 @@ test('a script is told when it last succeeded', () => {
   expect(first?.output).toBe('[] []\n');
   expect(second?.output).toBe(`[${new Date(first?.started_at as number).toISOString()}] []\n`);
 });
+
+test('a script without a place for its files is not started; the others beside it are', () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': '{ "concurrency": 2 }',
+    'jobs/hourly/a.sh': shell('sleep 0.5'),
+    'jobs/hourly/b.sh': shell('rmdir .runner/results && mv .runner/tmp gone'),
+    'jobs/hourly/c.sh': shell('exit 0'),
+  });
+  expect(runner(root, 'hourly').status).toBe(1);
+  expect(queryLog(root, runs)).toEqual([
+    { script: 'hourly/a', outcome: 'succeeded', reason: null },
+    { script: 'hourly/b', outcome: 'succeeded', reason: null },
+    {
+      script: 'hourly/c',
+      outcome: 'not-started',
+      reason: expect.stringMatching(/^no place for its output or its temporary files: ENOENT/),
+    },
+  ]);
+});

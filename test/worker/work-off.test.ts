@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { discover } from '../../src/discovery/discover.ts';
+import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
+import type { Pass } from '../../src/worker/pass.ts';
+import { createStopRequest } from '../../src/worker/stop-request.ts';
+import { workOff } from '../../src/worker/work-off.ts';
+import { createWorkerEvents } from '../../src/worker/worker-events.ts';
+import { openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { writeLog } from '../support/written-log.ts';
+
+/** A pass over a tier of these scripts, with its jobs queued. */
+async function makePass(scripts: Readonly<Record<string, string>>) {
+  const files = Object.entries(scripts).map(([name, text]) => [`jobs/hourly/${name}`, text]);
+  const root = makeTemporaryRoot(Object.fromEntries(files));
+  const { addPass, state } = await writeLog(root);
+  const workerId = await addPass('hourly', Date.now(), { state: 'running' });
+  const store = await openStoreOf(root);
+  const runner = {
+    root,
+    state,
+    settings: defaultSettings,
+    environment: {},
+    probePath: '/no/probe',
+    version: '0',
+    now: Date.now,
+  };
+  const [tier] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers;
+  const when = { workerId, scheduledFor: null, at: Date.now() };
+  const jobs = await enqueueScripts(store.db, tier?.scripts ?? [], when);
+  const events = createWorkerEvents();
+  const pass: Pass = { runner, store, workerId, tier: 'hourly', stop: createStopRequest(), events };
+  return { root, pass, jobs };
+}
+
+test('a pass that loses its log lets what runs come to its end, and starts nothing more', async () => {
+  const { root, pass, jobs } = await makePass({
+    'a.sh': 'sleep 0.5; touch ended',
+    'b.sh': 'exit 0',
+    'c.sh': 'touch started',
+  });
+  pass.events.on('run-started', ({ script }) => {
+    if (script === 'hourly/b') void pass.store.close();
+  });
+  await expect(workOff(pass, jobs, 2)).rejects.toThrow();
+  expect(existsSync(join(root, 'ended'))).toBe(true);
+  expect(existsSync(join(root, 'started'))).toBe(false);
+  expect(pass.stop.reason).toMatch(/^the pass broke off: /);
+});
