@@ -44,7 +44,7 @@ export async function openStore(folder: StateFolder): Promise<Store> {
 }
 
 /** The connection is held meanwhile, so that nothing else is written like this. */
-function runWithoutSync<T>(
+async function runWithoutSync<T>(
   db: Database,
   database: SqliteConnection,
   work: (db: Database) => Promise<T>,

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
@@ -12,9 +12,10 @@ const QUIET_SUCCESS = { status: 0, stdout: '', stderr: '' };
 
 test('three tiers and reports at the same moment lose no row', async () => {
   const names = nameScripts(['15min', 'hourly', 'daily'], ['a', 'b', 'c', 'd', 'e', 'f']);
-  const root = makeTemporaryRoot(saysItsName(names));
+  const root = makeTemporaryRoot({ ...saysItsName(names), ...lastsUntilGo(names, 'f') });
 
   for (const _round of [1, 2]) {
+    rmSync(join(root, 'go'), { force: true });
     const passes = ['15min', 'hourly', 'daily'].map((tier) => start(root, tier));
     const reports = await reportUntilEnded(root, passes);
     for (const pass of passes) expect(await pass.ended).toEqual(QUIET_SUCCESS);
@@ -91,6 +92,14 @@ function saysItsName(scripts: readonly string[]): Record<string, FileContent> {
   return Object.fromEntries(scripts.map((name) => [`jobs/${name}.sh`, executable(content)]));
 }
 
+/** The scripts of this name end only when two reports have been made beside them. */
+function lastsUntilGo(scripts: readonly string[], label: string): Record<string, FileContent> {
+  const content =
+    '#!/bin/sh\nwhile [ ! -e "$RUNNER_ROOT/go" ]; do sleep 0.02; done\necho "$RUNNER_SCRIPT"\n';
+  const names = scripts.filter((name) => name.endsWith(`/${label}`));
+  return Object.fromEntries(names.map((name) => [`jobs/${name}.sh`, executable(content)]));
+}
+
 /** One report after the other for as long as a pass goes on. */
 async function reportUntilEnded(root: string, passes: readonly Started[]): Promise<Ended[]> {
   let areRunning = true;
@@ -98,7 +107,10 @@ async function reportUntilEnded(root: string, passes: readonly Started[]): Promi
     areRunning = false;
   });
   const reports: Ended[] = [];
-  while (areRunning) reports.push(await start(root, 'report', '--json').ended);
+  while (areRunning) {
+    reports.push(await start(root, 'report', '--json').ended);
+    if (reports.length === 2) writeFileSync(join(root, 'go'), '');
+  }
   return reports;
 }
 
