@@ -4,8 +4,6 @@ import type { Measurement } from './run-end.ts';
 export interface ProcessSampler {
   /** Ends the sampling; what was seen, with nulls where nothing was. */
   stop(): Measurement;
-  /** The most memory seen so far; null when nothing was. */
-  peakRssBytes(): number | null;
 }
 
 /** A script of a few milliseconds must be caught; one of an hour must not be watched that closely. */
@@ -39,7 +37,6 @@ export function sampleProcess(pid: number, firstDelayMs = FIRST_DELAY_MS): Proce
   if (firstDelayMs === FIRST_DELAY_MS) sample();
   let timer = setTimeout(next, delayMs);
   return {
-    peakRssBytes: () => peakRssBytes,
     stop: () => {
       clearTimeout(timer);
       return toMeasurement(seen, peakRssBytes);

@@ -3,17 +3,22 @@ import type { Database } from '../store/open-store.ts';
 import type { FinishedRun } from '../store/schema.ts';
 import type { ClaimedJob } from './claim-job.ts';
 
+/** By what a claim is known to whoever ends it. */
+export type Claim = Pick<ClaimedJob, 'id' | 'token' | 'runId' | 'startedAt'>;
+
 /**
  * Records how a run ended and ends its job, in one transaction.
  *
+ * @param toldAt when that became known, if later than it happened; epoch milliseconds
  * @returns false when the claim was lost meanwhile: then nothing is changed, whoever took the job
  *   over has the say
  */
 export function finishJob(
   db: Database,
-  job: ClaimedJob,
+  job: Claim,
   workerId: number,
   run: FinishedRun,
+  toldAt?: number,
 ): Promise<boolean> {
   const at = run.finished_at ?? job.startedAt;
   const state = run.outcome === 'succeeded' ? 'finished' : 'failed';
@@ -27,7 +32,7 @@ export function finishJob(
     if (numUpdatedRows === 0n) return false;
     await transaction.updateTable('runs').set(run).where('id', '=', job.runId).execute();
     await recordActivity(transaction, {
-      at,
+      at: toldAt ?? at,
       event: state === 'finished' ? 'job-finished' : 'job-failed',
       workerId,
       jobId: job.id,

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun } from '../store/schema.ts';
 import { cancelQueuedJobs } from './cancel-jobs.ts';
+import { type Claim, finishJob } from './finish-job.ts';
 
 export interface Rescue {
   readonly workerId: number;
@@ -15,7 +15,7 @@ export interface LostRun {
   readonly id: number;
   readonly jobId: number;
   readonly script: string;
-  readonly token: string | null;
+  readonly token: string;
   readonly startedAt: number;
   readonly pid: number | null;
   readonly startTicks: number | null;
@@ -47,14 +47,18 @@ export async function rescueJobs(
   const alive: LostRun[] = [];
   for (const run of await selectLostRuns(db, rescue.tier)) {
     const end = await endLostRun(run);
-    if (end !== null) await recordEnd(db, rescue, run, end);
-    (end === null ? alive : ended).push(run);
+    if (end === null) alive.push(run);
+    else if (await finishJob(db, claimOf(run), rescue.workerId, end, rescue.at)) ended.push(run);
   }
   await cancelQueuedJobs(db, rescue.tier, {
     ...rescue,
     reason: 'its pass died before it was started',
   });
   return { ended, alive };
+}
+
+function claimOf({ id, jobId, token, startedAt }: LostRun): Claim {
+  return { id: jobId, token, runId: id, startedAt };
 }
 
 /** Whether there is anything to rescue: one look at an index. */
@@ -79,38 +83,9 @@ async function selectLostRuns(db: Database, tier: string): Promise<LostRun[]> {
     .select(['runs.started_at as startedAt', 'runs.pid', 'runs.pid_start_ticks as startTicks'])
     .select(['workers.host', 'workers.boot_id as bootId', 'workers.pid as runnerPid'])
     .where('runs.tier', '=', tier)
+    .$narrowType<{ token: string }>()
     // Written out, not bound: only so the partial index `runs_running` answers it.
     .where('runs.outcome', '=', sql.lit('running'))
     .execute();
   return rows.map((row) => ({ ...row, runner: `pid ${row.runnerPid} on ${row.host}` }));
-}
-
-function recordEnd(
-  db: Database,
-  { workerId, at }: Rescue,
-  run: LostRun,
-  end: FinishedRun,
-): Promise<void> {
-  const succeeded = end.outcome === 'succeeded';
-  return db.transaction().execute(async (transaction) => {
-    await transaction.updateTable('runs').set(end).where('id', '=', run.id).execute();
-    await transaction
-      .updateTable('jobs')
-      .set({
-        state: succeeded ? 'finished' : 'failed',
-        finished_at: end.finished_at ?? at,
-        claim_token: null,
-        reason: end.reason,
-      })
-      .where('id', '=', run.jobId)
-      .execute();
-    await recordActivity(transaction, {
-      at,
-      event: succeeded ? 'job-finished' : 'job-failed',
-      workerId,
-      jobId: run.jobId,
-      runId: run.id,
-      detail: end.reason,
-    });
-  });
 }
