@@ -14,13 +14,13 @@ import {
   tierOf,
 } from './overview.ts';
 import type { RunRecord } from './run-record.ts';
+import { selectScriptNames, selectTierNames } from './select-names.ts';
 import {
   selectLastCallBefore,
   selectLastPass,
   selectPasses,
   selectPassLiveness,
   selectPassOutcomes,
-  selectTierNames,
 } from './select-passes.ts';
 import { selectRunning } from './select-running.ts';
 import {
@@ -29,7 +29,6 @@ import {
   selectOutputEnd,
   selectRecentRuns,
   selectRunsById,
-  selectScriptNames,
   type TimeWindow,
 } from './select-runs.ts';
 import { addUp, type RunFigures, summarizeRuns } from './summarize-runs.ts';

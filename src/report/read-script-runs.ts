@@ -3,7 +3,8 @@ import type { ActivityLog } from '../store/schema.ts';
 import { findScript } from './find-script.ts';
 import { type KnownTier, tierOf } from './overview.ts';
 import type { RunRecord } from './run-record.ts';
-import { type RunFilter, selectRuns, selectScriptNames } from './select-runs.ts';
+import { selectScriptNames } from './select-names.ts';
+import { type RunFilter, selectRuns } from './select-runs.ts';
 
 /** One script's runs in a window. */
 export interface ScriptRuns {

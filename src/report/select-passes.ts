@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { checkLiveness, type Liveness } from '../process/process-identity.ts';
 import type { ActivityLog, Outcome, WorkerState } from '../store/schema.ts';
 import type { TimeWindow } from './select-runs.ts';
@@ -12,19 +12,6 @@ export interface Pass {
   readonly finishedAtMs: number | null;
   /** Why it was skipped, or how it is known to have crashed. */
   readonly reason: string | null;
-}
-
-/** Every tier that the log knows; jumps from name to name as `selectScriptNames` does. */
-export async function selectTierNames(db: Kysely<ActivityLog>): Promise<string[]> {
-  const { rows } = await sql<{ tier: string }>`
-    with recursive names (tier) as (
-      select min(tier) from workers
-      union all
-      select (select min(tier) from workers where tier > names.tier)
-      from names where names.tier is not null
-    )
-    select tier from names where tier is not null`.execute(db);
-  return rows.map((row) => row.tier);
 }
 
 /** The tier's passes in the window, oldest first, skipped ones among them. */

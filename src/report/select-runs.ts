@@ -9,22 +9,6 @@ export interface TimeWindow {
   readonly untilMs: number;
 }
 
-/**
- * Every script that the log knows. Each step jumps to the next name in the index, where a plain
- * `distinct` would read all of it: with a million runs 1 ms instead of 100.
- */
-export async function selectScriptNames(db: Kysely<ActivityLog>): Promise<string[]> {
-  const { rows } = await sql<{ script: string }>`
-    with recursive names (script) as (
-      select min(script) from runs
-      union all
-      select (select min(script) from runs where script > names.script)
-      from names where names.script is not null
-    )
-    select script from names where script is not null`.execute(db);
-  return rows.map((row) => row.script);
-}
-
 /** For each script that ran in the window, the figures of its runs, from the index `runs_summary` alone. */
 export async function selectFigures(
   db: Kysely<ActivityLog>,
@@ -150,9 +134,4 @@ export async function selectNewestRun(
 export async function selectHighestRunId(db: Kysely<ActivityLog>): Promise<number | null> {
   const query = db.selectFrom('runs').select((build) => build.fn.max('id').as('id'));
   return (await query.executeTakeFirst())?.id ?? null;
-}
-
-export async function selectOutcome(db: Kysely<ActivityLog>, id: number): Promise<Outcome | null> {
-  const query = db.selectFrom('runs').select('outcome').where('id', '=', id);
-  return (await query.executeTakeFirst())?.outcome ?? null;
 }
