@@ -79,11 +79,28 @@ function startWithinDays(instantMs: number, periodMs: number): number {
   return instantOfWall(wallMs - (wallMs % periodMs), instantMs);
 }
 
-/** The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the clock. */
+/**
+ * The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the
+ * clock; where the clock skipped it, the instant of the change.
+ */
 function instantOfWall(wallMs: number, instantMs: number): number {
   const start = wallMs - utcOffsetMs(instantMs);
+  if (utcOffsetMs(start) === utcOffsetMs(instantMs)) return start;
   const startBeforeChange = wallMs - utcOffsetMs(start);
-  return startBeforeChange <= instantMs ? startBeforeChange : start;
+  const wasShown = utcOffsetMs(startBeforeChange) === utcOffsetMs(start);
+  return wasShown ? startBeforeChange : findChange(start, instantMs);
+}
+
+/** The first minute that has the offset of `laterMs`; clocks change at whole minutes. */
+function findChange(earlierMs: number, laterMs: number): number {
+  let before = Math.floor(earlierMs / minuteMs);
+  let after = Math.floor(laterMs / minuteMs);
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2);
+    if (utcOffsetMs(middle * minuteMs) === utcOffsetMs(laterMs)) after = middle;
+    else before = middle;
+  }
+  return after * minuteMs;
 }
 
 function utcOffsetMs(instantMs: number): number {

@@ -165,6 +165,12 @@ describe('in America/Havana', () => {
     expect(periodStart('daily', noon)).toBe(Date.parse('2026-11-01T00:00:00-04:00'));
   });
 
+  test('a period whose beginning the clock skips begins with the change of the clock', () => {
+    const change = Date.parse('2031-03-09T01:00:00-04:00');
+    expect(periodStart('45min', change)).toBe(change);
+    expect(periodStart('45min', change - 1)).toBe(Date.parse('2031-03-08T23:15:00-05:00'));
+  });
+
   test('a day without midnight begins at one', () => {
     const noon = Date.parse('2026-03-08T12:00:00-04:00');
     expect(periodStart('daily', noon)).toBe(Date.parse('2026-03-08T01:00:00-04:00'));
