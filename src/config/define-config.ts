@@ -5,10 +5,23 @@ export interface ScriptOptionsInput {
   readonly timeout?: string;
   /** How many times a failed job is tried again, 0 to 100. Default 0. */
   readonly retries?: number | string;
-  /** How long to wait before the next try: `5m`. */
+  /** How long to wait before the next try: `5m`, `exponential 30s 6h`. Default `1m`. */
   readonly retryDelay?: string;
+  /**
+   * What follows when the runner or the machine died under a run: `retry` (at least once), `skip`
+   * (until its tier's next pass), `fail` (no more tries). Default: as after any failure.
+   */
+  readonly onCrash?: 'retry' | 'skip' | 'fail';
   /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
   readonly memory?: string;
+  /** Resident memory of a run's processes together that is worth a note: `200mb`. */
+  readonly warnRss?: string;
+  /** Resident memory at which a run is ended: `400mb`. Default: no limit. */
+  readonly maxRss?: string;
+  /** How long it may be above that. Default `5s`. */
+  readonly rssSustain?: string;
+  /** How much of one run's output is kept on disk, at least `64kb`. Default: the root's `maxOutput`. */
+  readonly maxOutput?: string;
   /** Added to the process's niceness, 0 to 19. Default 0. */
   readonly nice?: number | string;
   /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
@@ -19,6 +32,20 @@ export interface ScriptOptionsInput {
 export interface TierSettingsInput extends ScriptOptionsInput {
   /** How many scripts of this tier run at the same time, 1 to 64. */
   readonly concurrency?: number;
+  /** Passes that `runner due` finds missed: made up for by one (`once`), or not. Default `once`. */
+  readonly catchUp?: 'once' | 'skip';
+}
+
+/** What the machine must have left before a script is started; else the pass waits, then defers it. */
+export interface LimitsInput {
+  /** The load average of the last minute: `4`, `1.5`. */
+  readonly maxLoad?: number;
+  /** `200mb` */
+  readonly minFreeMemory?: string;
+  /** Of this user, threads not counted. */
+  readonly maxProcesses?: number;
+  /** How long to wait for room. Default `1m`. */
+  readonly maxWait?: string;
 }
 
 export interface RetentionInput {
@@ -47,6 +74,11 @@ export interface SettingsInput {
   readonly retention?: RetentionInput;
   /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
   readonly maxOutput?: string;
+  readonly limits?: LimitsInput;
+  /** Run and read files that others could have written. Default false: they are refused. */
+  readonly allowUnsafe?: boolean;
+  /** Names of variables whose values are masked in stored output, besides those that look secret. */
+  readonly secrets?: string | readonly string[];
 }
 
 /**

@@ -12,6 +12,20 @@ export const readText: Reader<string> = (found) =>
 export const readBoolean: Reader<boolean> = (found) =>
   typeof found === 'boolean' ? { value: found } : { expected: 'true or false' };
 
+/** One of a few words. */
+export function readChoice<Word extends string>(...words: readonly Word[]): Reader<Word> {
+  return (found) => {
+    const text = typeof found === 'string' ? found.trim() : found;
+    const word = words.find((each) => each === text);
+    return word === undefined ? { expected: listChoices(words) } : { value: word };
+  };
+}
+
+/** "retry, skip or fail" */
+function listChoices(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
 /** A duration of any length. */
 export const readDurationMs: Reader<number> = (found) => {
   const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
@@ -44,6 +58,16 @@ export function readWholeNumber(least: number, most: number): Reader<number> {
     return isWithin
       ? { value: Number(number) }
       : { expected: `a whole number from ${least} to ${most}` };
+  };
+}
+
+/** A number such as 1.5, or its digits. */
+export function readPositiveNumber(most: number): Reader<number> {
+  return (found) => {
+    const isDigits = typeof found === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(found.trim());
+    const number = isDigits ? Number(found) : found;
+    const isWithin = typeof number === 'number' && number > 0 && number <= most;
+    return isWithin ? { value: number } : { expected: `a number above 0, up to ${most}` };
   };
 }
 

@@ -2,11 +2,13 @@ import {
   type Reader,
   type Reading,
   readByteSize,
+  readChoice,
   readText,
   readTimerMs,
   readWholeNumber,
   readWords,
 } from './reading.ts';
+import { readRetryDelay } from './retry-delay.ts';
 import type { ScriptOptions } from './script-options.ts';
 
 /** How one option is written, in a tag and in the settings, and read from there. */
@@ -38,8 +40,13 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('description', 'description', 'description', readText),
   define('timeout', 'timeout', 'timeoutMs', readTimerMs),
   define('retries', 'retries', 'retries', readWholeNumber(0, 100)),
-  define('retryDelay', 'retry-delay', 'retryDelayMs', readTimerMs),
+  define('retryDelay', 'retry-delay', 'retryDelay', readRetryDelay),
+  define('onCrash', 'on-crash', 'onCrash', readChoice('retry', 'skip', 'fail')),
   define('memory', 'memory', 'memoryBytes', readByteSize('16mb')),
+  define('warnRss', 'warn-rss', 'warnRssBytes', readByteSize('1mb')),
+  define('maxRss', 'max-rss', 'maxRssBytes', readByteSize('1mb')),
+  define('rssSustain', 'rss-sustain', 'rssSustainMs', readTimerMs),
+  define('maxOutput', 'max-output', 'maxOutputBytes', readByteSize('64kb')),
   define('nice', 'nice', 'nice', readWholeNumber(0, 19)),
   define(
     'env',

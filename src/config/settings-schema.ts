@@ -4,9 +4,13 @@ import {
   type Reader,
   readBoolean,
   readByteSize,
+  readChoice,
   readDurationMs,
+  readPositiveNumber,
   readText,
+  readTimerMs,
   readWholeNumber,
+  readWords,
 } from './reading.ts';
 import type { ScriptOptions } from './script-options.ts';
 import { scriptSettings, variableName } from './script-settings.ts';
@@ -36,20 +40,35 @@ const scriptOptions = z.pipe(
   z.transform((found): ScriptOptions => Object.assign({}, ...Object.values(found))),
 );
 
+const tierShape = {
+  ...scriptShape,
+  concurrency: readWith(named('concurrency', readWholeNumber(1, 64))),
+  catchUp: readWith(named('catchUp', readChoice('once', 'skip'))),
+};
+
 const tierSettings = z.pipe(
-  z.strictObject({ ...scriptShape, concurrency: readWith(readConcurrency) }),
+  z.strictObject(tierShape),
   z.transform((found): TierSettings => Object.assign({}, ...Object.values(found))),
 );
 
-function readConcurrency(found: unknown) {
-  const reading = readWholeNumber(1, 64)(found);
-  return 'value' in reading ? { value: { concurrency: reading.value } } : reading;
+function named<T>(key: string, read: Reader<T>): Reader<Record<string, T>> {
+  return (found) => {
+    const reading = read(found);
+    return 'value' in reading ? { value: { [key]: reading.value } } : reading;
+  };
 }
 
 const retentionShape = {
   succeeded: readWith(readDurationMs),
   failed: readWith(readDurationMs),
   maxDatabaseSize: readWith(readByteSize('1mb')),
+};
+
+const limitsShape = {
+  maxLoad: readWith(readPositiveNumber(10_000)),
+  minFreeMemory: readWith(readByteSize('1mb')),
+  maxProcesses: readWith(readWholeNumber(1, 1_000_000)),
+  maxWait: readWith(readTimerMs),
 };
 
 const settingsShape = {
@@ -61,6 +80,9 @@ const settingsShape = {
   env: z.optional(z.record(z.string().check(z.regex(variableName)), readWith(readText))),
   retention: z.optional(z.strictObject(retentionShape)),
   maxOutput: readWith(readByteSize('64kb')),
+  limits: z.optional(z.strictObject(limitsShape)),
+  allowUnsafe: readWith(readBoolean),
+  secrets: readWith(readWords(variableName, 'names of environment variables such as SHOP_LOGIN')),
 };
 
 const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDefaults));
@@ -68,7 +90,7 @@ const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDef
 type FoundSettings = z.output<z.ZodMiniObject<typeof settingsShape>>;
 
 function withDefaults(found: FoundSettings): Settings {
-  const { retention } = defaultSettings;
+  const { retention, limits } = defaultSettings;
   return {
     defaults: found.defaults ?? {},
     tiers: found.tiers ?? {},
@@ -82,6 +104,14 @@ function withDefaults(found: FoundSettings): Settings {
       maxDatabaseBytes: found.retention?.maxDatabaseSize ?? retention.maxDatabaseBytes,
     },
     maxOutputBytes: found.maxOutput ?? defaultSettings.maxOutputBytes,
+    limits: {
+      maxLoad: found.limits?.maxLoad ?? limits.maxLoad,
+      minFreeMemoryBytes: found.limits?.minFreeMemory ?? limits.minFreeMemoryBytes,
+      maxProcesses: found.limits?.maxProcesses ?? limits.maxProcesses,
+      maxWaitMs: found.limits?.maxWait ?? limits.maxWaitMs,
+    },
+    allowUnsafe: found.allowUnsafe ?? defaultSettings.allowUnsafe,
+    secrets: found.secrets ?? defaultSettings.secrets,
   };
 }
 
@@ -138,6 +168,6 @@ function unknownKey(path: readonly string[], key: string): SettingIssue {
 function keysAt([first]: readonly string[]): readonly string[] {
   if (first === undefined) return Object.keys(settingsShape);
   if (first === 'retention') return Object.keys(retentionShape);
-  const keys = Object.keys(scriptShape);
-  return first === 'tiers' ? [...keys, 'concurrency'] : keys;
+  if (first === 'limits') return Object.keys(limitsShape);
+  return Object.keys(first === 'tiers' ? tierShape : scriptShape);
 }

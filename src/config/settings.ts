@@ -15,10 +15,31 @@ export interface Settings {
   readonly retention: Retention;
   /** How much of one run's output is kept on disk. */
   readonly maxOutputBytes: number;
+  readonly limits: Limits;
+  /** Files that others could have written are run and read all the same. */
+  readonly allowUnsafe: boolean;
+  /** Variables whose values are masked in stored output, besides those whose names look secret. */
+  readonly secrets: readonly string[];
 }
+
+/** What `runner due` makes of passes that were missed: one for all of them, or none. */
+export type CatchUp = 'once' | 'skip';
 
 export interface TierSettings extends ScriptOptions {
   readonly concurrency?: number;
+  /** Default: `once`. */
+  readonly catchUp?: CatchUp;
+}
+
+/** What the machine must have left before a pass starts a script; null: whatever it has. */
+export interface Limits {
+  /** The machine's load average of the last minute. */
+  readonly maxLoad: number | null;
+  readonly minFreeMemoryBytes: number | null;
+  /** The user's processes, threads not counted. */
+  readonly maxProcesses: number | null;
+  /** How long to wait for room before the rest is deferred to the next pass. */
+  readonly maxWaitMs: number;
 }
 
 /** How long the activity log keeps what. */
@@ -44,4 +65,7 @@ export const defaultSettings: Settings = {
     maxDatabaseBytes: 500 * megabyte,
   },
   maxOutputBytes: 10 * megabyte,
+  limits: { maxLoad: null, minFreeMemoryBytes: null, maxProcesses: null, maxWaitMs: 60_000 },
+  allowUnsafe: false,
+  secrets: [],
 };

@@ -16,9 +16,9 @@ export function mergeOptions(
   return Object.assign({}, settings.defaults, ofTier(settings, tier), ...byPattern, tags);
 }
 
-/** A tier's concurrency is no option of its scripts. */
+/** What is said of the tier itself is no option of its scripts. */
 function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
-  const { concurrency: _, ...options }: TierSettings = tiers[tier] ?? {};
+  const { concurrency: _, catchUp: __, ...options }: TierSettings = tiers[tier] ?? {};
   return options;
 }

@@ -80,6 +80,7 @@ function endBySelf(
     exitCode,
     signal: null,
     reason: exitCode === 0 ? null : describeExit(exitCode, describeError(result)),
+    warning: null,
     error: exitCode === 0 ? null : result.error,
     output,
   };

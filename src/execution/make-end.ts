@@ -14,7 +14,7 @@ type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason
 
 /** A run of which nothing was measured. */
 export function endUnmeasured(end: Unmeasured): RunEnd {
-  return { ...unmeasured, exitCode: null, signal: null, error: null, ...end };
+  return { ...unmeasured, exitCode: null, signal: null, warning: null, error: null, ...end };
 }
 
 /** A run that ended before it began: refused, or without an interpreter. */

@@ -45,6 +45,8 @@ export interface RunEnd extends Measurement {
   readonly signal: string | null;
   /** One sentence; null when it succeeded. */
   readonly reason: string | null;
+  /** What was noted though it did not end the run; null: nothing. */
+  readonly warning: string | null;
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
 }

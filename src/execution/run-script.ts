@@ -89,6 +89,7 @@ async function endRun(
     exitCode: observed.exit.code,
     signal: observed.exit.signal,
     reason: describeEnd(facts),
+    warning: null,
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,

@@ -1,10 +1,17 @@
 import type { Generated, Selectable } from 'kysely';
+import type { CrashPolicy } from '../config/script-options.ts';
 
 /** What a worker is doing, or how it ended. */
 export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
 
-/** `tier`: a pass over a whole folder. `script`: one script, started by hand. */
-export type WorkerKind = 'tier' | 'script';
+/**
+ * `tier`: a pass over a whole folder. `script`: one script, started by hand. `leftover`: what was due
+ * of a tier besides its passes: retries, and what an earlier pass deferred or died before.
+ */
+export type WorkerKind = 'tier' | 'script' | 'leftover';
+
+/** `schedule`: by cron or whatever else calls it without a terminal. `hand`: at a terminal. */
+export type CalledBy = 'schedule' | 'hand';
 
 /** Where a job is in its life; the diagram is in docs/architecture.md. */
 export type JobState =
@@ -45,6 +52,7 @@ export interface WorkersTable {
   readonly finished_at: number | null;
   /** Why it was skipped, or how it is known to have crashed: one sentence. */
   readonly reason: string | null;
+  readonly called_by: Generated<CalledBy>;
   readonly runner_version: string;
   readonly node_version: string;
 }
@@ -59,6 +67,12 @@ export interface JobsTable {
   readonly run_at: number;
   readonly attempts: Generated<number>;
   readonly max_attempts: Generated<number>;
+  /** Before the second try; with each further one times `retry_factor`, up to `retry_longest_ms`. */
+  readonly retry_delay_ms: Generated<number>;
+  readonly retry_factor: Generated<number>;
+  readonly retry_longest_ms: Generated<number>;
+  /** What follows a crash; null: what follows any failure. */
+  readonly on_crash: CrashPolicy | null;
   readonly claimed_by: number | null;
   /** Fencing: only who holds this token may end the job. */
   readonly claim_token: string | null;
@@ -79,6 +93,8 @@ export interface RunsTable {
   readonly scheduled_for: number | null;
   readonly started_at: number;
   readonly finished_at: number | null;
+  /** When it is ended by whoever has the say. */
+  readonly timeout_ms: number | null;
   readonly duration_ms: number | null;
   readonly user_cpu_ms: number | null;
   readonly system_cpu_ms: number | null;
@@ -90,6 +106,8 @@ export interface RunsTable {
   readonly signal: string | null;
   /** How it ended, in one sentence; null when it succeeded. */
   readonly reason: string | null;
+  /** What was noted though it did not end the run: memory above its soft limit. */
+  readonly warning: string | null;
   readonly error_name: string | null;
   readonly error_message: string | null;
   readonly error_stack: string | null;
@@ -103,6 +121,17 @@ export interface RunsTable {
   readonly output_file: string | null;
   readonly output_file_bytes: number | null;
   readonly output: string | null;
+  /** What tells a run that was recorded without the log from every other; it is taken in once. */
+  readonly spool_id: string | null;
+}
+
+/** What is not to be run for a while. */
+export interface PausesTable {
+  /** `*`: everything; a tier's name; or a script's: `hourly/clean-tmp`. */
+  readonly name: string;
+  /** Null: until it is resumed. */
+  readonly until: number | null;
+  readonly created_at: number;
 }
 
 /** One transition of a job, run or worker; rows are only ever added. */
@@ -128,7 +157,14 @@ export type ActivityEvent =
   | 'job-running'
   | 'job-finished'
   | 'job-failed'
+  | 'job-retrying'
+  | 'job-deferred'
+  | 'job-left-running'
   | 'job-cancelled'
+  | 'paused'
+  | 'resumed'
+  | 'log-set-aside'
+  | 'spool-taken-in'
   | 'log-pruned';
 
 export interface ActivityLog {
@@ -136,6 +172,7 @@ export interface ActivityLog {
   readonly jobs: JobsTable;
   readonly runs: RunsTable;
   readonly activity: ActivityTable;
+  readonly pauses: PausesTable;
 }
 
 export type WorkerRow = Selectable<WorkersTable>;
@@ -155,5 +192,7 @@ export type FinishedRun = Omit<
   | 'started_at'
   | 'pid'
   | 'pid_start_ticks'
+  | 'timeout_ms'
   | 'content_hash'
+  | 'spool_id'
 >;

@@ -14,6 +14,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     exit_code: end.exitCode,
     signal: end.signal,
     reason: end.reason,
+    warning: end.warning,
     error_name: end.error?.name ?? null,
     error_message: end.error?.message ?? null,
     error_stack: end.error?.stack ?? null,

@@ -65,7 +65,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       defaults: {
         timeoutMs: 600_000,
         retries: 1,
-        retryDelayMs: 60_000,
+        retryDelay: { firstMs: 60_000, factor: 1, longestMs: 60_000 },
         memoryBytes: 67_108_864,
         nice: 5,
         env: ['A', 'B'],

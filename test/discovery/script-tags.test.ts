@@ -29,7 +29,7 @@ test('every tag is read', () => {
       description: 'Removes temporary files older than a week.',
       timeoutMs: 600_000,
       retries: 3,
-      retryDelayMs: 300_000,
+      retryDelay: { firstMs: 300_000, factor: 1, longestMs: 300_000 },
       memoryBytes: 268_435_456,
       nice: 10,
       env: ['API_KEY', 'API_URL'],

@@ -13,6 +13,7 @@ export function makeFinishedRun(fields: Partial<FinishedRun> = {}): FinishedRun 
     exit_code: 0,
     signal: null,
     reason: null,
+    warning: null,
     error_name: null,
     error_message: null,
     error_stack: null,

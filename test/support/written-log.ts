@@ -73,9 +73,10 @@ export async function writeLog(root: string): Promise<WrittenLog> {
       .values({
         name: script,
         tier,
-        state: 'finished',
+        state: fields.outcome === 'running' ? 'running' : 'finished',
         run_at: startedAtMs,
         created_at: startedAtMs,
+        finished_at: fields.outcome === 'running' ? null : startedAtMs + 100,
       })
       .returning('id')
       .executeTakeFirstOrThrow();

@@ -1,4 +1,5 @@
 import { relative, resolve } from 'node:path';
+import type { RetryDelay } from '../../config/retry-delay.ts';
 import type { ScriptOptions } from '../../config/script-options.ts';
 import type { Discovery, Ignored, Script, Tier } from '../../discovery/script.ts';
 import { countOf, formatBytes, formatDuration, formatPeriod } from '../format.ts';
@@ -42,18 +43,29 @@ function fitLine(parts: readonly string[], { columns }: Screen, indent: number):
 }
 
 function describeOptions(options: ScriptOptions): string[] {
-  const { timeoutMs, retries, retryDelayMs, memoryBytes, nice, env, tags } = options;
+  const { timeoutMs, retries, retryDelay, onCrash, memoryBytes, nice, env, tags } = options;
+  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
   return [
     ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
     ...said(retries, (count) => countOf(count, 'retry', 'retries')),
-    ...said(retryDelayMs, (ms) => `retry after ${formatDuration(ms)}`),
+    ...said(retryDelay, describeRetryDelay),
+    ...said(onCrash, (policy) => `on crash ${policy}`),
     ...said(memoryBytes, (bytes) => `heap ${formatBytes(bytes)}`),
+    ...said(warnRssBytes, (bytes) => `warn at ${formatBytes(bytes)}`),
+    ...said(maxRssBytes, (bytes) => `end at ${formatBytes(bytes)}`),
+    ...said(rssSustainMs, (ms) => `sustained ${formatDuration(ms)}`),
+    ...said(maxOutputBytes, (bytes) => `keep ${formatBytes(bytes)} of output`),
     ...said(nice, (value) => `nice ${value}`),
     ...said(env, (names) => `env ${names.join(' ')}`),
     ...said(tags, (words) => `tags ${words.join(' ')}`),
   ];
+}
+
+function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string {
+  const first = `retry after ${formatDuration(firstMs)}`;
+  return factor === 1 ? first : `${first}, doubling up to ${formatDuration(longestMs)}`;
 }
 
 function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen): string[] {

@@ -1,6 +1,6 @@
 import { type Kysely, type Migration, sql } from 'kysely';
 
-/** The four tables, the indexes that the report reads from, and a view for people. */
+/** The five tables, the indexes that the report reads from, and a view for people. */
 export const activityLog: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     for (const statement of statements) await sql.raw(statement).execute(db);
@@ -21,6 +21,7 @@ const statements = [
     started_at integer not null,
     finished_at integer,
     reason text,
+    called_by text not null default 'schedule' check (called_by in ('schedule', 'hand')),
     runner_version text not null,
     node_version text not null
   ) strict`,
@@ -39,6 +40,10 @@ const statements = [
     run_at integer not null,
     attempts integer not null default 0,
     max_attempts integer not null default 1,
+    retry_delay_ms integer not null default 60000,
+    retry_factor integer not null default 1,
+    retry_longest_ms integer not null default 60000,
+    on_crash text check (on_crash in ('retry', 'skip', 'fail')),
     claimed_by integer,
     claim_token text,
     created_at integer not null,
@@ -47,6 +52,9 @@ const statements = [
   ) strict`,
   // Open jobs are few, ended ones are many: a partial index stays small for ever.
   `create index jobs_open on jobs (tier, state, run_at, id) where finished_at is null`,
+  // A script is never twice under way: whatever is left of a pass is worked off, not added again.
+  `create unique index jobs_one_open_per_script on jobs (name)
+    where finished_at is null and tier is not null`,
   `create index jobs_ended on jobs (state, finished_at) where finished_at is not null`,
 
   `create table runs (
@@ -61,6 +69,7 @@ const statements = [
     scheduled_for integer,
     started_at integer not null,
     finished_at integer,
+    timeout_ms integer,
     duration_ms real,
     user_cpu_ms real,
     system_cpu_ms real,
@@ -71,6 +80,7 @@ const statements = [
     exit_code integer,
     signal text,
     reason text,
+    warning text,
     error_name text,
     error_message text,
     error_stack text,
@@ -79,8 +89,10 @@ const statements = [
     output_dropped_bytes integer,
     output_file text,
     output_file_bytes integer,
-    output text
+    output text,
+    spool_id text
   ) strict`,
+  `create unique index runs_by_spool_id on runs (spool_id) where spool_id is not null`,
   // Covers the report's summary, so that it never touches the rows with their output.
   `create index runs_summary on runs (script, started_at, outcome, duration_ms, user_cpu_ms,
     system_cpu_ms, max_rss_bytes)`,
@@ -102,6 +114,12 @@ const statements = [
   ) strict`,
   `create index activity_by_time on activity (at)`,
 
+  `create table pauses (
+    name text primary key,
+    until integer,
+    created_at integer not null
+  ) strict, without rowid`,
+
   `create view runs_readable as select
     id, script, attempt, outcome,
     strftime('%Y-%m-%d %H:%M:%S', started_at / 1000.0, 'unixepoch', 'localtime') as started,
@@ -109,6 +127,6 @@ const statements = [
     round(duration_ms / 1000.0, 3) as seconds,
     round(user_cpu_ms + system_cpu_ms) as cpu_ms,
     round(max_rss_bytes / 1048576.0, 1) as max_rss_mib,
-    measured_by, exit_code, signal, reason, output
+    measured_by, exit_code, signal, reason, warning, output
   from runs order by started_at desc, id desc`,
 ];

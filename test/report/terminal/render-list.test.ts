@@ -20,7 +20,7 @@ test('the list has each tier with its scripts, and each other file with the reas
     description: 'Removes old files',
     timeoutMs: 600_000,
     retries: 1,
-    retryDelayMs: 5000,
+    retryDelay: { firstMs: 5000, factor: 1, longestMs: 5000 },
     memoryBytes: 256 * 1024 ** 2,
     nice: 5,
     env: ['API_KEY'],
