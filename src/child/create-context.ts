@@ -6,6 +6,7 @@ export function createContext(facts: ProbeContext): JobContext {
   return {
     script: facts.script,
     scheduledFor: new Date(facts.scheduledFor),
+    latenessMs: facts.latenessMs,
     attempt: facts.attempt,
     lastSuccess: facts.lastSuccess === null ? null : new Date(facts.lastSuccess),
     previouslyCrashed: facts.previouslyCrashed,

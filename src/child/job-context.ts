@@ -15,6 +15,8 @@ export interface JobContext {
   readonly script: string;
   /** Start of the period this run stands for. */
   readonly scheduledFor: Date;
+  /** How long after that it was started; a catch-up or a retry comes late. */
+  readonly latenessMs: number;
   /** 1 for the first try. */
   readonly attempt: number;
   /** When the last run that succeeded was started; null when none did. */

@@ -12,6 +12,7 @@ export interface ProbeOptions {
 export interface ProbeContext {
   readonly script: string;
   readonly scheduledFor: number;
+  readonly latenessMs: number;
   readonly attempt: number;
   readonly lastSuccess: number | null;
   readonly previouslyCrashed: boolean;

@@ -17,11 +17,9 @@ export function summarizeFailures(
   events: WorkerEvents,
 ): FailureSummary {
   const failed: RunFinished[] = [];
+  const tiers = new Set<string>();
   let runs = 0;
-  let tier = '';
-  events.on('pass-started', (pass) => {
-    tier = pass.tier;
-  });
+  events.on('pass-started', ({ tier, scripts }) => scripts.length > 0 && tiers.add(tier));
   events.on('run-finished', (run) => {
     runs += 1;
     if (run.end.outcome !== 'succeeded') failed.push(run);
@@ -29,7 +27,7 @@ export function summarizeFailures(
   return {
     print: async () => {
       if (failed.length === 0) return;
-      const head = `runner: ${failed.length} of ${runs} scripts of ${tier} did not succeed (${runner.root} on ${hostname()})`;
+      const head = `runner: ${failed.length} of ${runs} scripts of ${[...tiers].join(', ')} did not succeed (${runner.root} on ${hostname()})`;
       const blocks = await Promise.all(failed.map(describeFailure));
       context.stderr.write(`${[head, ...blocks].join('\n\n')}\n`);
     },
@@ -47,6 +45,7 @@ async function describeFailure({ script, runId, end }: RunFinished): Promise<str
   return [
     `${printableLine(script)} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),
-    `  all of it: runner show ${runId}`,
+    // What the log does not have yet cannot be shown.
+    ...(typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : []),
   ].join('\n');
 }

@@ -2,45 +2,41 @@ import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
 import { formatBytes, formatDuration } from '../report/format.ts';
 import { firstLine, printableLine } from '../report/printable.ts';
-import type { TierRequest } from '../worker/run-tier.ts';
-import type { RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
+import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME_MS = 80;
 
 /** Shows each script while it runs, and how it ended. Only for a terminal. */
-export function showProgress(
-  { stdout }: CommandContext,
-  request: TierRequest,
-  events: WorkerEvents,
-): void {
+export function showProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
-  const running = new Map<number, Running>();
-  const ended: RunFinished[] = [];
-  const startedAt = performance.now();
-  const width = Math.max(0, ...request.scripts.map(({ name }) => printableLine(name).length));
+  const running = new Map<RunStarted['runId'], Running>();
+  let pass: ShownPass | null = null;
+  let width = 0;
   let frame = 0;
   const render = (): void => {
     frame += 1;
     screen([...running.values()].map((run) => describeRunning(run, width, frame)).join('\n'));
   };
-  // Should the pass break off, the spinner must not keep the runner alive.
-  const timer = setInterval(render, FRAME_MS).unref();
-  events.on('pass-skipped', ({ reason }) => {
-    clearInterval(timer);
-    stdout.write(`Skipped: ${printableLine(reason)}.\n`);
-  });
+  let timer: NodeJS.Timeout | undefined;
+  events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
   events.on('warning', (warning) =>
     stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`),
   );
+  events.on('pass-started', (started) => {
+    pass = { ...started, startedAt: performance.now(), ended: [] };
+    width = Math.max(0, ...started.scripts.map((name) => printableLine(name).length));
+    // Should the pass break off, the spinner must not keep the runner alive.
+    timer = setInterval(render, FRAME_MS).unref();
+  });
   events.on('run-started', (run) => {
     running.set(run.runId, { ...run, startedAt: performance.now() });
     render();
   });
   events.on('run-finished', (run) => {
     running.delete(run.runId);
-    ended.push(run);
+    pass?.ended.push(run);
     screen.clear();
     stdout.write(`${describeFinished(run, width)}\n`);
     render();
@@ -49,21 +45,23 @@ export function showProgress(
     clearInterval(timer);
     screen.clear();
     screen.done();
-    stdout.write(`${describePass(request, ended, performance.now() - startedAt)}\n`);
+    if (pass !== null) stdout.write(`${describePass(pass)}\n`);
   });
 }
 
-function describePass(
-  { tier, scripts }: TierRequest,
-  ended: readonly RunFinished[],
-  durationMs: number,
-): string {
-  if (scripts.length === 0) return `${tier.name} holds no scripts.`;
+interface ShownPass extends PassStarted {
+  readonly startedAt: number;
+  readonly ended: RunFinished[];
+}
+
+function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass): string {
+  if (!hasScripts) return `${tier} holds no scripts.`;
+  if (scripts.length === 0) return `${tier}: nothing to run now; \`runner status\` tells why.`;
   const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
   const counts = [`${succeeded} succeeded`];
   if (ended.length > succeeded) counts.push(`${ended.length - succeeded} did not`);
   if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
-  return `${tier.name}: ${counts.join(', ')}, in ${formatDuration(durationMs)}`;
+  return `${tier}: ${counts.join(', ')}, in ${formatDuration(performance.now() - startedAt)}`;
 }
 
 interface Running extends RunStarted {

@@ -1,5 +1,6 @@
 import { fstatSync } from 'node:fs';
-import { type PassSummary, runTier, type TierRequest } from '../worker/run-tier.ts';
+import type { Call } from '../worker/pass.ts';
+import type { CallSummary } from '../worker/run-tier.ts';
 import type { Runner } from '../worker/runner.ts';
 import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents } from '../worker/worker-events.ts';
@@ -7,24 +8,35 @@ import type { CommandContext } from './command-context.ts';
 import { summarizeFailures } from './failure-summary.ts';
 import { stopOnSignals } from './stop-on-signals.ts';
 
+export interface ShowOptions {
+  /** Null: as long as it takes. */
+  readonly budgetMs?: number | null;
+  /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
+  readonly tellsSkips?: boolean;
+}
+
 /** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
 export async function runAndShow(
   context: CommandContext,
   runner: Runner,
-  request: TierRequest,
-): Promise<PassSummary> {
+  { budgetMs = null, tellsSkips = false }: ShowOptions,
+  run: (call: Call) => Promise<CallSummary>,
+): Promise<CallSummary> {
   const events = createWorkerEvents();
   const stop = createStopRequest();
   const stopCode = stopOnSignals(stop);
   const failures = summarizeFailures(context, runner, events);
-  if (mayBeTerminal() && context.stdout.isTTY) {
+  const isTerminal = mayBeTerminal() && context.stdout.isTTY;
+  if (isTerminal) {
     const { showProgress } = await import('./live-progress.ts');
-    showProgress(context, request, events);
-  } else if (request.kind === 'script') {
-    // A pass that is skipped is nothing to mail; who started one script by hand waits for it.
+    showProgress(context, events);
+  } else if (tellsSkips) {
     events.on('pass-skipped', ({ reason }) => context.stderr.write(`runner: skipped: ${reason}\n`));
   }
-  const summary = await runTier(runner, request, stop, events);
+  const calledBy = isTerminal ? 'hand' : 'schedule';
+  const startedAt = performance.now();
+  const budget = budgetMs === null ? null : { budgetMs, startedAt, isBegun: false };
+  const summary = await run({ runner, calledBy, stop, events, budget });
   await failures.print();
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
@@ -35,7 +47,7 @@ function mayBeTerminal(): boolean {
   return fstatSync(1).isCharacterDevice();
 }
 
-function exitCodeOf({ ends }: PassSummary, runner: Runner): number {
+function exitCodeOf({ ends }: CallSummary, runner: Runner): number {
   const failed = ends?.some(({ outcome }) => outcome !== 'succeeded') ?? false;
   return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
 }

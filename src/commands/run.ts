@@ -13,11 +13,11 @@ export function runCommand(context: CommandContext): Command {
       const { runAndShow } = await import('./run-and-show.ts');
       const runner = await openRunner(context, command.optsWithGlobals().root);
       const { tier, script } = await findScript(runner, name);
-      const { ends } = await runAndShow(context, runner, {
-        kind: 'script',
-        tier,
-        scripts: [script],
-      });
+      const { runTier } = await import('../worker/run-tier.ts');
+      const request = { kind: 'script' as const, tier, scripts: [script] };
+      const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) =>
+        runTier(call, request),
+      );
       if (ends === null) context.setExitCode(1);
     });
 }

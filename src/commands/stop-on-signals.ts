@@ -19,7 +19,8 @@ export function stopOnSignals(stop: StopRequest): () => number | null {
         process.exit(code);
       }
       exitCode = code;
-      stop.endAll(`the runner was told to stop by ${signal}`);
+      // Ctrl-C is meant; a host that shuts down or a closed terminal says nothing about the work.
+      stop.endAll(`the runner was told to stop by ${signal}`, signal === 'SIGINT' ? 'cancel' : 'defer');
     });
   }
   return () => exitCode;

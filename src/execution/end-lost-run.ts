@@ -25,6 +25,10 @@ export interface LostRunRequest {
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly maxOutputBytes: number;
+  /** The most memory it was seen with; null: it never was. */
+  readonly lastSeenRssBytes: number | null;
+  /** Whether it may be ended at its time limit: not by who only looks. */
+  readonly mayTerminate: boolean;
   /** UTC epoch milliseconds. */
   readonly now: number;
 }
@@ -40,8 +44,7 @@ const POLL_MS = 20;
 export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
-  const isOverdue = request.now - request.startedAt > request.timeoutMs;
-  if (liveness !== 'dead' && !isOverdue) return null;
+  if (liveness !== 'dead' && !(request.mayTerminate && isOverdue(request))) return null;
   // Another host's process can be waited for, but not be ended from here.
   const isTerminated = identity !== null && liveness === 'alive';
   if (isTerminated) await terminate(identity, request.graceMs);
@@ -50,6 +53,10 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   if (isTerminated) return endOverdue(request, output);
   const result = readProbeResult(files.result);
   return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
+}
+
+function isOverdue({ now, startedAt, timeoutMs }: LostRunRequest): boolean {
+  return now - startedAt > timeoutMs;
 }
 
 function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity | null {

@@ -27,6 +27,7 @@ export function buildEnvironment(
     RUNNER_RUN: String(request.runId),
     RUNNER_SCRIPT: script.name,
     RUNNER_SCHEDULED_FOR: new Date(request.scheduledFor).toISOString(),
+    RUNNER_LATENESS_MS: String(request.startedAt - request.scheduledFor),
     RUNNER_ATTEMPT: String(request.attempt),
     RUNNER_LAST_SUCCESS:
       request.lastSuccess === null ? '' : new Date(request.lastSuccess).toISOString(),

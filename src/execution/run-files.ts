@@ -12,7 +12,7 @@ export interface RunFiles {
   readonly temporary: string;
 }
 
-export function runFilesOf(state: StateFolder, runId: number): RunFiles {
+export function runFilesOf(state: StateFolder, runId: number | string): RunFiles {
   return {
     output: join(state.output, `${runId}.log`),
     result: join(state.results, `${runId}.json`),

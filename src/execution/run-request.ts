@@ -3,7 +3,8 @@ import type { Script } from '../discovery/script.ts';
 
 /** Everything that one run needs to know. */
 export interface RunRequest {
-  readonly runId: number;
+  /** Its number in the log, else a name that no other run has. */
+  readonly runId: number | string;
   readonly script: Script;
   readonly root: string;
   readonly state: StateFolder;
@@ -12,6 +13,8 @@ export interface RunRequest {
   readonly attempt: number;
   /** Start of the period this run stands for; epoch milliseconds. */
   readonly scheduledFor: number;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
   readonly lastSuccess: number | null;
   readonly previouslyCrashed: boolean;
   readonly timeoutMs: number;

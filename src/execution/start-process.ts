@@ -83,6 +83,7 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     context: {
       script: script.name,
       scheduledFor: request.scheduledFor,
+      latenessMs: request.startedAt - request.scheduledFor,
       attempt: request.attempt,
       lastSuccess: request.lastSuccess,
       previouslyCrashed: request.previouslyCrashed,

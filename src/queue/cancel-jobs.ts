@@ -7,27 +7,7 @@ export interface Cancellation {
   readonly reason: string;
 }
 
-/** Cancels jobs that nobody will start any more: their pass has ended, or was told to stop. */
-export async function cancelQueuedJobs(
-  db: Database,
-  tier: string,
-  cancellation: Cancellation,
-): Promise<number> {
-  const queued = await db
-    .selectFrom('jobs')
-    .select('id')
-    .where('tier', '=', tier)
-    .where('state', '=', 'queued')
-    .where('finished_at', 'is', null)
-    .execute();
-  return cancelJobs(
-    db,
-    queued.map(({ id }) => id),
-    cancellation,
-  );
-}
-
-/** Cancels those of the jobs that are still queued, and says how many these were. */
+/** Cancels those of the jobs that wait to be run, and says how many these were. */
 export async function cancelJobs(
   db: Database,
   ids: readonly number[],
@@ -39,7 +19,7 @@ export async function cancelJobs(
       .updateTable('jobs')
       .set({ state: 'cancelled', finished_at: at, reason })
       .where('id', 'in', ids)
-      .where('state', '=', 'queued')
+      .where('state', 'in', ['queued', 'retrying'])
       .returning('id')
       .execute();
     for (const { id } of cancelled) {

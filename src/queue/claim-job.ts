@@ -2,22 +2,26 @@ import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { QueuedJob } from './enqueue-scripts.ts';
+import { policyOf } from './retry-policy.ts';
 
-/** A job taken by this worker, with the run row that stands for this attempt. */
-export interface ClaimedJob extends QueuedJob {
+/** By what a claim is known to whoever ends it. */
+export interface Claim {
+  readonly id: number;
   readonly token: string;
   readonly runId: number;
-  readonly attempt: number;
   readonly startedAt: number;
+  readonly attempt: number;
 }
 
-/** Takes a queued job and adds its run, in one transaction; null when somebody else has it. */
-export function claimJob(
-  db: Database,
-  job: QueuedJob,
-  workerId: number,
-  at: number,
-): Promise<ClaimedJob | null> {
+export interface Claiming {
+  readonly workerId: number;
+  readonly at: number;
+  readonly timeoutMs: number;
+}
+
+/** Takes an open job and adds its run, in one transaction; null when somebody else has it. */
+export function claimJob(db: Database, job: QueuedJob, claiming: Claiming): Promise<Claim | null> {
+  const { workerId, at } = claiming;
   return db.transaction().execute(async (transaction) => {
     const claimed = await transaction
       .updateTable('jobs')
@@ -27,38 +31,60 @@ export function claimJob(
         // No other claim of this job can have it: a worker's id is its own, an attempt happens once.
         claim_token: sql<string>`${`${workerId}:`} || (attempts + 1)`,
         attempts: sql<number>`attempts + 1`,
+        reason: null,
+        ...policyColumns(job),
       })
       .where('id', '=', job.id)
-      .where('state', '=', 'queued')
+      .where('state', 'in', ['queued', 'retrying'])
       .returning(['attempts', 'claim_token'])
       .executeTakeFirst();
     if (claimed === undefined) return null;
-    const runId = await insertRun(transaction, job, workerId, claimed.attempts, at);
+    const { attempts: attempt, claim_token } = claimed;
+    const runId = await insertRun(transaction, job, attempt, claiming);
     await recordActivity(transaction, { at, event: 'job-running', workerId, jobId: job.id, runId });
-    const token = claimed.claim_token as string;
-    return { ...job, token, runId, attempt: claimed.attempts, startedAt: at };
+    return { id: job.id, token: claim_token as string, runId, attempt, startedAt: at };
   });
 }
 
-/** Which process the run is: what tells later whether it outlived its runner. */
-export async function recordRunProcess(
+/** As the script says now: it may have been changed since its job was added. */
+function policyColumns({ script }: QueuedJob) {
+  const policy = policyOf(script.options);
+  return {
+    max_attempts: policy.maxAttempts,
+    retry_delay_ms: policy.retryDelayMs,
+    retry_factor: policy.retryFactor,
+    retry_longest_ms: policy.retryLongestMs,
+    on_crash: policy.onCrash,
+  };
+}
+
+/** What is known of a run while it goes on. */
+export interface RunProgress {
+  readonly pid: number;
+  readonly startTicks: number | null;
+  /** The most memory seen so far; null: none was. */
+  readonly maxRssBytes: number | null;
+}
+
+/** Tells later whether the run outlived its runner, and how much memory it had when it was last seen. */
+export async function recordProgress(
   db: Database,
   runId: number,
-  process: { readonly pid: number; readonly startTicks: number | null },
+  { pid, startTicks, maxRssBytes }: RunProgress,
 ): Promise<void> {
   await db
     .updateTable('runs')
-    .set({ pid: process.pid, pid_start_ticks: process.startTicks })
+    .set({ pid, pid_start_ticks: startTicks, max_rss_bytes: maxRssBytes })
     .where('id', '=', runId)
+    .where('outcome', '=', 'running')
     .execute();
 }
 
 async function insertRun(
   db: Database,
   { id, script, scheduledFor }: QueuedJob,
-  workerId: number,
   attempt: number,
-  at: number,
+  { workerId, at, timeoutMs }: Claiming,
 ): Promise<number> {
   const run = await db
     .insertInto('runs')
@@ -71,6 +97,7 @@ async function insertRun(
       outcome: 'running',
       scheduled_for: scheduledFor,
       started_at: at,
+      timeout_ms: timeoutMs,
       content_hash: script.contentHash,
     })
     .returning('id')

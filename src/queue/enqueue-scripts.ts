@@ -15,7 +15,10 @@ export interface Enqueueing {
   readonly at: number;
 }
 
-/** One job for each script of a pass, all in one transaction, in the order given. */
+/**
+ * One job for each script of a pass, all in one transaction, in the order given. No script may have
+ * an open job: a script is never twice under way.
+ */
 export function enqueueScripts(
   db: Database,
   scripts: readonly Script[],
@@ -45,11 +48,6 @@ function toRow(script: Script, scheduledFor: number | null, at: number) {
     state: 'queued' as const,
     scheduled_for: scheduledFor,
     run_at: at,
-    max_attempts: 1 + (script.options.retries ?? 0),
-    claimed_by: null,
-    claim_token: null,
     created_at: at,
-    finished_at: null,
-    reason: null,
   };
 }

@@ -1,44 +1,69 @@
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
-import type { FinishedRun } from '../store/schema.ts';
-import type { ClaimedJob } from './claim-job.ts';
+import type { ActivityEvent, FinishedRun, JobState } from '../store/schema.ts';
+import type { Claim } from './claim-job.ts';
+import { judgeTry, type RetryPolicy, type Verdict } from './retry-policy.ts';
 
-/** By what a claim is known to whoever ends it. */
-export type Claim = Pick<ClaimedJob, 'id' | 'token' | 'runId' | 'startedAt'>;
+/** A run that has ended, and what its job says of further tries. */
+export interface EndedRun {
+  readonly claim: Claim;
+  readonly policy: RetryPolicy;
+  readonly run: FinishedRun;
+  /** False: another try would end alike. */
+  readonly isRetryable: boolean;
+}
+
+/** Who tells of it, and when it became known, if later than it happened; epoch milliseconds. */
+export interface Teller {
+  readonly workerId: number | null;
+  readonly toldAt?: number;
+}
+
+const events = {
+  finished: 'job-finished',
+  failed: 'job-failed',
+  cancelled: 'job-cancelled',
+  retrying: 'job-retrying',
+} as const satisfies Partial<Record<JobState, ActivityEvent>>;
 
 /**
- * Records how a run ended and ends its job, in one transaction.
+ * Records how a run ended, and what becomes of its job, in one transaction.
  *
- * @param toldAt when that became known, if later than it happened; epoch milliseconds
- * @returns false when the claim was lost meanwhile: then nothing is changed, whoever took the job
+ * @returns null when the claim was lost meanwhile: then nothing is changed, whoever took the job
  *   over has the say
  */
 export function finishJob(
   db: Database,
-  job: Claim,
-  workerId: number,
-  run: FinishedRun,
-  toldAt?: number,
-): Promise<boolean> {
-  const at = run.finished_at ?? job.startedAt;
-  const state = run.outcome === 'succeeded' ? 'finished' : 'failed';
+  { claim, policy, run, isRetryable }: EndedRun,
+  { workerId, toldAt }: Teller,
+): Promise<Verdict | null> {
+  const endedAt = run.finished_at ?? claim.startedAt;
+  const at = toldAt ?? endedAt;
+  const { outcome } = run;
+  const verdict = judgeTry(policy, { outcome, attempt: claim.attempt, isRetryable, at });
   return db.transaction().execute(async (transaction) => {
     const { numUpdatedRows } = await transaction
       .updateTable('jobs')
-      .set({ state, finished_at: at, claim_token: null, reason: run.reason })
-      .where('id', '=', job.id)
-      .where('claim_token', '=', job.token)
+      .set({ ...stateOf(verdict, endedAt), claim_token: null, reason: run.reason })
+      .where('id', '=', claim.id)
+      .where('claim_token', '=', claim.token)
       .executeTakeFirst();
-    if (numUpdatedRows === 0n) return false;
-    await transaction.updateTable('runs').set(run).where('id', '=', job.runId).execute();
+    if (numUpdatedRows === 0n) return null;
+    await transaction.updateTable('runs').set(run).where('id', '=', claim.runId).execute();
     await recordActivity(transaction, {
-      at: toldAt ?? at,
-      event: state === 'finished' ? 'job-finished' : 'job-failed',
+      at,
+      event: events[verdict.state],
       workerId,
-      jobId: job.id,
-      runId: job.runId,
+      jobId: claim.id,
+      runId: claim.runId,
       detail: run.reason,
     });
-    return true;
+    return verdict;
   });
+}
+
+function stateOf(verdict: Verdict, endedAt: number) {
+  return verdict.state === 'retrying'
+    ? { state: verdict.state, run_at: verdict.runAt, claimed_by: null }
+    : { state: verdict.state, finished_at: endedAt };
 }

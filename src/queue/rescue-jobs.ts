@@ -1,91 +1,103 @@
 import { sql } from 'kysely';
 import type { Database } from '../store/open-store.ts';
-import type { FinishedRun } from '../store/schema.ts';
-import { cancelQueuedJobs } from './cancel-jobs.ts';
-import { type Claim, finishJob } from './finish-job.ts';
+import type { FinishedRun, WorkerState } from '../store/schema.ts';
+import type { Claim } from './claim-job.ts';
+import { finishJob } from './finish-job.ts';
+import type { RetryPolicy } from './retry-policy.ts';
 
 export interface Rescue {
-  readonly workerId: number;
-  readonly tier: string;
+  /** Who rescues; null: no worker, but somebody who only looks. */
+  readonly workerId: number | null;
   readonly at: number;
 }
 
-/** A run whose runner is gone, and by what its process can be told. */
-export interface LostRun {
+/** A run that has not ended as far as the log knows, and by what its process and its runner can be told. */
+export interface OpenRun {
   readonly id: number;
   readonly jobId: number;
+  readonly workerId: number;
   readonly script: string;
-  readonly token: string;
   readonly startedAt: number;
+  readonly timeoutMs: number | null;
   readonly pid: number | null;
   readonly startTicks: number | null;
-  readonly bootId: string | null;
+  /** The most memory it was seen with. */
+  readonly maxRssBytes: number | null;
   readonly host: string;
-  /** "pid 4711 on web3" */
-  readonly runner: string;
+  readonly bootId: string | null;
+  readonly runnerPid: number;
+  /** Whether the log believes its runner to be at work. */
+  readonly runnerState: WorkerState;
+  readonly claim: Claim;
+  readonly policy: RetryPolicy;
 }
 
 /** How a lost run ended; null: its process outlived its runner and still runs. */
-export type EndLostRun = (run: LostRun) => Promise<FinishedRun | null>;
+export type EndLostRun = (run: OpenRun) => Promise<FinishedRun | null>;
 
 export interface Rescued {
-  readonly ended: readonly LostRun[];
-  readonly alive: readonly LostRun[];
+  readonly ended: readonly OpenRun[];
+  /** They outlived their runner: their scripts are not to be started a second time. */
+  readonly alive: readonly OpenRun[];
 }
 
-/**
- * Ends what dead workers left behind in a tier: each run by what is known of it, and what was not
- * begun is cancelled. To be called by who has taken the tier, before its own jobs are added: then
- * whatever is open there is a dead one's, also of one whose taker-over died before it came to this.
- */
+/** Ends runs whose runner is gone, each by what is known of it. */
 export async function rescueJobs(
   db: Database,
-  rescue: Rescue,
+  lost: readonly OpenRun[],
+  { workerId, at }: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
-  const ended: LostRun[] = [];
-  const alive: LostRun[] = [];
-  for (const run of await selectLostRuns(db, rescue.tier)) {
-    const end = await endLostRun(run);
-    if (end === null) alive.push(run);
-    else if (await finishJob(db, claimOf(run), rescue.workerId, end, rescue.at)) ended.push(run);
+  const ended: OpenRun[] = [];
+  const alive: OpenRun[] = [];
+  for (const lostRun of lost) {
+    const run = await endLostRun(lostRun);
+    if (run === null) alive.push(lostRun);
+    else if (await tellEnd(lostRun, run)) ended.push(lostRun);
   }
-  await cancelQueuedJobs(db, rescue.tier, {
-    ...rescue,
-    reason: 'its pass died before it was started',
-  });
   return { ended, alive };
+
+  async function tellEnd({ claim, policy }: OpenRun, run: FinishedRun): Promise<boolean> {
+    const told = { claim, policy, run, isRetryable: true };
+    return (await finishJob(db, told, { workerId, toldAt: at })) !== null;
+  }
 }
 
-function claimOf({ id, jobId, token, startedAt }: LostRun): Claim {
-  return { id: jobId, token, runId: id, startedAt };
-}
-
-/** Whether there is anything to rescue: one look at an index. */
-export async function hasOpenJobs(db: Database, tier: string): Promise<boolean> {
-  const open = await db
-    .selectFrom('jobs')
-    .select('id')
-    .where('tier', '=', tier)
-    .where('state', 'in', ['queued', 'running'])
-    .where('finished_at', 'is', null)
-    .limit(1)
-    .executeTakeFirst();
-  return open !== undefined;
-}
-
-async function selectLostRuns(db: Database, tier: string): Promise<LostRun[]> {
+/** Every run that the log believes to go on. */
+export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
   const rows = await db
     .selectFrom('runs')
     .innerJoin('workers', 'workers.id', 'runs.worker_id')
     .innerJoin('jobs', 'jobs.id', 'runs.job_id')
-    .select(['runs.id', 'runs.job_id as jobId', 'runs.script', 'jobs.claim_token as token'])
-    .select(['runs.started_at as startedAt', 'runs.pid', 'runs.pid_start_ticks as startTicks'])
+    .select(['runs.id', 'runs.job_id as jobId', 'runs.worker_id as workerId', 'runs.script'])
+    .select(['runs.started_at as startedAt', 'runs.timeout_ms as timeoutMs', 'runs.attempt'])
+    .select(['runs.pid', 'runs.pid_start_ticks as startTicks', 'runs.max_rss_bytes as maxRssBytes'])
     .select(['workers.host', 'workers.boot_id as bootId', 'workers.pid as runnerPid'])
-    .where('runs.tier', '=', tier)
-    .$narrowType<{ token: string }>()
+    .select(['workers.state as runnerState', 'jobs.claim_token as token'])
+    .select(['jobs.max_attempts as maxAttempts', 'jobs.retry_delay_ms as retryDelayMs'])
+    .select(['jobs.retry_factor as retryFactor', 'jobs.retry_longest_ms as retryLongestMs'])
+    .select('jobs.on_crash as onCrash')
     // Written out, not bound: only so the partial index `runs_running` answers it.
     .where('runs.outcome', '=', sql.lit('running'))
+    .$narrowType<{ token: string }>()
     .execute();
-  return rows.map((row) => ({ ...row, runner: `pid ${row.runnerPid} on ${row.host}` }));
+  return rows.map(({ attempt, token, ...row }) => ({
+    ...row,
+    claim: { id: row.jobId, token, runId: row.id, startedAt: row.startedAt, attempt },
+    policy: row,
+  }));
+}
+
+/** Whether anything might have to be rescued: two looks at indexes that are empty, mostly. */
+export async function mayHaveLost(db: Database, ownWorkerId: number): Promise<boolean> {
+  const { lost } = await db
+    .selectNoFrom(({ or, exists, selectFrom, eb }) => {
+      const isRunning = sql.lit('running' as const);
+      const runs = selectFrom('runs').select('id').where('outcome', '=', isRunning);
+      const workers = selectFrom('workers').select('id').where('state', '=', isRunning);
+      const others = workers.where('id', '!=', ownWorkerId);
+      return eb.case().when(or([exists(runs), exists(others)])).then(1).else(0).end().as('lost');
+    })
+    .executeTakeFirstOrThrow();
+  return lost === 1;
 }

@@ -4,7 +4,7 @@ import type { ActivityEvent } from './schema.ts';
 export interface Activity {
   readonly at: number;
   readonly event: ActivityEvent;
-  readonly workerId?: number;
+  readonly workerId?: number | null;
   readonly jobId?: number;
   readonly runId?: number;
   readonly detail?: string | null;

@@ -1,10 +1,15 @@
 import { recordActivity } from '../store/activity.ts';
-import type { Pass } from './pass.ts';
+import type { Database } from '../store/open-store.ts';
+import type { Call } from './pass.ts';
 
 /** Ends the worker's row; what kept it from starting everything is its reason. */
-export async function finishWorker({ store, workerId, stop, runner }: Pass): Promise<void> {
+export async function finishWorker(
+  { stop, runner }: Call,
+  db: Database,
+  workerId: number,
+): Promise<void> {
   const at = runner.now();
-  await store.db.transaction().execute(async (transaction) => {
+  await db.transaction().execute(async (transaction) => {
     await transaction
       .updateTable('workers')
       .set({ state: 'finished', finished_at: at, reason: stop.reason })

@@ -1,14 +1,25 @@
-import type { Store } from '../store/open-store.ts';
+import type { CalledBy } from '../store/schema.ts';
+import type { Admission } from './admission.ts';
+import type { Budget } from './budget.ts';
+import type { Journal } from './journal.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
 
-/** One worker at work on one tier, whose lock it holds. */
-export interface Pass {
+/** What all passes of one call of the runner share. */
+export interface Call {
   readonly runner: Runner;
-  readonly store: Store;
-  readonly workerId: number;
-  readonly tier: string;
+  readonly calledBy: CalledBy;
   readonly stop: StopRequest;
   readonly events: WorkerEvents;
+  /** How long the call may take, by the clock of `performance.now()`; null: as long as it takes. */
+  readonly budget: Budget | null;
+}
+
+/** One worker at work on one tier, whose lock it holds. */
+export interface Pass extends Call {
+  readonly tier: string;
+  readonly journal: Journal;
+  /** What must hold before a script is started. */
+  readonly admit: Admission;
 }

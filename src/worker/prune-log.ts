@@ -10,7 +10,8 @@ import {
   deleteOldWorkers,
   measureLog,
 } from '../store/delete-rows.ts';
-import type { Pass } from './pass.ts';
+import type { Database, Store } from '../store/open-store.ts';
+import type { Runner } from './runner.ts';
 
 /** Small, so that no step holds the write lock for long; a backlog is worked off over many passes. */
 const ROWS_PER_STEP = 500;
@@ -18,21 +19,21 @@ const STEPS_PER_PASS = 4;
 const PAGES_PER_PASS = 1_000;
 
 /** Deletes what is older than the settings keep, then the oldest while the log is too large. */
-export async function pruneLog(pass: Pass): Promise<void> {
-  const { store, runner, workerId } = pass;
+export async function pruneLog(runner: Runner, store: Store, workerId: number): Promise<void> {
   const { db } = store;
+  const folder = runner.state.output;
   const { retention } = runner.settings;
   const at = runner.now();
   const keptFrom = at - retention.succeededMs;
   const keptFailedFrom = at - retention.failedMs;
   const pruned =
-    (await repeatJobStep(pass, () =>
+    (await repeatJobStep(folder, () =>
       deleteEndedJobs(db, ['finished', 'cancelled'], keptFrom, ROWS_PER_STEP),
     )) +
-    (await repeatJobStep(pass, () =>
+    (await repeatJobStep(folder, () =>
       deleteEndedJobs(db, ['failed'], keptFailedFrom, ROWS_PER_STEP),
     )) +
-    (await repeatJobStep(pass, () => deleteOverSize(pass)));
+    (await repeatJobStep(folder, () => deleteOverSize(db, retention.maxDatabaseBytes)));
   await repeatStep(() => deleteOldActivity(db, keptFrom, ROWS_PER_STEP));
   await repeatStep(() => deleteOldWorkers(db, keptFailedFrom, ROWS_PER_STEP));
   if (pruned === 0) return;
@@ -40,11 +41,11 @@ export async function pruneLog(pass: Pass): Promise<void> {
   await recordActivity(db, { at, event: 'log-pruned', workerId, detail: `${pruned} jobs` });
 }
 
-function repeatJobStep(pass: Pass, step: () => Promise<DeletedJobs>): Promise<number> {
+function repeatJobStep(folder: string, step: () => Promise<DeletedJobs>): Promise<number> {
   return repeatStep(async () => {
     const { count, outputFiles } = await step();
     // The row goes first: a file without its row is clutter, a row without its file is a lie.
-    for (const file of outputFiles) rmSync(join(pass.runner.state.output, file), { force: true });
+    for (const file of outputFiles) rmSync(join(folder, file), { force: true });
     return count;
   });
 }
@@ -60,10 +61,10 @@ async function repeatStep(step: () => Promise<number>): Promise<number> {
 }
 
 /** So many as the excess amounts to at their average size: 500 large ones could be the whole log. */
-async function deleteOverSize({ store, runner }: Pass): Promise<DeletedJobs> {
-  const bytes = await measureLog(store.db);
-  const excessBytes = bytes - runner.settings.retention.maxDatabaseBytes;
+async function deleteOverSize(db: Database, maxDatabaseBytes: number): Promise<DeletedJobs> {
+  const bytes = await measureLog(db);
+  const excessBytes = bytes - maxDatabaseBytes;
   if (excessBytes <= 0) return { count: 0, outputFiles: [] };
-  const share = Math.ceil((await countJobs(store.db)) * (excessBytes / bytes));
-  return deleteOldestJobs(store.db, Math.min(share, ROWS_PER_STEP));
+  const share = Math.ceil((await countJobs(db)) * (excessBytes / bytes));
+  return deleteOldestJobs(db, Math.min(share, ROWS_PER_STEP));
 }

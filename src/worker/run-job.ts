@@ -4,46 +4,46 @@ import type { RunEnd } from '../execution/run-end.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { runScript } from '../execution/run-script.ts';
 import { GRACE_MS } from '../execution/terminate.ts';
-import { type ClaimedJob, claimJob } from '../queue/claim-job.ts';
-import type { QueuedJob } from '../queue/enqueue-scripts.ts';
-import { finishJob } from '../queue/finish-job.ts';
-import { readScriptHistory } from '../queue/script-history.ts';
-import { toFinishedRun } from './finished-run.ts';
+import type { BegunRun, PassJob } from './journal.ts';
 import type { Pass } from './pass.ts';
-import { createProcessRecorder } from './record-process.ts';
+import { createProgressRecorder } from './record-progress.ts';
 
-/** Claims a job, runs its script, records how it ended. Null: somebody else had claimed it. */
-export async function runJob(pass: Pass, job: QueuedJob): Promise<RunEnd | null> {
-  const claimed = await pass.store.withoutSync((db) =>
-    claimJob(db, job, pass.workerId, pass.runner.now()),
-  );
-  if (claimed === null) return null;
-  const started = { runId: claimed.runId, script: job.script.name };
-  pass.events.emit('run-started', started);
-  const end = await execute(pass, claimed);
-  await finishJob(pass.store.db, claimed, pass.workerId, toFinishedRun(end));
-  removeRunFiles(runFilesOf(pass.runner.state, claimed.runId));
-  pass.events.emit('run-finished', { ...started, end });
+/** Runs a job's script once and records how it ended. Null: another worker has the job. */
+export async function runJob(pass: Pass, job: PassJob): Promise<RunEnd | null> {
+  const { journal, events, runner } = pass;
+  const { script } = job;
+  const timeoutMs = script.options.timeoutMs ?? defaultTimeoutMs(script.tier);
+  const run = await journal.begin(job, timeoutMs);
+  if (run === null) return null;
+  const started = { runId: run.runId, script: script.name };
+  events.emit('run-started', started);
+  const isRefused = script.refusals.length > 0;
+  const end = isRefused
+    ? endNotStarted(script.refusals.join('\n'), 0)
+    : await execute(pass, run, timeoutMs);
+  await journal.end(run, end, !isRefused);
+  removeRunFiles(runFilesOf(runner.state, run.runId));
+  events.emit('run-finished', { ...started, end });
   return end;
 }
 
-async function execute(pass: Pass, job: ClaimedJob): Promise<RunEnd> {
-  const { runner, store, stop } = pass;
-  const { script } = job;
-  if (script.refusals.length > 0) return endNotStarted(script.refusals.join('\n'), 0);
-  const recorder = createProcessRecorder(pass, job);
+async function execute(pass: Pass, run: BegunRun, timeoutMs: number): Promise<RunEnd> {
+  const { runner, journal, stop } = pass;
+  const { script } = run;
+  const recorder = createProgressRecorder(pass, run);
   const end = await runScript({
-    ...(await readScriptHistory(store.db, script.name, job.runId)),
-    runId: job.runId,
+    ...(await journal.readHistory(run)),
+    runId: run.runId,
     script,
     root: runner.root,
     state: runner.state,
     probePath: runner.probePath,
-    attempt: job.attempt,
-    scheduledFor: job.scheduledFor ?? job.startedAt,
-    timeoutMs: script.options.timeoutMs ?? defaultTimeoutMs(script.tier),
+    attempt: run.attempt,
+    scheduledFor: run.scheduledFor ?? run.startedAt,
+    startedAt: run.startedAt,
+    timeoutMs,
     graceMs: GRACE_MS,
-    maxOutputBytes: runner.settings.maxOutputBytes,
+    maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
     stop: stop.signal,

@@ -1,7 +1,11 @@
+/** What becomes of scripts that were not started: left to the next pass of any tier, or given up. */
+export type Rest = 'defer' | 'cancel';
+
 /** Why no further script may start; the first reason stays. */
 export interface StopRequest {
   /** Null while nothing speaks against going on. */
   readonly reason: string | null;
+  readonly rest: Rest;
   /** Aborted when running scripts, too, are to end. */
   readonly signal: AbortSignal;
   /** Aborted when they are to end without a word. */
@@ -9,7 +13,7 @@ export interface StopRequest {
   /** Lets what runs come to its end and starts nothing more. */
   startNothing(reason: string): void;
   /** Ends what runs and starts nothing more. */
-  endAll(reason: string): void;
+  endAll(reason: string, rest: Rest): void;
   /** Ends what runs at once, by SIGKILL. */
   killAll(): void;
 }
@@ -19,13 +23,15 @@ export function createStopRequest(): StopRequest {
   const killer = new AbortController();
   const state = {
     reason: null as string | null,
+    rest: 'defer' as Rest,
     signal: controller.signal,
     kill: killer.signal,
     startNothing(reason: string): void {
       state.reason ??= reason;
     },
-    endAll(reason: string): void {
+    endAll(reason: string, rest: Rest): void {
       state.startNothing(reason);
+      state.rest = rest;
       controller.abort();
     },
     killAll: () => killer.abort(),

@@ -1,26 +1,28 @@
 import type { RunEnd } from '../execution/run-end.ts';
-import { cancelQueuedJobs } from '../queue/cancel-jobs.ts';
-import type { QueuedJob } from '../queue/enqueue-scripts.ts';
+import type { PassJob } from './journal.ts';
 import type { Pass } from './pass.ts';
 import { runJob } from './run-job.ts';
 
-/** Runs the jobs in their order, so many at a time; what may not start any more is cancelled. */
-export async function workOff(
-  pass: Pass,
-  jobs: readonly QueuedJob[],
-  concurrency: number,
-): Promise<RunEnd[]> {
+export interface WorkedOff {
+  readonly ends: readonly RunEnd[];
+  /** What was not started: the pass was told to stop, or has to wait for a better time. */
+  readonly rest: readonly PassJob[];
+}
+
+/** Runs the jobs in their order, so many at a time. */
+export async function workOff(pass: Pass, jobs: readonly PassJob[]): Promise<WorkedOff> {
+  const { settings } = pass.runner;
+  const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
   const waiting = [...jobs];
   const ends: RunEnd[] = [];
   const lane = async (): Promise<void> => {
-    for (let job = takeNext(pass, waiting); job !== null; job = takeNext(pass, waiting)) {
+    for (let job = await next(pass, waiting); job !== null; job = await next(pass, waiting)) {
       const end = await runJob(pass, job);
       if (end !== null) ends.push(end);
     }
   };
   await waitForAll(pass, Array.from({ length: Math.min(concurrency, jobs.length) }, lane));
-  if (pass.stop.reason !== null) await cancelRest(pass, pass.stop.reason);
-  return ends;
+  return { ends, rest: waiting };
 }
 
 /** A lane that breaks off, for want of the log or the disk, leaves the others to end what they run. */
@@ -33,11 +35,13 @@ async function waitForAll(pass: Pass, lanes: readonly Promise<void>[]): Promise<
   if (broken !== undefined) throw broken.reason;
 }
 
-function takeNext(pass: Pass, waiting: QueuedJob[]): QueuedJob | null {
-  return pass.stop.reason === null ? (waiting.shift() ?? null) : null;
-}
-
-async function cancelRest(pass: Pass, reason: string): Promise<void> {
-  const at = pass.runner.now();
-  await cancelQueuedJobs(pass.store.db, pass.tier, { workerId: pass.workerId, at, reason });
+/** Taken out before anybody is asked, so that no two lanes wait for the same job. */
+async function next({ stop, admit }: Pass, waiting: PassJob[]): Promise<PassJob | null> {
+  const job = stop.reason === null ? waiting.shift() : undefined;
+  if (job === undefined) return null;
+  const reason = await admit(job.script);
+  if (reason !== null) stop.startNothing(reason);
+  if (stop.reason === null) return job;
+  waiting.unshift(job);
+  return null;
 }

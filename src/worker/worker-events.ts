@@ -3,7 +3,10 @@ import type { RunEnd } from '../execution/run-end.ts';
 
 export interface PassStarted {
   readonly tier: string;
+  /** What it is going to run. */
   readonly scripts: readonly string[];
+  /** Whether the tier holds any. */
+  readonly hasScripts: boolean;
 }
 
 export interface PassSkipped {
@@ -12,8 +15,13 @@ export interface PassSkipped {
   readonly reason: string;
 }
 
+export interface PassFinished {
+  readonly tier: string;
+}
+
 export interface RunStarted {
-  readonly runId: number;
+  /** Its number in the log, else a name that no other run has. */
+  readonly runId: number | string;
   readonly script: string;
 }
 
@@ -29,7 +37,7 @@ export interface WorkerEventMap {
   'run-finished': [RunFinished];
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
-  'pass-finished': [];
+  'pass-finished': [PassFinished];
 }
 
 export type WorkerEvents = EventEmitter<WorkerEventMap>;

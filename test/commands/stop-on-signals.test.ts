@@ -47,7 +47,7 @@ test.for([
     expect(existsSync(join(root, 'never'))).toBe(false);
     expect(queryLog(root, 'select name, state from jobs order by id')).toEqual([
       { name: 'hourly/a', state: 'failed' },
-      { name: 'hourly/b', state: 'cancelled' },
+      { name: 'hourly/b', state: signal === 'SIGINT' ? 'cancelled' : 'queued' },
     ]);
     expect(queryLog(root, 'select state, reason from workers')).toEqual([
       { state: 'finished', reason: `the runner was told to stop by ${signal}` },

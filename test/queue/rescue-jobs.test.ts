@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest';
-import { claimJob } from '../../src/queue/claim-job.ts';
+import type { ScriptOptions } from '../../src/config/script-options.ts';
+import { type Claim, claimJob } from '../../src/queue/claim-job.ts';
 import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
 import { finishJob } from '../../src/queue/finish-job.ts';
-import { type EndLostRun, rescueJobs } from '../../src/queue/rescue-jobs.ts';
+import {
+  type EndLostRun,
+  mayHaveLost,
+  rescueJobs,
+  selectOpenRuns,
+} from '../../src/queue/rescue-jobs.ts';
+import { policyOf } from '../../src/queue/retry-policy.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';
@@ -12,96 +19,119 @@ import { NO_SUCH_PID, writeLog } from '../support/written-log.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
 
-const crash: EndLostRun = async ({ runner }) =>
-  makeFinishedRun({
-    outcome: 'crashed',
-    finished_at: AT + 100,
-    reason: `the runner (${runner}) died while it ran`,
-  });
+const crash: EndLostRun = async ({ runnerPid }) =>
+  makeFinishedRun({ outcome: 'crashed', finished_at: AT + 100, reason: `${runnerPid} died` });
 
-/** A worker that died in the second of three scripts of each of two tiers. */
-async function makeDeadPass() {
+/** A worker that died in the second of three scripts. */
+async function makeDeadPass(options: ScriptOptions = {}) {
   const root = makeTemporaryRoot();
   const log = await writeLog(root);
-  for (const tier of ['hourly', 'daily']) {
-    const workerId = await log.addPass(tier, AT, { state: 'crashed' });
-    const scripts = ['a', 'b', 'c'].map((name) => makeScript(`${tier}/${name}`));
-    const jobs = await enqueueScripts(log.db, scripts, { workerId, scheduledFor: AT, at: AT });
-    const first = await claimJob(log.db, jobs[0] as never, workerId, AT);
-    await finishJob(log.db, first as never, workerId, makeFinishedRun({ finished_at: AT }));
-    await claimJob(log.db, jobs[1] as never, workerId, AT);
-  }
-  const workerId = await log.addPass('hourly', AT + 100, { state: 'running' });
-  return { ...log, root, rescue: { workerId, tier: 'hourly', at: AT + 100 } };
+  const { db } = log;
+  const workerId = await log.addPass('hourly', AT, { state: 'crashed' });
+  const scripts = ['a', 'b', 'c'].map((name) => makeScript(`hourly/${name}`, options));
+  const jobs = await enqueueScripts(db, scripts, { workerId, scheduledFor: AT, at: AT });
+  const claiming = { workerId, at: AT, timeoutMs: 60_000 };
+  const first = (await claimJob(db, jobs[0] as never, claiming)) as Claim;
+  const run = makeFinishedRun({ finished_at: AT });
+  const policy = policyOf(options);
+  await finishJob(db, { claim: first, policy, run, isRetryable: true }, { workerId });
+  const claim = (await claimJob(db, jobs[1] as never, claiming)) as Claim;
+  const rescuer = await log.addPass('hourly', AT + 100, { state: 'running' });
+  return { ...log, root, claim, policy, rescue: { workerId: rescuer, at: AT + 100 } };
 }
 
 const states = `select jobs.name, jobs.state, runs.outcome, runs.finished_at
-  from jobs left join runs on runs.job_id = jobs.id where jobs.tier = ? order by jobs.id`;
+  from jobs left join runs on runs.job_id = jobs.id order by jobs.id`;
 
-test('what a dead worker ran has crashed, what it had not begun is cancelled', async () => {
+test('what a dead worker ran has crashed; what it had not begun waits for the next', async () => {
   const { root, db, rescue } = await makeDeadPass();
-  await rescueJobs(db, rescue, crash);
-  expect(queryLog(root, states, 'hourly')).toEqual([
+  await rescueJobs(db, await selectOpenRuns(db), rescue, crash);
+  expect(queryLog(root, states)).toEqual([
     { name: 'hourly/a', state: 'finished', outcome: 'succeeded', finished_at: AT },
     { name: 'hourly/b', state: 'failed', outcome: 'crashed', finished_at: AT + 100 },
-    { name: 'hourly/c', state: 'cancelled', outcome: null, finished_at: null },
+    { name: 'hourly/c', state: 'queued', outcome: null, finished_at: null },
   ]);
-  const [crashed] = queryLog<{ reason: string }>(
-    root,
-    `select reason from runs where outcome = 'crashed'`,
-  );
-  expect(crashed?.reason).toMatch(
-    new RegExp(`^the runner \\(pid ${NO_SUCH_PID} on .+\\) died while it ran$`),
-  );
+  expect(queryLog(root, `select reason from runs where outcome = 'crashed'`)).toEqual([
+    { reason: `${NO_SUCH_PID} died` },
+  ]);
   const told = `select event, job_id, worker_id from activity where at = ? and job_id is not null`;
   expect(queryLog(root, told, AT + 100)).toEqual([
     { event: 'job-failed', job_id: 2, worker_id: rescue.workerId },
-    { event: 'job-cancelled', job_id: 3, worker_id: rescue.workerId },
   ]);
+});
+
+test.each([
+  [{ retries: 1 }, 'retrying', 'job-retrying'],
+  [{ onCrash: 'retry' }, 'retrying', 'job-retrying'],
+  [{ retries: 1, onCrash: 'fail' }, 'failed', 'job-failed'],
+  [{ retries: 1, onCrash: 'skip' }, 'cancelled', 'job-cancelled'],
+] as const)('what follows a crash is told by the job itself: %j', async (options, state, event) => {
+  const { root, db, rescue } = await makeDeadPass(options);
+  await rescueJobs(db, await selectOpenRuns(db), rescue, crash);
+  expect(queryLog(root, 'select state, attempts from jobs where id = 2')).toEqual([
+    { state, attempts: 1 },
+  ]);
+  const told = 'select event from activity where job_id = 2 order by id desc limit 1';
+  expect(queryLog(root, told)).toEqual([{ event }]);
 });
 
 test('a run that outlived its runner stays open, and its job with it', async () => {
   const { root, db, rescue } = await makeDeadPass();
-  const { ended, alive } = await rescueJobs(db, rescue, async () => null);
+  const { ended, alive } = await rescueJobs(db, await selectOpenRuns(db), rescue, async () => null);
   expect(ended).toEqual([]);
-  expect(alive).toMatchObject([{ id: 2, script: 'hourly/b', pid: null, token: '1:1' }]);
-  expect(queryLog(root, states, 'hourly')).toMatchObject([
+  expect(alive).toMatchObject([
+    { id: 2, script: 'hourly/b', pid: null, timeoutMs: 60_000, claim: { token: '1:1', attempt: 1 } },
+  ]);
+  expect(queryLog(root, states)).toMatchObject([
     { name: 'hourly/a', state: 'finished' },
     { name: 'hourly/b', state: 'running', outcome: 'running', finished_at: null },
-    { name: 'hourly/c', state: 'cancelled' },
+    { name: 'hourly/c', state: 'queued' },
   ]);
 });
 
-test('another tier’s jobs are left to who takes that tier', async () => {
-  const { root, db, rescue } = await makeDeadPass();
-  const before = queryLog(root, states, 'daily');
-  await rescueJobs(db, rescue, crash);
-  expect(queryLog(root, states, 'daily')).toEqual(before);
+test('who only looks rescues too, in nobody’s name', async () => {
+  const { root, db } = await makeDeadPass();
+  await rescueJobs(db, await selectOpenRuns(db), { workerId: null, at: AT + 100 }, crash);
+  const told = `select event, worker_id from activity where at = ? and job_id = 2`;
+  expect(queryLog(root, told, AT + 100)).toEqual([{ event: 'job-failed', worker_id: null }]);
 });
 
 test('rescuing again changes nothing', async () => {
   const { root, db, rescue } = await makeDeadPass();
-  await rescueJobs(db, rescue, crash);
+  const lost = await selectOpenRuns(db);
+  await rescueJobs(db, lost, rescue, crash);
   const before = queryLog(root, 'select * from activity');
-  await rescueJobs(db, { ...rescue, at: AT + 200 }, crash);
+  const { ended } = await rescueJobs(db, lost, { ...rescue, at: AT + 200 }, crash);
+  expect(ended).toEqual([]);
   expect(queryLog(root, 'select * from activity')).toEqual(before);
+  expect(await selectOpenRuns(db)).toEqual([]);
 });
 
 test('a late worker cannot end a run that was rescued from it', async () => {
-  const { root, db, rescue } = await makeDeadPass();
-  const late = { id: 2, token: '1:1', runId: 2, startedAt: AT, attempt: 1 };
-  expect(queryLog(root, 'select claim_token from jobs where id = 2')).toEqual([
-    { claim_token: late.token },
-  ]);
-  await rescueJobs(db, rescue, crash);
-  expect(await finishJob(db, late as never, 1, makeFinishedRun())).toBe(false);
+  const { root, db, rescue, claim, policy } = await makeDeadPass();
+  await rescueJobs(db, await selectOpenRuns(db), rescue, crash);
+  const late = { claim, policy, run: makeFinishedRun(), isRetryable: true };
+  expect(await finishJob(db, late, { workerId: 1 })).toBeNull();
   expect(queryLog(root, 'select outcome from runs where id = 2')).toEqual([{ outcome: 'crashed' }]);
+});
+
+test('there may be something lost while a run or another worker is open', async () => {
+  const { db, rescue } = await makeDeadPass();
+  const { workerId } = rescue;
+  expect(await mayHaveLost(db, workerId)).toBe(true);
+  await rescueJobs(db, await selectOpenRuns(db), rescue, crash);
+  expect(await mayHaveLost(db, workerId)).toBe(false);
+  expect(await mayHaveLost(db, workerId + 1)).toBe(true);
 });
 
 test('looking for what is to be rescued reads no table as a whole', async () => {
   const { state, rescue } = await makeDeadPass();
-  const plans = await explainQueries(state.database, (db) => rescueJobs(db, rescue, crash));
-  const reads = plans.filter((plan) => /jobs_open|runs_running/.test(plan));
+  const plans = await explainQueries(state.database, async (db) => {
+    await mayHaveLost(db, rescue.workerId);
+    await rescueJobs(db, await selectOpenRuns(db), rescue, crash);
+  });
+  const reads = plans.filter((plan) => /runs_running/.test(plan));
   expect(reads.length).toBeGreaterThanOrEqual(2);
-  for (const plan of plans) expect(plan).not.toMatch(/SCAN (?!runs USING INDEX runs_running)/);
+  const partial = /SCAN (?!runs USING (?:COVERING )?INDEX runs_running|workers USING (?:COVERING )?INDEX workers_one_running)/;
+  for (const plan of plans) expect(plan.replace('SCAN CONSTANT ROW', '')).not.toMatch(partial);
 });

@@ -90,10 +90,12 @@ test.each([
     { script: 'hourly/a', outcome: 'running' },
     { script: 'hourly/b', outcome: 'succeeded' },
   ]);
-  const reason = expect.stringMatching(
-    /^hourly\/a still runs \(pid .+\), left by a runner that died/,
+  const detail = expect.stringMatching(
+    /^hourly\/a still runs \(pid .+\), left by a runner that died \(pid \d+ on .+\)$/,
   );
-  expect(queryLog(root, jobs)).toContainEqual({ name: 'hourly/a', state: 'cancelled', reason });
+  const told = "select detail from activity where event = 'job-left-running'";
+  expect(queryLog(root, told)).toEqual([{ detail }]);
+  expect(queryLog(root, jobs)).toContainEqual({ name: 'hourly/a', state: 'running', reason: null });
   endScript(root);
   await untilResult(root);
   nextPass(root);

@@ -7,8 +7,6 @@ import { measureLog } from '../../src/store/delete-rows.ts';
 import type { Store } from '../../src/store/open-store.ts';
 import type { JobState } from '../../src/store/schema.ts';
 import { pruneLog } from '../../src/worker/prune-log.ts';
-import { createStopRequest } from '../../src/worker/stop-request.ts';
-import { createWorkerEvents } from '../../src/worker/worker-events.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -89,22 +87,16 @@ async function prune(
   { root, state, store }: Awaited<ReturnType<typeof makeLog>>,
   retention: Partial<Retention> = {},
 ): Promise<void> {
-  await pruneLog({
-    runner: {
-      root,
-      state,
-      settings: { ...defaultSettings, retention: { ...defaultSettings.retention, ...retention } },
-      environment: {},
-      probePath: '',
-      version: '0.1.0',
-      now: () => NOW,
-    },
-    store,
-    workerId: 1,
-    tier: 'a',
-    stop: createStopRequest(),
-    events: createWorkerEvents(),
-  });
+  const runner = {
+    root,
+    state,
+    settings: { ...defaultSettings, retention: { ...defaultSettings.retention, ...retention } },
+    environment: {},
+    probePath: '',
+    version: '0.1.0',
+    now: () => NOW,
+  };
+  await pruneLog(runner, store, 1);
 }
 
 const names = (root: string): string[] =>

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
 import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
+import { admitAll } from '../../src/worker/admission.ts';
+import { createLogJournal } from '../../src/worker/log-journal.ts';
 import type { Pass } from '../../src/worker/pass.ts';
 import { createStopRequest } from '../../src/worker/stop-request.ts';
 import { workOff } from '../../src/worker/work-off.ts';
@@ -32,20 +34,30 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
   const when = { workerId, scheduledFor: null, at: Date.now() };
   const jobs = await enqueueScripts(store.db, tier?.scripts ?? [], when);
   const events = createWorkerEvents();
-  const pass: Pass = { runner, store, workerId, tier: 'hourly', stop: createStopRequest(), events };
-  return { root, pass, jobs };
+  const pass: Pass = {
+    runner,
+    calledBy: 'schedule',
+    stop: createStopRequest(),
+    events,
+    budget: null,
+    tier: 'hourly',
+    journal: createLogJournal(store, workerId, Date.now),
+    admit: admitAll,
+  };
+  return { root, store, pass, jobs };
 }
 
 test('a pass that loses its log lets what runs come to its end, and starts nothing more', async () => {
-  const { root, pass, jobs } = await makePass({
+  const { root, store, pass, jobs } = await makePass({
     'a.sh': 'sleep 0.5; touch ended',
     'b.sh': 'exit 0',
     'c.sh': 'touch started',
   });
   pass.events.on('run-started', ({ script }) => {
-    if (script === 'hourly/b') void pass.store.close();
+    if (script === 'hourly/b') void store.close();
   });
-  await expect(workOff(pass, jobs, 2)).rejects.toThrow();
+  const runner = { ...pass.runner, settings: { ...defaultSettings, concurrency: 2 } };
+  await expect(workOff({ ...pass, runner }, jobs)).rejects.toThrow();
   expect(existsSync(join(root, 'ended'))).toBe(true);
   expect(existsSync(join(root, 'started'))).toBe(false);
   expect(pass.stop.reason).toMatch(/^the pass broke off: /);

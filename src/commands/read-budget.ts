@@ -1,0 +1,12 @@
+import { parseDurationMs } from '../config/duration.ts';
+import { UsageError } from '../config/usage-error.ts';
+
+/** Milliseconds of `--budget`; null where it is not given. */
+export function readBudget(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const budgetMs = parseDurationMs(text.trim());
+  if (budgetMs !== null) return budgetMs;
+  throw new UsageError(
+    `--budget expects a duration such as 55s or 14m, found ${JSON.stringify(text)}.`,
+  );
+}

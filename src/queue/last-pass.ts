@@ -1,0 +1,82 @@
+import type { Database } from '../store/open-store.ts';
+import type { WorkerState } from '../store/schema.ts';
+
+/** The newest pass of a tier that had its lock. */
+export interface LastPass {
+  readonly state: WorkerState;
+  readonly startedAt: number;
+}
+
+export async function selectLastPass(db: Database, tier: string): Promise<LastPass | null> {
+  const last = await passesOf(db, tier)
+    .select(['state', 'started_at as startedAt'])
+    .where('state', '!=', 'skipped')
+    // By number, not by time: the clock may have been set back.
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return last ?? null;
+}
+
+/** How many passes that stand for this period have died. */
+export async function countCrashedPasses(
+  db: Database,
+  tier: string,
+  scheduledFor: number,
+): Promise<number> {
+  const { crashed } = await passesOf(db, tier)
+    .select(({ fn }) => fn.countAll<number>().as('crashed'))
+    .where('started_at', '>=', scheduledFor)
+    .where('scheduled_for', '=', scheduledFor)
+    .where('state', '=', 'crashed')
+    .executeTakeFirstOrThrow();
+  return crashed;
+}
+
+/**
+ * Scripts that are done with in this period, whichever way. A crash that nothing was to follow is
+ * not: it was the pass that died, not the script's failure.
+ */
+export async function selectScriptsDone(
+  db: Database,
+  tier: string,
+  scheduledFor: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('runs')
+    .innerJoin('jobs', 'jobs.id', 'runs.job_id')
+    .select('runs.script')
+    .distinct()
+    .where('runs.tier', '=', tier)
+    .where('runs.scheduled_for', '=', scheduledFor)
+    .where('runs.started_at', '>=', scheduledFor)
+    .where('jobs.finished_at', 'is not', null)
+    .where(({ or, eb }) =>
+      or([
+        eb('runs.outcome', '!=', 'crashed'),
+        eb('jobs.on_crash', 'is not', null),
+        eb('jobs.max_attempts', '>', 1),
+      ]),
+    )
+    .execute();
+  return rows.map(({ script }) => script);
+}
+
+function passesOf(db: Database, tier: string) {
+  return db.selectFrom('workers').where('kind', '=', 'tier').where('tier', '=', tier);
+}
+
+/** Whether a pass that stands for this period was skipped for a reason that begins like this. */
+export async function hasSkippedPass(
+  db: Database,
+  skipped: { readonly tier: string; readonly scheduledFor: number; readonly reasonStart: string },
+): Promise<boolean> {
+  const found = await passesOf(db, skipped.tier)
+    .select('id')
+    .where('started_at', '>=', skipped.scheduledFor)
+    .where('scheduled_for', '=', skipped.scheduledFor)
+    .where('state', '=', 'skipped')
+    .where('reason', 'like', `${skipped.reasonStart}%`)
+    .executeTakeFirst();
+  return found !== undefined;
+}

@@ -1,0 +1,33 @@
+import prettyMilliseconds from 'pretty-ms';
+import type { Script } from '../discovery/script.ts';
+import type { Admission } from './admission.ts';
+
+/** How long one call of the runner may take, over all its passes. */
+export interface Budget {
+  readonly budgetMs: number;
+  /** When the call began, by `performance.now()`. */
+  readonly startedAt: number;
+  /** Set once a script was started within it. */
+  isBegun: boolean;
+}
+
+/** Null: it is not known how long the script takes. */
+export type UsualDuration = (script: Script) => Promise<number | null>;
+
+/**
+ * Starts no script that usually takes longer than the time that is left. The first one is started
+ * whatever it takes: with less time it would never come to its turn.
+ */
+export function admitWithinBudget(budget: Budget, usualDurationMs: UsualDuration): Admission {
+  const { budgetMs, startedAt } = budget;
+  return async (script) => {
+    const leftMs = Math.round(startedAt + budgetMs - performance.now());
+    if (leftMs <= 0) return `the budget of ${tell(budgetMs)} is used up`;
+    const usualMs = budget.isBegun ? await usualDurationMs(script) : null;
+    budget.isBegun = true;
+    if (usualMs === null || usualMs <= leftMs) return null;
+    return `${script.name} usually takes ${tell(Math.round(usualMs))}, and of the budget of ${tell(budgetMs)} only ${tell(leftMs)} are left`;
+  };
+}
+
+const tell = (ms: number): string => prettyMilliseconds(ms);

@@ -1,0 +1,98 @@
+import type { Script } from '../discovery/script.ts';
+import { cancelJobs } from '../queue/cancel-jobs.ts';
+import { enqueueScripts } from '../queue/enqueue-scripts.ts';
+import { isDue, type OpenJob, selectOpenJobs } from '../queue/open-jobs.ts';
+import { findPause, type Pause } from '../queue/pauses.ts';
+import type { OpenRun } from '../queue/rescue-jobs.ts';
+import { recordActivity } from '../store/activity.ts';
+import type { Database } from '../store/open-store.ts';
+import type { PassJob } from './journal.ts';
+import type { TierRequest } from './tier-request.ts';
+import type { WorkerEvents } from './worker-events.ts';
+
+/** For whom jobs are collected. */
+export interface Collector {
+  readonly db: Database;
+  readonly events: WorkerEvents;
+  readonly workerId: number;
+  readonly request: TierRequest;
+  readonly scheduledFor: number | null;
+  readonly at: number;
+  readonly pauses: readonly Pause[];
+  /** Whether the tier has open jobs: none, mostly, and then they are not even looked for. */
+  readonly hasOpenJobs: boolean;
+  /** Runs that outlived their runner. */
+  readonly orphans: readonly OpenRun[];
+}
+
+/**
+ * What a pass is to run: first what an earlier one left open, then each script that has no open job.
+ * So no script is ever twice under way, and what was deferred is first in line.
+ */
+export async function collectJobs(collector: Collector): Promise<readonly PassJob[]> {
+  const open = collector.hasOpenJobs ? await selectOwnJobs(collector) : [];
+  const due = open.filter((job) => mayRun(collector, job));
+  const left = due.flatMap((job) => toPassJob(collector.request, job) ?? []);
+  await tellOfRunning(collector, open);
+  await cancelGone(collector, due);
+  return [...left, ...(await addJobs(collector, open))];
+}
+
+/** By hand only that one script is run, whatever else waits. */
+async function selectOwnJobs({ db, request }: Collector): Promise<OpenJob[]> {
+  const jobs = await selectOpenJobs(db, request.tier.name);
+  if (request.kind !== 'script') return jobs;
+  const wanted = new Set(request.scripts.map(({ name }) => name));
+  return jobs.filter(({ name }) => wanted.has(name));
+}
+
+/** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
+function mayRun({ request, at, pauses }: Collector, job: OpenJob): boolean {
+  if (job.state === 'running') return false;
+  if (request.kind === 'script') return true;
+  return isDue(job, at) && findPause(pauses, job.name) === null;
+}
+
+function toPassJob({ tier }: TierRequest, { id, name, scheduledFor }: OpenJob): PassJob | null {
+  const script = tier.scripts.find((each) => each.name === name);
+  return script === undefined ? null : { id, script, scheduledFor };
+}
+
+/** What still runs is not started a second time; who finds it ended records that. */
+async function tellOfRunning(
+  { db, events, workerId, at, orphans }: Collector,
+  open: readonly OpenJob[],
+): Promise<void> {
+  for (const { id, name, state } of open) {
+    if (state !== 'running') continue;
+    const detail = describeRunning(name, orphans.find(({ jobId }) => jobId === id));
+    await recordActivity(db, { at, event: 'job-left-running', workerId, jobId: id, detail });
+    events.emit('warning', detail);
+  }
+}
+
+function describeRunning(name: string, orphan: OpenRun | undefined): string {
+  if (orphan === undefined) return `${name} still runs in another worker`;
+  const { pid, runnerPid, host } = orphan;
+  return `${name} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (pid ${runnerPid} on ${host})`;
+}
+
+async function cancelGone(
+  { db, request, workerId, at }: Collector,
+  due: readonly OpenJob[],
+): Promise<void> {
+  const gone = due.filter((job) => toPassJob(request, job) === null).map(({ id }) => id);
+  await cancelJobs(db, gone, { workerId, at, reason: 'its script is not there any more' });
+}
+
+async function addJobs(collector: Collector, open: readonly OpenJob[]): Promise<readonly PassJob[]> {
+  const { db, request, pauses } = collector;
+  const taken = new Set(open.map(({ name }) => name));
+  const isWanted = ({ name }: Script): boolean => {
+    if (taken.has(name)) return false;
+    // Two files of one name are both refused: that is told once.
+    taken.add(name);
+    return request.kind === 'script' || findPause(pauses, name) === null;
+  };
+  return await enqueueScripts(db, request.scripts.filter(isWanted), collector);
+}

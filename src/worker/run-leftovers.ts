@@ -1,0 +1,57 @@
+import { discover } from '../discovery/discover.ts';
+import { tierNames } from '../discovery/tier-folders.ts';
+import type { RunEnd } from '../execution/run-end.ts';
+import { isDue, selectOpenJobs, summarizeOpenJobs } from '../queue/open-jobs.ts';
+import { findPause, selectPauses } from '../queue/pauses.ts';
+import type { Database, Store } from '../store/open-store.ts';
+import type { Call } from './pass.ts';
+import { runPass } from './run-pass.ts';
+
+/**
+ * Runs what is due in any tier besides its passes: retries whose time has come, and what a pass has
+ * deferred or died before. A tier whose worker lives is left to it.
+ */
+export async function runLeftovers(call: Call, store: Store): Promise<readonly RunEnd[]> {
+  const ends: RunEnd[] = [];
+  for (let tiers = await findTiers(call, store); tiers.length > 0; ) {
+    const ran = await runTiers(call, store, tiers);
+    ends.push(...ran);
+    tiers = ran.length === 0 ? [] : await findTiers(call, store);
+  }
+  return ends;
+}
+
+async function runTiers(call: Call, store: Store, tiers: readonly string[]): Promise<RunEnd[]> {
+  const { root, settings } = call.runner;
+  const ends: RunEnd[] = [];
+  for (const name of tiers) {
+    if (call.stop.reason !== null) break;
+    const found = await discover(root, settings, { tier: name });
+    const [tier] = found.tiers;
+    if (tier === undefined) continue;
+    ends.push(...((await runPass(call, store, { kind: 'leftover', tier, scripts: [] })) ?? []));
+  }
+  return ends;
+}
+
+/** Tiers with something due that no worker has and nobody has paused. */
+async function findTiers({ runner, stop }: Call, { db }: Store): Promise<readonly string[]> {
+  const at = runner.now();
+  const open = await summarizeOpenJobs(db);
+  const mayBeDue = open.some(({ state, firstRunAt }) => isDue({ state, runAt: firstRunAt }, at));
+  if (!mayBeDue || stop.reason !== null) return [];
+  const pauses = await selectPauses(db, at);
+  const due = (await selectOpenJobs(db)).filter(
+    (job) => isDue(job, at) && findPause(pauses, job.name) === null,
+  );
+  const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
+  return tierNames(runner.root).filter((name) => free.has(name));
+}
+
+/** What a living worker has queued it runs itself; dead ones were found out before. */
+async function withoutHeld(db: Database, tiers: ReadonlySet<string>) {
+  const workers = db.selectFrom('workers').select('tier').where('state', '=', 'running');
+  const held = await workers.execute();
+  const taken = new Set(held.map(({ tier }) => tier));
+  return new Set([...tiers].filter((tier) => !taken.has(tier)));
+}
