@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where everything lives that the runner itself writes: `<root>/.runner/`. */
@@ -13,10 +13,17 @@ export interface StateFolder {
   readonly cache: string;
   /** One temporary folder for each running script. */
   readonly temporary: string;
+  /** Records of runs that the log could not take. */
+  readonly spool: string;
+  /** A file that is given up on a full disk, to make room for the last records. */
+  readonly reserve: string;
 }
 
 export function stateFolderOf(root: string): StateFolder {
-  const path = join(root, '.runner');
+  return stateFolderAt(join(root, '.runner'));
+}
+
+export function stateFolderAt(path: string): StateFolder {
   return {
     path,
     database: join(path, 'activity.db'),
@@ -25,19 +32,25 @@ export function stateFolderOf(root: string): StateFolder {
     results: join(path, 'results'),
     cache: join(path, 'cache'),
     temporary: join(path, 'tmp'),
+    spool: join(path, 'spool'),
+    reserve: join(path, 'reserve'),
   };
 }
 
+/** The folders that a pass writes in; the first one holds the others. */
+export function listStateFolders(state: StateFolder): readonly string[] {
+  const { path, locks, output, results, cache, temporary, spool } = state;
+  return [path, locks, output, results, cache, temporary, spool];
+}
+
 /** Modes are explicit: under cron's umask 000 other users could read what scripts print. */
-export function createStateFolder(folder: StateFolder): void {
-  for (const path of [
-    folder.path,
-    folder.locks,
-    folder.output,
-    folder.results,
-    folder.cache,
-    folder.temporary,
-  ]) {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-  }
+export function createStateFolder(state: StateFolder): void {
+  for (const path of listStateFolders(state)) mkdirSync(path, { recursive: true, mode: 0o700 });
+  closeToOthers(state.path);
+}
+
+/** One that was copied, or made by hand: nothing in it can be reached once it is shut itself. */
+function closeToOthers(path: string): void {
+  const { uid, mode } = statSync(path);
+  if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, 0o700);
 }

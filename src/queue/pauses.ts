@@ -31,10 +31,7 @@ export function findPause(pauses: readonly Pause[], name: string): Pause | null 
 }
 
 /** Pauses the name from now on; a pause that it had is replaced. */
-export async function pause(
-  db: Database,
-  { name, until, createdAt }: Pause,
-): Promise<void> {
+export async function pause(db: Database, { name, until, createdAt }: Pause): Promise<void> {
   await db.transaction().execute(async (transaction) => {
     await transaction
       .insertInto('pauses')
@@ -49,11 +46,7 @@ export async function pause(
 }
 
 /** Ends pauses: this name's, or all there are. The names that were paused. */
-export async function resume(
-  db: Database,
-  name: string | null,
-  at: number,
-): Promise<string[]> {
+export async function resume(db: Database, name: string | null, at: number): Promise<string[]> {
   return await db.transaction().execute(async (transaction) => {
     const query = transaction.deleteFrom('pauses').returning(['name', 'until']);
     const ended = await (name === null ? query : query.where('name', '=', name)).execute();

@@ -6,9 +6,9 @@ import { finishJob } from './finish-job.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
 export interface Rescue {
-  /** Who rescues; null: no worker, but somebody who only looks. */
-  readonly workerId: number | null;
   readonly at: number;
+  /** Whether what lives may be ended at its time limit: not by who only looks. */
+  readonly mayTerminate: boolean;
 }
 
 /** A run that has not ended as far as the log knows, and by what its process and its runner can be told. */
@@ -45,7 +45,7 @@ export interface Rescued {
 export async function rescueJobs(
   db: Database,
   lost: readonly OpenRun[],
-  { workerId, at }: Rescue,
+  { at }: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
   const ended: OpenRun[] = [];
@@ -59,7 +59,7 @@ export async function rescueJobs(
 
   async function tellEnd({ claim, policy }: OpenRun, run: FinishedRun): Promise<boolean> {
     const told = { claim, policy, run, isRetryable: true };
-    return (await finishJob(db, told, { workerId, toldAt: at })) !== null;
+    return (await finishJob(db, told, { workerId: null, toldAt: at })) !== null;
   }
 }
 
@@ -89,14 +89,19 @@ export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
 }
 
 /** Whether anything might have to be rescued: two looks at indexes that are empty, mostly. */
-export async function mayHaveLost(db: Database, ownWorkerId: number): Promise<boolean> {
+export async function mayHaveLost(db: Database): Promise<boolean> {
   const { lost } = await db
     .selectNoFrom(({ or, exists, selectFrom, eb }) => {
       const isRunning = sql.lit('running' as const);
       const runs = selectFrom('runs').select('id').where('outcome', '=', isRunning);
       const workers = selectFrom('workers').select('id').where('state', '=', isRunning);
-      const others = workers.where('id', '!=', ownWorkerId);
-      return eb.case().when(or([exists(runs), exists(others)])).then(1).else(0).end().as('lost');
+      return eb
+        .case()
+        .when(or([exists(runs), exists(workers)]))
+        .then(1)
+        .else(0)
+        .end()
+        .as('lost');
     })
     .executeTakeFirstOrThrow();
   return lost === 1;

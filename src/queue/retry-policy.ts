@@ -49,7 +49,8 @@ export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions): Retry
 export function judgeTry(policy: RetryPolicy, ended: EndedTry, random = Math.random): Verdict {
   if (ended.outcome === 'succeeded') return { state: 'finished' };
   if (ended.outcome === 'crashed' && policy.onCrash === 'skip') return { state: 'cancelled' };
-  if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended)) return { state: 'failed' };
+  if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended))
+    return { state: 'failed' };
   return { state: 'retrying', runAt: ended.at + delayMs(policy, ended.attempt, random) };
 }
 

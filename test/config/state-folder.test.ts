@@ -1,7 +1,11 @@
-import { existsSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
+import {
+  createStateFolder,
+  listStateFolders,
+  stateFolderOf,
+} from '../../src/config/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('the state folder lies in the root, and knowing where makes nothing', () => {
@@ -17,10 +21,13 @@ test('the state folder lies in the root, and knowing where makes nothing', () =>
 test.each([0o000, 0o022])("its folders are its owner's alone, even with umask %o", (umask) => {
   const before = process.umask(umask);
   onTestFinished(() => void process.umask(before));
-  const { database, ...folders } = stateFolderOf(makeTemporaryRoot());
-  createStateFolder({ database, ...folders });
+  const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
+  createStateFolder({ database, reserve, ...folders });
   for (const path of Object.values(folders)) expect(statSync(path).mode & 0o777).toBe(0o700);
-  expect(existsSync(database)).toBe(false);
+  expect([existsSync(database), existsSync(reserve)]).toEqual([false, false]);
+  expect([...listStateFolders({ database, reserve, ...folders })].sort()).toEqual(
+    Object.values(folders).sort(),
+  );
 });
 
 test('making it again changes nothing', () => {
@@ -28,4 +35,12 @@ test('making it again changes nothing', () => {
   createStateFolder(folder);
   createStateFolder(folder);
   expect(existsSync(folder.locks)).toBe(true);
+});
+
+test.each([0o755, 0o770, 0o777])('one that others can enter (%o) is closed to them', (mode) => {
+  const folder = stateFolderOf(makeTemporaryRoot());
+  mkdirSync(folder.path);
+  chmodSync(folder.path, mode);
+  createStateFolder(folder);
+  expect(statSync(folder.path).mode & 0o777).toBe(0o700);
 });

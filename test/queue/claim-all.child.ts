@@ -27,7 +27,8 @@ meet(root, 'claim', 2);
 const claimed: number[] = [];
 for (const { id, name } of jobs) {
   const job = { id, script: makeScript(name), scheduledFor: null };
-  if ((await claimJob(db, job, { workerId: worker.id, at: Date.now(), timeoutMs: 1 })) !== null) claimed.push(id);
+  if ((await claimJob(db, job, { workerId: worker.id, at: Date.now(), timeoutMs: 1 })) !== null)
+    claimed.push(id);
   // Lets the other one in: a connection that asks again at once can keep the lock for itself.
   await new Promise((resolve) => setTimeout(resolve, 1));
 }

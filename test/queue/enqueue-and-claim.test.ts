@@ -72,7 +72,8 @@ test('three hundred scripts are enqueued at once', async () => {
 test('a claim writes down how often the script says it is to be tried', async () => {
   const retryDelay = { firstMs: 5_000, factor: 2, longestMs: 60_000 };
   const { root } = await claimFirst(['hourly/a'], { retries: 3, retryDelay, onCrash: 'fail' });
-  const columns = 'attempts, max_attempts, retry_delay_ms, retry_factor, retry_longest_ms, on_crash';
+  const columns =
+    'attempts, max_attempts, retry_delay_ms, retry_factor, retry_longest_ms, on_crash';
   expect(queryLog(root, `select ${columns} from jobs`)).toEqual([
     {
       attempts: 1,
@@ -87,7 +88,11 @@ test('a claim writes down how often the script says it is to be tried', async ()
 
 test('a script that has an open job gets no second one', async () => {
   const { db, workerId } = await enqueue(['hourly/a']);
-  const again = enqueueScripts(db, [makeScript('hourly/a')], { workerId, scheduledFor: AT, at: AT });
+  const again = enqueueScripts(db, [makeScript('hourly/a')], {
+    workerId,
+    scheduledFor: AT,
+    at: AT,
+  });
   await expect(again).rejects.toThrow('UNIQUE constraint failed: jobs.name');
 });
 
@@ -220,7 +225,9 @@ test('a job with tries left waits for its next one, and can be claimed again', a
   const claiming = { workerId, at: runAt, timeoutMs: TIMEOUT_MS };
   const again = (await claimJob(db, jobs[0] as never, claiming)) as Claim;
   expect(again.attempt).toBe(2);
-  expect(await finishJob(db, { ...failed, claim: again }, { workerId })).toEqual({ state: 'failed' });
+  expect(await finishJob(db, { ...failed, claim: again }, { workerId })).toEqual({
+    state: 'failed',
+  });
   const told = `select event, run_id from activity where event like 'job-%' order by id`;
   expect(queryLog(root, told)).toEqual([
     { event: 'job-queued', run_id: null },

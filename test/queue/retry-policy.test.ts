@@ -59,13 +59,22 @@ test.each([
   ['retry', 3, 4, 'failed'],
   ['skip', 3, 1, 'cancelled'],
   ['fail', 3, 1, 'failed'],
-] as const)('a crash with @on-crash %s, %i retries, at try %i: %s', (onCrash, retries, attempt, state) => {
-  const policy = policyOf({ retries, ...(onCrash && { onCrash }) });
-  expect(judgeTry(policy, { ...ended, outcome: 'crashed', attempt })).toMatchObject({ state });
-});
+] as const)(
+  'a crash with @on-crash %s, %i retries, at try %i: %s',
+  (onCrash, retries, attempt, state) => {
+    const policy = policyOf({ retries, ...(onCrash && { onCrash }) });
+    expect(judgeTry(policy, { ...ended, outcome: 'crashed', attempt })).toMatchObject({ state });
+  },
+);
 
 test('whatever the policy, a job that fails every time comes to an end, and no try is due in the past', () => {
-  const outcome = fc.constantFrom<Outcome>('failed', 'timed-out', 'killed', 'crashed', 'not-started');
+  const outcome = fc.constantFrom<Outcome>(
+    'failed',
+    'timed-out',
+    'killed',
+    'crashed',
+    'not-started',
+  );
   const policy = fc.record({
     maxAttempts: fc.integer({ min: 1, max: 101 }),
     retryDelayMs: fc.integer({ min: 1, max: 2 ** 31 }),

@@ -1,0 +1,72 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { createFallbackStateFolder, fallbackStateFolderOf } from './fallback-state-folder.ts';
+import {
+  createStateFolder,
+  listStateFolders,
+  type StateFolder,
+  stateFolderOf,
+} from './state-folder.ts';
+import { UsageError } from './usage-error.ts';
+
+/** Where a pass can write. */
+export interface UsableStateFolder {
+  readonly state: StateFolder;
+  /** Why it is not `<root>/.runner/`; null: it is. */
+  readonly reason: string | null;
+}
+
+/**
+ * The root's state folder, made and really written to, else the one under the system's temporary
+ * folder. For when something has failed already: it costs a wait for the disk.
+ *
+ * @throws {UsageError} when neither can be written: then no script can be run
+ */
+export function usableStateFolder(root: string): UsableStateFolder {
+  const state = stateFolderOf(root);
+  const reason = reasonAgainst(() => createStateFolder(state), state);
+  if (reason === null) return { state, reason };
+  const fallback = fallbackStateFolderOf(root);
+  const other = reasonAgainst(() => createFallbackStateFolder(fallback), fallback);
+  if (other === null)
+    return { state: fallback, reason: `${state.path} cannot be written (${reason})` };
+  throw new UsageError(
+    `No script can be run: ${state.path} cannot be written (${reason}), ` +
+      `nor can ${fallback.path} take its place (${other}). Make one of them writable.`,
+  );
+}
+
+function reasonAgainst(create: () => void, state: StateFolder): string | null {
+  try {
+    create();
+    for (const path of listStateFolders(state)) accessSync(path, constants.W_OK | constants.X_OK);
+    tryWrite(state);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** So much that a file system has to find a new block for it. */
+const TRIED_BYTES = 64 * 1024;
+
+function tryWrite({ spool }: StateFolder): void {
+  const path = join(spool, `try-${process.pid}`);
+  const fd = openSync(path, 'w', 0o600);
+  try {
+    const bytes = Buffer.alloc(TRIED_BYTES, ' ');
+    for (let written = 0; written < TRIED_BYTES; ) written += writeSync(fd, bytes, written);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+    unlinkSync(path);
+  }
+}

@@ -1,0 +1,62 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import {
+  createFallbackStateFolder,
+  fallbackStateFolderOf,
+} from '../../src/config/fallback-state-folder.ts';
+import { usableStateFolder } from '../../src/config/usable-state-folder.ts';
+import { readSpool } from '../../src/store/spool/read-spool.ts';
+import { makeSpoolHeader, toLines } from '../support/spool.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const OTHER_USER = 4711;
+
+/** A temporary folder like the system's, and a root whose state folder cannot be made. */
+function makePlace() {
+  const place = mkdtempSync(join(tmpdir(), 'place-'));
+  onTestFinished(() => rmSync(place, { recursive: true }));
+  chmodSync(place, 0o1777);
+  vi.stubEnv('TMPDIR', place);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return { place, root: makeTemporaryRoot({ '.runner': 'a file' }) };
+}
+
+test('a folder that another user has made first is refused', () => {
+  const { root } = makePlace();
+  const state = fallbackStateFolderOf(root);
+  mkdirSync(state.path, { mode: 0o700 });
+  chownSync(state.path, OTHER_USER, OTHER_USER);
+  const reason = `${state.path} is not used: it belongs to another user (uid ${OTHER_USER}).`;
+  expect(() => createFallbackStateFolder(state)).toThrow(reason);
+  expect(() => usableStateFolder(root)).toThrow(reason);
+  expect(existsSync(state.spool)).toBe(false);
+});
+
+test('a place that belongs to another user is refused', () => {
+  const { place, root } = makePlace();
+  chownSync(place, OTHER_USER, OTHER_USER);
+  expect(() => usableStateFolder(root)).toThrow(
+    `${place} belongs to another user (uid ${OTHER_USER})`,
+  );
+});
+
+test("another user's file in the spool is not read", () => {
+  const { place } = makePlace();
+  const path = join(place, '1-2-ab.jsonl');
+  writeFileSync(path, toLines(makeSpoolHeader()), { mode: 0o644 });
+  process.seteuid?.(OTHER_USER);
+  onTestFinished(() => void process.seteuid?.(0));
+  vi.spyOn(process, 'getuid').mockReturnValue(OTHER_USER);
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect(() => [...readSpool(path)]).toThrow(`${path} is not this user's own file`);
+});
