@@ -34,7 +34,7 @@ export function summarizeFailures(
   };
 }
 
-async function describeFailure({ script, runId, end }: RunFinished): Promise<string> {
+async function describeFailure({ script, runId, end, nextTryAt }: RunFinished): Promise<string> {
   const { printable, printableLine } = await import('../report/printable.ts');
   const { formatDuration } = await import('../report/format.ts');
   const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
@@ -45,6 +45,11 @@ async function describeFailure({ script, runId, end }: RunFinished): Promise<str
   return [
     `${printableLine(script)} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),
+    ...(nextTryAt === null
+      ? []
+      : [
+          `  tried again by the next pass of any tier, ${formatDuration(Math.max(0, nextTryAt - Date.now()))} from now or later`,
+        ]),
     // What the log does not have yet cannot be shown.
     ...(typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : []),
   ].join('\n');

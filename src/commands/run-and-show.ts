@@ -3,7 +3,7 @@ import type { Call } from '../worker/pass.ts';
 import type { CallSummary } from '../worker/run-tier.ts';
 import type { Runner } from '../worker/runner.ts';
 import { createStopRequest } from '../worker/stop-request.ts';
-import { createWorkerEvents } from '../worker/worker-events.ts';
+import { createWorkerEvents, type WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
 import { summarizeFailures } from './failure-summary.ts';
 import { stopOnSignals } from './stop-on-signals.ts';
@@ -26,6 +26,7 @@ export async function runAndShow(
   const stop = createStopRequest();
   const stopCode = stopOnSignals(stop);
   const failures = summarizeFailures(context, runner, events);
+  tellTrouble(context, events);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   if (isTerminal) {
     const { showProgress } = await import('./live-progress.ts');
@@ -40,6 +41,15 @@ export async function runAndShow(
   await failures.print();
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
+}
+
+/** To whoever reads cron's mail: the log is lost, or was set aside. Each trouble once. */
+function tellTrouble(context: CommandContext, events: WorkerEvents): void {
+  const told = new Set<string>();
+  events.on('trouble', (sentence) => {
+    if (!told.has(sentence)) context.stderr.write(`runner: ${sentence}\n`);
+    told.add(sentence);
+  });
 }
 
 /** Cheaper than setting up the stream to ask it: under cron it is a pipe or a file. */

@@ -1,4 +1,7 @@
 import type { Script } from '../discovery/script.ts';
+import { admitWithinBudget, type UsualDuration } from './budget.ts';
+import type { Call } from './pass.ts';
+import { waitForRoom } from './wait-for-room.ts';
 
 /**
  * Asked before a script is started: null, or why it is to be left to the next pass. It may take its
@@ -6,15 +9,12 @@ import type { Script } from '../discovery/script.ts';
  */
 export type Admission = (script: Script) => Promise<string | null>;
 
-export const admitAll: Admission = async () => null;
-
-/** The first that speaks against it has the say. */
-export function admitByAll(admissions: readonly Admission[]): Admission {
-  return async (script) => {
-    for (const admission of admissions) {
-      const reason = await admission(script);
-      if (reason !== null) return reason;
-    }
-    return null;
-  };
+/** What the call's budget and the settings' limits ask for; the first that speaks against it has the say. */
+export function createAdmission(call: Call, usualDurationMs: UsualDuration): Admission {
+  const { budget, stop, runner, events } = call;
+  const note = (sentence: string) => events.emit('warning', sentence);
+  const admitByBudget = budget === null ? null : admitWithinBudget(budget, usualDurationMs);
+  return async (script) =>
+    (await admitByBudget?.(script)) ??
+    (await waitForRoom(runner.settings.limits, stop.signal, { note }));
 }

@@ -1,6 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
 import type { Script } from '../discovery/script.ts';
-import type { Admission } from './admission.ts';
 
 /** How long one call of the runner may take, over all its passes. */
 export interface Budget {
@@ -17,8 +16,13 @@ export type UsualDuration = (script: Script) => Promise<number | null>;
 /**
  * Starts no script that usually takes longer than the time that is left. The first one is started
  * whatever it takes: with less time it would never come to its turn.
+ *
+ * @returns asked before a script is started: null, or why not now
  */
-export function admitWithinBudget(budget: Budget, usualDurationMs: UsualDuration): Admission {
+export function admitWithinBudget(
+  budget: Budget,
+  usualDurationMs: UsualDuration,
+): (script: Script) => Promise<string | null> {
   const { budgetMs, startedAt } = budget;
   return async (script) => {
     const leftMs = Math.round(startedAt + budgetMs - performance.now());

@@ -3,10 +3,10 @@ import { cancelJobs } from '../queue/cancel-jobs.ts';
 import { enqueueScripts } from '../queue/enqueue-scripts.ts';
 import { isDue, type OpenJob, selectOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, type Pause } from '../queue/pauses.ts';
-import type { OpenRun } from '../queue/rescue-jobs.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { PassJob } from './journal.ts';
+import type { Orphan } from './reconcile.ts';
 import type { TierRequest } from './tier-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
 
@@ -22,7 +22,7 @@ export interface Collector {
   /** Whether the tier has open jobs: none, mostly, and then they are not even looked for. */
   readonly hasOpenJobs: boolean;
   /** Runs that outlived their runner. */
-  readonly orphans: readonly OpenRun[];
+  readonly orphans: readonly Orphan[];
 }
 
 /**
@@ -60,21 +60,31 @@ function toPassJob({ tier }: TierRequest, { id, name, scheduledFor }: OpenJob): 
 
 /** What still runs is not started a second time; who finds it ended records that. */
 async function tellOfRunning(
-  { db, events, workerId, at, orphans }: Collector,
+  { db, events, workerId, at, orphans, request }: Collector,
   open: readonly OpenJob[],
 ): Promise<void> {
-  for (const { id, name, state } of open) {
-    if (state !== 'running') continue;
-    const detail = describeRunning(name, orphans.find(({ jobId }) => jobId === id));
+  const held = open.filter((job) => job.state === 'running').map(({ id, name }) => ({ id, name }));
+  const unlogged = orphans
+    .filter(({ script, jobId }) => jobId === null && isOf(request, script))
+    .map(({ script: name }) => ({ id: null, name }));
+  for (const { id, name } of [...held, ...unlogged]) {
+    const detail = describeRunning(
+      name,
+      orphans.find(({ script }) => script === name),
+    );
     await recordActivity(db, { at, event: 'job-left-running', workerId, jobId: id, detail });
     events.emit('warning', detail);
   }
 }
 
-function describeRunning(name: string, orphan: OpenRun | undefined): string {
+function isOf({ scripts }: TierRequest, name: string): boolean {
+  return scripts.some((script) => script.name === name);
+}
+
+function describeRunning(name: string, orphan: Orphan | undefined): string {
   if (orphan === undefined) return `${name} still runs in another worker`;
-  const { pid, runnerPid, host } = orphan;
-  return `${name} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (pid ${runnerPid} on ${host})`;
+  const { pid, runner } = orphan;
+  return `${name} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (${runner})`;
 }
 
 async function cancelGone(
@@ -85,9 +95,12 @@ async function cancelGone(
   await cancelJobs(db, gone, { workerId, at, reason: 'its script is not there any more' });
 }
 
-async function addJobs(collector: Collector, open: readonly OpenJob[]): Promise<readonly PassJob[]> {
-  const { db, request, pauses } = collector;
-  const taken = new Set(open.map(({ name }) => name));
+async function addJobs(
+  collector: Collector,
+  open: readonly OpenJob[],
+): Promise<readonly PassJob[]> {
+  const { db, request, pauses, orphans } = collector;
+  const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isWanted = ({ name }: Script): boolean => {
     if (taken.has(name)) return false;
     // Two files of one name are both refused: that is told once.

@@ -1,6 +1,7 @@
 import type { Script } from '../discovery/script.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import type { Claim, RunProgress } from '../queue/claim-job.ts';
+import type { Verdict } from '../queue/retry-policy.ts';
 import type { ScriptHistory } from '../queue/script-history.ts';
 
 /** A script that a pass is to run. */
@@ -17,6 +18,7 @@ export interface BegunRun extends PassJob {
   readonly runId: number | string;
   readonly attempt: number;
   readonly startedAt: number;
+  readonly timeoutMs: number;
   /** What ends it in the log; null: it did not begin there. */
   readonly claim: Claim | null;
 }
@@ -27,6 +29,9 @@ export interface Journal {
   begin(job: PassJob, timeoutMs: number): Promise<BegunRun | null>;
   readHistory(run: BegunRun): Promise<ScriptHistory>;
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
-  /** @param isRetryable false: another try would end alike */
-  end(run: BegunRun, end: RunEnd, isRetryable: boolean): Promise<void>;
+  /**
+   * @param isRetryable false: another try would end alike
+   * @returns what becomes of the job; null where that is not known yet, or somebody else has the say
+   */
+  end(run: BegunRun, end: RunEnd, isRetryable: boolean): Promise<Verdict | null>;
 }

@@ -13,7 +13,7 @@ export function createLogJournal(store: Store, workerId: number, now: () => numb
     begin: async (job, timeoutMs) => {
       const claiming = { workerId, at: now(), timeoutMs };
       const claim = await store.withoutSync((db) => claimJob(db, job as QueuedJob, claiming));
-      return claim === null ? null : { ...job, ...claim, claim };
+      return claim === null ? null : { ...job, ...claim, timeoutMs, claim };
     },
     readHistory: ({ script, runId }) => readScriptHistory(store.db, script.name, runId as number),
     recordProgress: ({ runId }, progress) =>
@@ -22,7 +22,7 @@ export function createLogJournal(store: Store, workerId: number, now: () => numb
       if (claim === null) throw new Error(`${script.name} did not begin in the log.`);
       const policy = policyOf(script.options);
       const ended = { claim, policy, run: toFinishedRun(end), isRetryable };
-      await finishJob(store.db, ended, { workerId });
+      return await finishJob(store.db, ended, { workerId });
     },
   };
 }

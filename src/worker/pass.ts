@@ -1,7 +1,9 @@
+import type { Store } from '../store/open-store.ts';
 import type { CalledBy } from '../store/schema.ts';
 import type { Admission } from './admission.ts';
 import type { Budget } from './budget.ts';
 import type { Journal } from './journal.ts';
+import type { Orphan } from './reconcile.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
@@ -14,6 +16,13 @@ export interface Call {
   readonly events: WorkerEvents;
   /** How long the call may take, by the clock of `performance.now()`; null: as long as it takes. */
   readonly budget: Budget | null;
+}
+
+/** A call that has the log, which tells the truth. */
+export interface LoggedCall extends Call {
+  readonly store: Store;
+  /** Their scripts are not to be started a second time. */
+  readonly orphans: readonly Orphan[];
 }
 
 /** One worker at work on one tier, whose lock it holds. */

@@ -1,38 +1,68 @@
+import { fallbackStateFolderOf } from '../config/fallback-state-folder.ts';
+import type { StateFolder } from '../config/state-folder.ts';
 import { defaultTimeoutMs } from '../discovery/default-timeout.ts';
-import { endLostRun } from '../execution/end-lost-run.ts';
+import { endLostRun, type LostRunRequest } from '../execution/end-lost-run.ts';
+import { createMasker } from '../execution/mask-secrets.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { GRACE_MS } from '../execution/terminate.ts';
 import { markDeadWorkers } from '../lock/dead-workers.ts';
-import {
-  type OpenRun,
-  type Rescue,
-  type Rescued,
-  rescueJobs,
-  selectOpenRuns,
-} from '../queue/rescue-jobs.ts';
+import { type OpenRun, type Rescue, rescueJobs, selectOpenRuns } from '../queue/rescue-jobs.ts';
+import { type LostSpooledRun, takeInSpool } from '../queue/take-in-spool.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun } from '../store/schema.ts';
 import { toFinishedRun } from './finished-run.ts';
 import type { Runner } from './runner.ts';
+import { sweepRunFiles } from './sweep-run-files.ts';
 
 /** What reconciling needs to know of the runner. */
 export type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;
 
+/** A run that outlived its runner: its script is not to be started a second time. */
+export interface Orphan {
+  readonly script: string;
+  /** Null: it began without the log. */
+  readonly jobId: number | null;
+  readonly pid: number | null;
+  /** "pid 4711 on web3" */
+  readonly runner: string;
+}
+
+export interface Reconciled {
+  readonly orphans: readonly Orphan[];
+  /** What somebody should know, one sentence each. */
+  readonly notes: readonly string[];
+}
+
 /**
- * Makes the log tell the truth about what died: workers whose process is gone have crashed, and each
- * run that lost its runner ends by what is known of it. A run that outlived its runner is left alone
- * until its time limit; only a worker, never somebody who only looks, ends it then.
+ * Makes the log tell the truth about what died: what was recorded without it is taken in, workers
+ * whose process is gone have crashed, and each run that lost its runner ends by what is known of it.
+ * A run that outlived its runner is left alone until its time limit; only a worker, never somebody
+ * who only looks, ends it then.
  */
 export async function reconcile(
   reconciler: Reconciler,
   db: Database,
   rescue: Rescue,
-): Promise<Rescued> {
-  await markDeadWorkers(db, reconciler.state, rescue.at);
+): Promise<Reconciled> {
+  // First: what ended without the log would be taken for dead by what follows.
+  const { state, root } = reconciler;
+  const takenIn = await takeInSpool(db, [state, fallbackStateFolderOf(root)], {
+    workerId: null,
+    at: rescue.at,
+    state,
+    endLostRun: (lost) => endRun(reconciler, describeSpooled(lost), rescue),
+  });
+  for (const lost of takenIn.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
+  await markDeadWorkers(db, state, rescue.at);
   const lost = await selectLostRuns(db);
-  const rescued = await rescueJobs(db, lost, rescue, (run) => endRun(reconciler, run, rescue));
-  for (const { id } of rescued.ended) removeRunFiles(runFilesOf(reconciler.state, id));
-  return rescued;
+  const rescued = await rescueJobs(db, lost, rescue, (run) =>
+    endRun(reconciler, describeOpen(run, state), rescue),
+  );
+  await sweepRunFiles(db, state);
+  return {
+    orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
+    notes: takenIn.notes,
+  };
 }
 
 /** Runs of workers that have ended, whichever way: what they had begun, nobody ends any more. */
@@ -41,24 +71,68 @@ async function selectLostRuns(db: Database): Promise<readonly OpenRun[]> {
   return open.filter(({ runnerState }) => runnerState !== 'running');
 }
 
-async function endRun(
-  { root, state, settings }: Reconciler,
-  run: OpenRun,
-  { workerId, at }: Rescue,
-): Promise<FinishedRun | null> {
-  const end = await endLostRun({
-    runId: run.id,
-    root,
+/** What tells one lost run from another, wherever it began. */
+type Lost = Pick<
+  LostRunRequest,
+  'runId' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'
+>;
+
+function describeOpen(run: OpenRun, state: StateFolder): Lost {
+  const { id: runId, startedAt, host, bootId, pid, startTicks, maxRssBytes } = run;
+  return {
+    runId,
+    state,
+    startedAt,
+    process: { host, bootId, pid, startTicks },
+    runner: describeRunner(run.runnerPid, host),
+    timeoutMs: run.timeoutMs ?? timeoutOf(run.script),
+    lastSeenRssBytes: maxRssBytes,
+  };
+}
+
+function describeSpooled({ run, worker, state }: LostSpooledRun): Lost {
+  const { pid, ...identity } = worker.identity;
+  return {
+    runId: run.spoolId,
     state,
     startedAt: run.startedAt,
-    process: { host: run.host, bootId: run.bootId, pid: run.pid, startTicks: run.startTicks },
-    runner: `pid ${run.runnerPid} on ${run.host}`,
-    timeoutMs: run.timeoutMs ?? defaultTimeoutMs(run.script.split('/', 1)[0] as string),
+    process: { ...identity, pid: null, startTicks: null },
+    runner: describeRunner(pid, identity.host),
+    timeoutMs: run.timeoutMs ?? timeoutOf(run.script),
+    lastSeenRssBytes: null,
+  };
+}
+
+function describeRunner(pid: number, host: string): string {
+  return `pid ${pid} on ${host}`;
+}
+
+function timeoutOf(script: string): number {
+  return defaultTimeoutMs(script.split('/', 1)[0] as string);
+}
+
+async function endRun(
+  { root, settings }: Reconciler,
+  lost: Lost,
+  { mayTerminate, at: now }: Rescue,
+): Promise<FinishedRun | null> {
+  const end = await endLostRun({
+    ...lost,
+    root,
     graceMs: GRACE_MS,
     maxOutputBytes: settings.maxOutputBytes,
-    lastSeenRssBytes: run.maxRssBytes,
-    mayTerminate: workerId !== null,
-    now: at,
+    masker: createMasker(settings),
+    mayTerminate,
+    now,
   });
   return end === null ? null : toFinishedRun(end);
+}
+
+function toOrphan({ script, jobId, pid, runnerPid, host }: OpenRun): Orphan {
+  return { script, jobId, pid, runner: describeRunner(runnerPid, host) };
+}
+
+function toSpooledOrphan({ run, worker }: LostSpooledRun): Orphan {
+  const runner = describeRunner(worker.identity.pid, worker.identity.host);
+  return { script: run.script, jobId: null, pid: null, runner };
 }

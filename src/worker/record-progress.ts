@@ -17,10 +17,7 @@ const RECORD_AFTER_MS = 100;
 const REPEAT_MS = 10_000;
 
 /** Writes down which process a run is, for the report and for whoever finds it without its runner. */
-export function createProgressRecorder(
-  { journal, events }: Pass,
-  run: BegunRun,
-): ProgressRecorder {
+export function createProgressRecorder({ journal, events }: Pass, run: BegunRun): ProgressRecorder {
   let timer: NodeJS.Timeout | undefined;
   let recorded: Promise<unknown> = Promise.resolve();
   let maxRssBytes: number | null = null;
@@ -36,6 +33,8 @@ export function createProgressRecorder(
   };
   return {
     start: (pid) => {
+      // A Node that hung before its first line is started a second time.
+      clearTimeout(timer);
       timer = setTimeout(() => {
         const startTicks = readStartTicks(pid);
         record(pid, startTicks);

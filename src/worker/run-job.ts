@@ -1,5 +1,6 @@
 import { defaultTimeoutMs } from '../discovery/default-timeout.ts';
 import { endNotStarted } from '../execution/make-end.ts';
+import { createMasker } from '../execution/mask-secrets.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { runScript } from '../execution/run-script.ts';
@@ -21,9 +22,10 @@ export async function runJob(pass: Pass, job: PassJob): Promise<RunEnd | null> {
   const end = isRefused
     ? endNotStarted(script.refusals.join('\n'), 0)
     : await execute(pass, run, timeoutMs);
-  await journal.end(run, end, !isRefused);
+  const verdict = await journal.end(run, end, !isRefused);
   removeRunFiles(runFilesOf(runner.state, run.runId));
-  events.emit('run-finished', { ...started, end });
+  const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
+  events.emit('run-finished', { ...started, end, nextTryAt });
   return end;
 }
 
@@ -46,9 +48,11 @@ async function execute(pass: Pass, run: BegunRun, timeoutMs: number): Promise<Ru
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
+    masker: createMasker(runner.settings, runner.environment),
     stop: stop.signal,
     kill: stop.kill,
     onStarted: recorder.start,
+    onSample: recorder.sample,
   });
   await recorder.settle();
   return end;

@@ -3,25 +3,25 @@ import { tierNames } from '../discovery/tier-folders.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { isDue, selectOpenJobs, summarizeOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
-import type { Database, Store } from '../store/open-store.ts';
-import type { Call } from './pass.ts';
+import type { Database } from '../store/open-store.ts';
+import type { LoggedCall } from './pass.ts';
 import { runPass } from './run-pass.ts';
 
 /**
  * Runs what is due in any tier besides its passes: retries whose time has come, and what a pass has
  * deferred or died before. A tier whose worker lives is left to it.
  */
-export async function runLeftovers(call: Call, store: Store): Promise<readonly RunEnd[]> {
+export async function runLeftovers(call: LoggedCall): Promise<readonly RunEnd[]> {
   const ends: RunEnd[] = [];
-  for (let tiers = await findTiers(call, store); tiers.length > 0; ) {
-    const ran = await runTiers(call, store, tiers);
+  for (let tiers = await findTiers(call); tiers.length > 0; ) {
+    const ran = await runTiers(call, tiers);
     ends.push(...ran);
-    tiers = ran.length === 0 ? [] : await findTiers(call, store);
+    tiers = ran.length === 0 ? [] : await findTiers(call);
   }
   return ends;
 }
 
-async function runTiers(call: Call, store: Store, tiers: readonly string[]): Promise<RunEnd[]> {
+async function runTiers(call: LoggedCall, tiers: readonly string[]): Promise<RunEnd[]> {
   const { root, settings } = call.runner;
   const ends: RunEnd[] = [];
   for (const name of tiers) {
@@ -29,13 +29,13 @@ async function runTiers(call: Call, store: Store, tiers: readonly string[]): Pro
     const found = await discover(root, settings, { tier: name });
     const [tier] = found.tiers;
     if (tier === undefined) continue;
-    ends.push(...((await runPass(call, store, { kind: 'leftover', tier, scripts: [] })) ?? []));
+    ends.push(...((await runPass(call, { kind: 'leftover', tier, scripts: [] })) ?? []));
   }
   return ends;
 }
 
 /** Tiers with something due that no worker has and nobody has paused. */
-async function findTiers({ runner, stop }: Call, { db }: Store): Promise<readonly string[]> {
+async function findTiers({ runner, stop, store: { db } }: LoggedCall): Promise<readonly string[]> {
   const at = runner.now();
   const open = await summarizeOpenJobs(db);
   const mayBeDue = open.some(({ state, firstRunAt }) => isDue({ state, runAt: firstRunAt }, at));

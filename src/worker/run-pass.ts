@@ -3,15 +3,15 @@ import { takeTier } from '../lock/take-tier.ts';
 import { skipTier, type WorkerRequest } from '../lock/tier-slot.ts';
 import { summarizeOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
-import { mayHaveLost, type OpenRun } from '../queue/rescue-jobs.ts';
 import { recordActivity } from '../store/activity.ts';
-import type { Store } from '../store/open-store.ts';
+import { isStoreFailure } from '../store/store-failure.ts';
 import { type Collector, collectJobs } from './collect-jobs.ts';
 import { describePause } from './describe-pause.ts';
 import { describeWorker } from './describe-worker.ts';
 import { finishWorker } from './finish-worker.ts';
 import type { PassJob } from './journal.ts';
-import type { Call } from './pass.ts';
+import type { Call, LoggedCall } from './pass.ts';
+import { ifLogAllows, tellStoreFailure } from './store-trouble.ts';
 import type { TierRequest } from './tier-request.ts';
 
 /** When and how the lock file was lost. */
@@ -21,69 +21,95 @@ interface Loss {
 }
 
 /**
- * One pass: takes the tier's lock, rescues what the dead left, runs what is to be run, lets go.
+ * One pass: takes the tier's lock, runs what is to be run, lets go. What
+ * the log cannot take goes to the spool.
  *
  * @returns null when it was skipped: the tier is paused, or another worker has it
  */
 export async function runPass(
-  call: Call,
-  store: Store,
+  call: LoggedCall,
   request: TierRequest,
 ): Promise<readonly RunEnd[] | null> {
-  const { runner, stop } = call;
+  try {
+    return await takeAndWork(call, request);
+  } catch (error) {
+    // Only before a script is started: from then on, each record finds its own way.
+    if (!isStoreFailure(error) || request.kind === 'leftover') throw error;
+    const { runWithoutLog } = await import('./run-without-log.ts');
+    return await runWithoutLog(call, request, tellStoreFailure(call, error));
+  }
+}
+
+async function takeAndWork(
+  call: LoggedCall,
+  request: TierRequest,
+): Promise<readonly RunEnd[] | null> {
+  const { store } = call;
   const worker = describeWorker(call, request);
+  const { tier } = worker;
   const pauses = await selectPauses(store.db, worker.startedAt);
-  const pause = request.kind === 'script' ? null : findPause(pauses, worker.tier);
+  const pause = request.kind === 'script' ? null : findPause(pauses, tier);
   if (pause !== null) {
     const reason = describePause(pause);
     await skipTier(store.db, worker, reason);
-    return tellSkipped(call, worker.tier, reason);
+    return tellSkipped(call, tier, reason);
   }
   const losses: Loss[] = [];
-  const lock = await takeTier(store, runner.state, worker, (reason) => {
-    losses.push({ at: runner.now(), detail: reason });
-    stop.startNothing(`the lock of ${worker.tier} was lost: ${reason}`);
+  const lock = await takeTier(store, call.runner.state, worker, (reason) => {
+    losses.push({ at: call.runner.now(), detail: reason });
+    call.stop.startNothing(`the lock of ${tier} was lost: ${reason}`);
   });
-  if (!lock.held) return tellSkipped(call, worker.tier, lock.reason);
-  const holder: Holder = { store, request, worker, pauses, workerId: lock.workerId };
-  // The lock file goes before the slot: who has the slot must not find a lock that is just going.
-  const ends = await work(call, holder).finally(lock.release);
-  await recordLosses(store, lock.workerId, losses);
-  await finishWorker(call, store.db, lock.workerId);
-  call.events.emit('pass-finished', { tier: worker.tier });
-  return ends;
+  if (!lock.held) return tellSkipped(call, tier, lock.reason);
+  const { workerId } = lock;
+  const holder = { request, worker, pauses, workerId };
+  // The slot goes before the lock file: of a worker on another host the file is all that is seen.
+  return await holdTier(call, holder, losses).finally(lock.release);
 }
 
 /** A worker that has its tier. */
 interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
-  readonly store: Store;
   readonly worker: WorkerRequest;
 }
 
-async function work(call: Call, holder: Holder): Promise<readonly RunEnd[]> {
-  const { store, worker, workerId } = holder;
-  const { tier, scheduledFor, startedAt: at } = worker;
-  const orphans = (await mayHaveLost(store.db, workerId)) ? await rescue(call, holder) : [];
-  const open = await summarizeOpenJobs(store.db);
-  const hasOpenJobs = open.some((each) => each.tier === tier);
-  const { db } = store;
-  const { events } = call;
-  const found = { db, events, scheduledFor, at, hasOpenJobs, orphans };
-  const jobs = await collectJobs({ ...holder, ...found });
+async function holdTier(
+  call: LoggedCall,
+  holder: Holder,
+  losses: readonly Loss[],
+): Promise<readonly RunEnd[]> {
+  const { store } = call;
+  const { worker, workerId } = holder;
+  const { tier } = worker;
+  const jobs = await prepare(call, holder);
   tellStart(call, holder, jobs);
-  // An empty tier is looked at every few minutes: it loads nothing of what runs scripts.
-  if (jobs.length === 0) return [];
-  const { workPass } = await import('./work-pass.ts');
-  return await workPass({ ...call, tier }, store, workerId, jobs);
+  const ends = await workOn(call, holder, jobs);
+  await ifLogAllows(call, async () => {
+    for (const loss of losses) {
+      await recordActivity(store.db, { ...loss, event: 'lock-compromised', workerId });
+    }
+    await finishWorker(call, store.db, workerId);
+  });
+  call.events.emit('pass-finished', { tier });
+  return ends;
 }
 
-async function rescue(
-  { runner }: Call,
-  { store, worker, workerId }: Holder,
-): Promise<readonly OpenRun[]> {
-  const { reconcile } = await import('./reconcile.ts');
-  const { alive } = await reconcile(runner, store.db, { workerId, at: worker.startedAt });
-  return alive;
+async function prepare(call: LoggedCall, holder: Holder): Promise<readonly PassJob[]> {
+  const { tier, scheduledFor, startedAt: at } = holder.worker;
+  const { events, orphans, store } = call;
+  const { db } = store;
+  const open = await summarizeOpenJobs(db);
+  const hasOpenJobs = open.some((each) => each.tier === tier);
+  return await collectJobs({ ...holder, db, events, scheduledFor, at, hasOpenJobs, orphans });
+}
+
+/** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
+async function workOn(
+  call: LoggedCall,
+  { worker, workerId }: Holder,
+  jobs: readonly PassJob[],
+): Promise<readonly RunEnd[]> {
+  if (jobs.length === 0) return [];
+  const { workPass } = await import('./work-pass.ts');
+  return await workPass(call, { worker, workerId, jobs });
 }
 
 function tellStart({ events }: Call, { request }: Holder, jobs: readonly PassJob[]): void {
@@ -98,14 +124,4 @@ function tellStart({ events }: Call, { request }: Holder, jobs: readonly PassJob
 function tellSkipped({ events }: Call, tier: string, reason: string): null {
   events.emit('pass-skipped', { tier, reason });
   return null;
-}
-
-async function recordLosses(
-  { db }: Store,
-  workerId: number,
-  losses: readonly Loss[],
-): Promise<void> {
-  for (const loss of losses) {
-    await recordActivity(db, { ...loss, event: 'lock-compromised', workerId });
-  }
 }

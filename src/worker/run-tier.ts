@@ -1,10 +1,10 @@
-import { createStateFolder } from '../config/state-folder.ts';
 import type { RunEnd } from '../execution/run-end.ts';
-import { openStore } from '../store/open-store.ts';
 import type { Call } from './pass.ts';
 import { runLeftovers } from './run-leftovers.ts';
 import { runPass } from './run-pass.ts';
+import { ifLogAllows } from './store-trouble.ts';
 import type { TierRequest } from './tier-request.ts';
+import { withLog } from './with-log.ts';
 
 /** How a call went. */
 export interface CallSummary {
@@ -14,17 +14,21 @@ export interface CallSummary {
 
 /**
  * Runs a tier, or one script of it, and then whatever is due of other tiers. Throws nothing about a
- * script.
+ * script, and nothing about the log: without one the runs are recorded in the spool.
  */
 export async function runTier(call: Call, request: TierRequest): Promise<CallSummary> {
-  createStateFolder(call.runner.state);
-  const store = await openStore(call.runner.state);
-  try {
-    const ends = await runPass(call, store, request);
-    if (request.kind === 'script') return { ends };
-    const more = await runLeftovers(call, store);
-    return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
-  } finally {
-    await store.close();
-  }
+  return await withLog(
+    call,
+    async (logged) => {
+      const ends = await runPass(logged, request);
+      if (request.kind === 'script') return { ends };
+      const more: RunEnd[] = [];
+      await ifLogAllows(call, async () => more.push(...(await runLeftovers(logged))));
+      return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
+    },
+    async (reason) => {
+      const { runWithoutLog } = await import('./run-without-log.ts');
+      return { ends: await runWithoutLog(call, request, reason) };
+    },
+  );
 }

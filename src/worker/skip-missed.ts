@@ -11,10 +11,7 @@ export interface MissedWorker extends WorkerRequest {
 const MISSED = 'it was missed';
 
 /** Records, once for each period, that a pass was missed and is not made up for. */
-export async function skipMissed(
-  { db }: Store,
-  worker: MissedWorker,
-): Promise<string | null> {
+export async function skipMissed({ db }: Store, worker: MissedWorker): Promise<string | null> {
   const { tier, scheduledFor, startedAt } = worker;
   if (await hasSkippedPass(db, { tier, scheduledFor, reasonStart: MISSED })) return null;
   const lateness = prettyMilliseconds(startedAt - scheduledFor, { compact: true });

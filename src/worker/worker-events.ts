@@ -27,6 +27,8 @@ export interface RunStarted {
 
 export interface RunFinished extends RunStarted {
   readonly end: RunEnd;
+  /** When a failed one is tried again; null: it isn't, or that is not known yet. */
+  readonly nextTryAt: number | null;
 }
 
 /** What happens during a pass: the terminal and the summary for cron's mail subscribe to it. */
@@ -35,6 +37,8 @@ export interface WorkerEventMap {
   'pass-started': [PassStarted];
   'run-started': [RunStarted];
   'run-finished': [RunFinished];
+  /** What somebody has to see to, in one sentence: the log is lost, or was set aside. */
+  trouble: [string];
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
   'pass-finished': [PassFinished];

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { defaultSettings } from '../../src/config/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
 import { discover } from '../../src/discovery/discover.ts';
+import { createMasker } from '../../src/execution/mask-secrets.ts';
 import type { RunEnd } from '../../src/execution/run-end.ts';
 import type { RunRequest } from '../../src/execution/run-request.ts';
 import { runScript } from '../../src/execution/run-script.ts';
@@ -38,6 +39,7 @@ export async function requestRun(
     probePath,
     attempt: 1,
     scheduledFor: 0,
+    startedAt: 0,
     lastSuccess: null,
     previouslyCrashed: false,
     timeoutMs: 30_000,
@@ -45,6 +47,10 @@ export async function requestRun(
     maxOutputBytes: defaultSettings.maxOutputBytes,
     variables: {},
     environment: { HOME: root },
+    masker: createMasker(
+      { env: overrides.variables ?? {}, secrets: [] },
+      overrides.environment ?? {},
+    ),
     stop: new AbortController().signal,
     onStarted: () => {},
     ...overrides,

@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
 import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
-import { admitAll } from '../../src/worker/admission.ts';
 import { createLogJournal } from '../../src/worker/log-journal.ts';
 import type { Pass } from '../../src/worker/pass.ts';
 import { createStopRequest } from '../../src/worker/stop-request.ts';
@@ -42,7 +41,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     budget: null,
     tier: 'hourly',
     journal: createLogJournal(store, workerId, Date.now),
-    admit: admitAll,
+    admit: async () => null,
   };
   return { root, store, pass, jobs };
 }

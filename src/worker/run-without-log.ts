@@ -1,0 +1,61 @@
+import { usableStateFolder } from '../config/usable-state-folder.ts';
+import type { Script } from '../discovery/script.ts';
+import type { RunEnd } from '../execution/run-end.ts';
+import { describeHolder } from '../lock/describe-holder.ts';
+import { takeLockFile } from '../lock/lock-file.ts';
+import type { WorkerRequest } from '../lock/tier-slot.ts';
+import { createAdmission } from './admission.ts';
+import { describeWorker } from './describe-worker.ts';
+import { openSpool } from './open-spool.ts';
+import type { Call } from './pass.ts';
+import type { TierRequest } from './tier-request.ts';
+import { workOff } from './work-off.ts';
+
+/**
+ * A pass that records its runs in the spool: scripts run, whatever becomes of the log. Only the lock
+ * file guards the tier then, and what earlier passes have left is not known.
+ *
+ * @param reason why there is no log: what follows "because"
+ * @returns null when another worker has the tier
+ */
+export async function runWithoutLog(
+  call: Call,
+  request: TierRequest,
+  reason: string,
+): Promise<readonly RunEnd[] | null> {
+  const { stop, events } = call;
+  const worker = describeWorker(call, request);
+  const { tier, self, startedAt } = worker;
+  const { state } = usableStateFolder(call.runner.root);
+  const holder = { ...self, since: startedAt };
+  const lock = await takeLockFile(state.locks, tier, holder, (reason) =>
+    stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
+  );
+  if ('release' in lock) return await work(call, request, worker, reason).finally(lock.release);
+  events.emit('pass-skipped', { tier, reason: `${tier} is held by ${describeHolder(lock)}` });
+  return null;
+}
+
+async function work(
+  call: Call,
+  { scripts: wanted }: TierRequest,
+  worker: WorkerRequest,
+  reason: string,
+): Promise<readonly RunEnd[]> {
+  const { tier, scheduledFor } = worker;
+  const { state, journal, close } = openSpool(call, worker, reason);
+  const scripts = withoutRivals(wanted);
+  const names = scripts.map(({ name }) => name);
+  call.events.emit('pass-started', { tier, scripts: names, hasScripts: names.length > 0 });
+  const admit = createAdmission(call, async () => null);
+  const runner = { ...call.runner, state };
+  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor }));
+  const { ends } = await workOff({ ...call, runner, tier, journal, admit }, jobs).finally(close);
+  call.events.emit('pass-finished', { tier });
+  return ends;
+}
+
+/** Two files of one name are both refused: that is told once. */
+function withoutRivals(scripts: readonly Script[]): readonly Script[] {
+  return [...new Map(scripts.map((script) => [script.name, script])).values()];
+}

@@ -1,0 +1,56 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import type { StateFolder } from '../config/state-folder.ts';
+import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
+import type { Database } from '../store/open-store.ts';
+import { hasSpool } from '../store/spool/has-spool.ts';
+
+/** The number or name of the run that a file is of: `12.log`, `12.log.gz`, `12.json.4711`, `12`. */
+const runName = /^(\d+|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\.|$)/;
+
+/** Removes files of runs that have ended: whoever was to do so died before. */
+export async function sweepRunFiles(db: Database, state: StateFolder): Promise<void> {
+  // Listed first: the log, or the spool, knows a run before it has files.
+  const names = [state.output, state.results, state.temporary].flatMap((folder) =>
+    readdirSync(folder),
+  );
+  const runs = new Set(names.flatMap((name) => runName.exec(name)?.[1] ?? []));
+  const open = await selectOpenRuns(db);
+  const isSpooled = hasSpool(state);
+  for (const run of runs) {
+    const isOpen = /^\d+$/.test(run) ? open.has(run) : isSpooled;
+    if (!isOpen) removeRunFiles(runFilesOf(state, run));
+  }
+  await sweepKeptOutput(db, state, open);
+}
+
+async function selectOpenRuns(db: Database): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('runs')
+    .select('id')
+    .where('outcome', '=', sql.lit('running' as const))
+    .execute();
+  return new Set(rows.map(({ id }) => String(id)));
+}
+
+/** Compressed output that no run names: its run was deleted, or is recorded without it. */
+async function sweepKeptOutput(
+  db: Database,
+  { output }: StateFolder,
+  open: ReadonlySet<string>,
+): Promise<void> {
+  const files = readdirSync(output).filter((name) => name.endsWith('.gz'));
+  const named = await db
+    .selectFrom('runs')
+    .select('output_file')
+    .where('output_file', 'is not', null)
+    .execute();
+  const kept = new Set(named.map(({ output_file }) => output_file));
+  for (const file of files) {
+    const run = runName.exec(file)?.[1];
+    if (!kept.has(file) && run !== undefined && /^\d+$/.test(run) && !open.has(run)) {
+      rmSync(join(output, file), { force: true });
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Limits } from '../config/settings.ts';
+import type { Machine } from './machine-state.ts';
+
+const POLL_MS = 1_000;
+
+export interface Waiting {
+  /** Is told of limits that cannot be watched here. */
+  readonly note?: (sentence: string) => void;
+  readonly pollMs?: number;
+  /** What the machine has; tests have their own. */
+  readonly read?: () => Machine;
+}
+
+/**
+ * Waits until the machine has the room that the limits ask for, `maxWaitMs` at most.
+ *
+ * @returns null when there is room, or the wait was stopped; else why the rest is to be left to the
+ *   next pass
+ */
+export async function waitForRoom(
+  limits: Limits,
+  stop: AbortSignal,
+  waiting: Waiting = {},
+): Promise<string | null> {
+  if (!hasLimit(limits)) return null;
+  // Without a limit, nothing of this is loaded.
+  const [{ readMachine }, { describeLack, describeUnknown }] = await Promise.all([
+    import('./machine-state.ts'),
+    import('./describe-room.ts'),
+  ]);
+  const read = waiting.read ?? (() => readMachine(wantedBy(limits)));
+  const deadline = performance.now() + limits.maxWaitMs;
+  const first = read();
+  const unknown = describeUnknown(limits, first);
+  if (unknown !== null) waiting.note?.(unknown);
+  let reason = describeLack(limits, first);
+  while (reason !== null && !stop.aborted && performance.now() < deadline) {
+    const delayMs = Math.min(waiting.pollMs ?? POLL_MS, deadline - performance.now());
+    await sleep(delayMs, undefined, { signal: stop }).catch(() => {});
+    reason = describeLack(limits, read());
+  }
+  return stop.aborted ? null : reason;
+}
+
+function hasLimit({ maxLoad, minFreeMemoryBytes, maxProcesses }: Limits): boolean {
+  return maxLoad !== null || minFreeMemoryBytes !== null || maxProcesses !== null;
+}
+
+function wantedBy(limits: Limits): Record<keyof Machine, boolean> {
+  return {
+    load: limits.maxLoad !== null,
+    freeMemoryBytes: limits.minFreeMemoryBytes !== null,
+    processes: limits.maxProcesses !== null,
+  };
+}

@@ -1,0 +1,174 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { cronPlace } from '../support/cron-place.ts';
+import { endOrphans } from '../support/end-orphans.ts';
+import { queryLog } from '../support/open-log.ts';
+import { runCommand } from '../support/run-command.ts';
+import { startCommand } from '../support/start-command.ts';
+import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const due = (root: string, ...args: readonly string[]) =>
+  runCommand(['due', '--root', root, ...args], cronPlace(root));
+const silent = { status: 0, stdout: '', stderr: '' };
+
+/** A script that says what it was told. */
+const tells = 'echo "late by $RUNNER_LATENESS_MS, for $RUNNER_SCHEDULED_FOR"\n';
+
+const makeRoot = (files: Readonly<Record<string, FileContent>>) =>
+  makeTemporaryRoot({ 'jobs/hourly/a.sh': tells, 'jobs/daily/a.sh': tells, ...files });
+
+const scripts = (root: string): string[] =>
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
+    ({ script }) => script,
+  );
+
+/** As if all that is in the log had happened so much earlier. */
+function age(root: string, ms: number): void {
+  const log = new Database(stateFolderOf(root).database);
+  for (const [table, columns] of Object.entries({
+    workers: ['started_at', 'finished_at', 'scheduled_for'],
+    jobs: ['created_at', 'run_at', 'finished_at', 'scheduled_for'],
+    runs: ['started_at', 'finished_at', 'scheduled_for'],
+  })) {
+    log.exec(
+      `update ${table} set ${columns.map((name) => `${name} = ${name} - ${ms}`).join(', ')}`,
+    );
+  }
+  log.close();
+}
+
+const HOUR = 3_600_000;
+
+test('each tier that is due is run once, however many periods were missed; then none is', () => {
+  const root = makeRoot({ 'jobs/by-hand/a.sh': tells });
+  expect(due(root)).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a', 'daily/a']);
+  expect(due(root)).toEqual(silent);
+  expect(scripts(root)).toHaveLength(2);
+  age(root, 100 * HOUR);
+  expect(due(root)).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a', 'daily/a', 'hourly/a', 'daily/a']);
+});
+
+test('a script is told for when it runs, and how late that is', () => {
+  const root = makeRoot({});
+  due(root);
+  const [run] = queryLog<{ output: string; scheduled_for: number; started_at: number }>(
+    root,
+    `select output, scheduled_for, started_at from runs where script = 'daily/a'`,
+  );
+  const { output, scheduled_for, started_at } = run as NonNullable<typeof run>;
+  const late = started_at - scheduled_for;
+  expect(output).toBe(`late by ${late}, for ${new Date(scheduled_for).toISOString()}\n`);
+  expect(late).toBeGreaterThanOrEqual(0);
+  expect(late).toBeLessThanOrEqual(25 * HOUR);
+});
+
+test('a tier that ran by its own line is not due', () => {
+  const root = makeRoot({});
+  runCommand(['hourly', '--root', root], cronPlace(root));
+  due(root);
+  expect(scripts(root)).toEqual(['hourly/a', 'daily/a']);
+});
+
+test('a pass that was killed is due again, and taken up where it stopped', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'echo a >> ran\n',
+    'jobs/hourly/b.sh': 'echo b >> ran\n[ -e started ] && exit 0\ntouch started; sleep 60\n',
+    'jobs/hourly/c.sh': 'echo c >> ran\n',
+  });
+  endOrphans(root);
+  const killed = startCommand(['due', '--root', root], cronPlace(root));
+  await until('the second script runs', () => existsSync(join(root, 'started')));
+  const pid = () =>
+    queryLog<{ pid: number | null }>(root, 'select pid from runs where id = 2')[0]?.pid;
+  await until('its process is recorded', () => pid() != null);
+  killed.kill('SIGKILL');
+  await killed.ended;
+  process.kill(-Number(pid()), 'SIGKILL');
+  expect(due(root)).toEqual(silent);
+  expect(readFileSync(join(root, 'ran'), 'utf8')).toBe('a\nb\nc\nb\n');
+  expect(due(root)).toEqual(silent);
+  expect(readFileSync(join(root, 'ran'), 'utf8')).toBe('a\nb\nc\nb\n');
+});
+
+test('a tier that is not to be caught up is left out when it is late, and that is recorded once', () => {
+  const root = makeRoot({
+    'runner.config.json': JSON.stringify({ tiers: { monthly: { catchUp: 'skip' } } }),
+    'jobs/monthly/a.sh': tells,
+  });
+  due(root);
+  age(root, 70 * 24 * HOUR);
+  const now = new Date();
+  const isLate = now.getTime() - new Date(now.getFullYear(), now.getMonth(), 1).getTime() > HOUR;
+  due(root);
+  due(root);
+  const runs = scripts(root).filter((script) => script === 'monthly/a').length;
+  expect(runs).toBe(isLate ? 1 : 2);
+  const skipped = queryLog<{ reason: string }>(
+    root,
+    `select reason from workers where tier = 'monthly' and state = 'skipped'`,
+  );
+  expect(skipped).toHaveLength(isLate ? 1 : 0);
+  if (isLate)
+    expect(skipped[0]?.reason).toMatch(/^it was missed by .+, and its tier's catchUp is 'skip'$/);
+});
+
+test('a failing catch-up is not caught up again', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
+  expect(due(root).status).toBe(1);
+  expect(due(root)).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a']);
+});
+
+test('a budget that is used up defers the rest; it comes first in the next call', () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'sleep 0.4\n',
+    'jobs/hourly/b.sh': 'sleep 0.4\n',
+    'jobs/hourly/c.sh': 'exit 0\n',
+    'jobs/daily/a.sh': 'exit 0\n',
+  });
+  expect(due(root, '--budget', '300ms')).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a']);
+  const reason = 'the budget of 300ms is used up';
+  expect(queryLog(root, `select name, state, reason from jobs where finished_at is null`)).toEqual([
+    { name: 'hourly/b', state: 'queued', reason },
+    { name: 'hourly/c', state: 'queued', reason },
+  ]);
+  expect(queryLog(root, 'select kind, tier, state, reason from workers')).toEqual([
+    { kind: 'tier', tier: 'hourly', state: 'finished', reason },
+  ]);
+  expect(due(root)).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/c', 'daily/a']);
+});
+
+test('a script that usually takes longer than what is left of the budget is not begun', () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'exit 0\n',
+    'jobs/hourly/b.sh': '[ -e quick ] || sleep 1.2\n',
+  });
+  due(root);
+  age(root, 2 * HOUR);
+  expect(due(root, '--budget', '1s')).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/a']);
+  const [deferred] = queryLog<{ reason: string }>(
+    root,
+    'select reason from jobs where finished_at is null',
+  );
+  expect(deferred?.reason).toMatch(
+    /^hourly\/b usually takes 1\.\ds, and of the budget of 1s only \d+ms are left$/,
+  );
+  // First in line, it is begun whatever it takes: else it would never come to its turn.
+  expect(due(root, '--budget', '1s')).toEqual(silent);
+  expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/a', 'hourly/b']);
+});
+
+test.each(['5', 'soon', '-1s', '0s'])('--budget %s is refused in one sentence', (budget) => {
+  const { status, stderr } = due(makeRoot({}), '--budget', budget);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/^runner: --budget expects a duration such as 55s or 14m, found .+\.\n$/);
+});
