@@ -1,118 +1,138 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rmdir, rmdirSync, stat, utimes, writeFile } from 'node:fs';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import lockfile from 'proper-lockfile';
-import { checkLiveness, type ProcessIdentity } from '../process/process-identity.ts';
+import { isSameProcess, type ProcessIdentity } from '../process/process-identity.ts';
+import {
+  clearLock,
+  collectDeadHolders,
+  enterLock,
+  heartbeatPath,
+  holderPath,
+  type LockEntry,
+  leaveLock,
+  readFileSystemTime,
+  readLock,
+} from './lock-folder.ts';
+import {
+  type HolderFile,
+  isHolderAlive,
+  type LockHolder,
+  type LockTiming,
+  usualTiming,
+} from './lock-holder.ts';
 
-/** Who holds a lock, as it is written beside it. */
-export interface LockHolder extends ProcessIdentity {
-  readonly since: number;
-}
-
+/** A lock that is held. */
 export interface LockFile {
+  /** Dead holders that it was taken over from, each told once. */
+  readonly takenOverFrom: readonly HolderFile[];
+  /** Throws nothing: what was to be done is done, and who comes next clears leftovers away. */
   release(): Promise<void>;
 }
 
-/** Far above any pause of a throttled host; the dead are found by who they are, not by waiting. */
-export const STALE_MS = 60_000;
-const REFRESH_MS = 10_000;
+/** Each failed one means that somebody else got in and out again, or left something to clear away. */
+const ATTEMPTS = 100;
 
-/** Besides ELOCKED, what a stale lock answers that is a plain file, or a folder with files in it. */
-const heldCodes: ReadonlySet<string | undefined> = new Set(['ELOCKED', 'ENOTEMPTY', 'ENOTDIR']);
-
-/** Takes the lock file; the holder where it is held by a process that may be alive. */
+/**
+ * Takes the lock `<name>.lock` in the folder. Safe without the log: of all processes that try, on
+ * whatever host, one gets it. Never waits.
+ *
+ * @param onCompromised told, at most once, when the lock was lost while it was held
+ * @returns the holder where it is held by a process that may be alive
+ */
 export async function takeLockFile(
   folder: string,
   name: string,
   self: LockHolder,
   onCompromised: (reason: string) => void,
+  timing: LockTiming = usualTiming,
 ): Promise<LockFile | LockHolder> {
-  const path = join(folder, name);
-  try {
-    return await acquire(path, self, onCompromised);
-  } catch (error) {
-    if (!heldCodes.has((error as NodeJS.ErrnoException).code)) throw error;
+  const path = lockPath(folder, name);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const entry = { path, token: randomUUID(), self };
+    if (enterLock(entry)) return await holdLock(entry, onCompromised, timing);
+    const content = readLock(path);
+    const living = content.holders.find((file) =>
+      isHolderAlive(file, () => readFileSystemTime(path), timing),
+    );
+    if (living?.holder) return living.holder;
+    clearLock(path, content);
   }
-  const holder = readHolder(path);
-  if (holder !== null && checkLiveness(holder) !== 'dead') return holder;
-  removeLeftover(path);
-  return await acquire(path, self, onCompromised);
+  throw new Error(`${path} can be neither taken nor cleared away.`);
 }
 
-/** Whether somebody refreshes the lock: all that can be known of a holder on another host. */
-export function isLockFileFresh(folder: string, name: string): boolean {
-  const path = join(folder, name);
-  return lockfile.checkSync(path, {
-    lockfilePath: lockPath(path),
-    realpath: false,
-    stale: STALE_MS,
-  });
+/** Whether that very process holds the lock and may be alive: for one that cannot be seen from here. */
+export function isLockHeldBy(folder: string, name: string, process: ProcessIdentity): boolean {
+  const path = lockPath(folder, name);
+  return readLock(path).holders.some(
+    (file) =>
+      file.holder !== null &&
+      isSameProcess(file.holder, process) &&
+      isHolderAlive(file, () => readFileSystemTime(path), usualTiming),
+  );
 }
 
-async function acquire(
-  path: string,
-  self: LockHolder,
+async function holdLock(
+  entry: LockEntry,
   onCompromised: (reason: string) => void,
+  timing: LockTiming,
 ): Promise<LockFile> {
-  const release = await lockfile.lock(path, {
-    lockfilePath: lockPath(path),
+  try {
+    const stop = await keepFresh(entry, onCompromised, timing);
+    const takenOverFrom = collectDeadHolders(entry.path);
+    return { takenOverFrom, release: () => releaseLock(entry, stop) };
+  } catch (error) {
+    leaveLock(entry);
+    throw error;
+  }
+}
+
+/**
+ * The library refreshes the lock and notices its loss. It is not asked who gets the lock: two can
+ * take a stale one from it (https://github.com/moxystudio/node-proper-lockfile/issues/121).
+ */
+function keepFresh(
+  entry: LockEntry,
+  onCompromised: (reason: string) => void,
+  { refreshMs, staleMs }: LockTiming,
+): Promise<() => Promise<void>> {
+  return lockfile.lock(entry.path, {
+    lockfilePath: heartbeatPath(entry),
     realpath: false,
-    stale: STALE_MS,
-    update: REFRESH_MS,
+    stale: staleMs,
+    update: refreshMs,
+    fs: fileSystemThatTouches(entry),
     // The library's default throws from a timer, which would end the runner in the middle of a pass.
     onCompromised: (error) => onCompromised(error.message),
   });
-  writeHolder(path, self);
-  return { release: () => releaseLock(path, self, release) };
 }
 
-/** Throws nothing: what was to be done is done, and who comes next clears a dead one's leftovers. */
-async function releaseLock(
-  path: string,
-  self: LockHolder,
-  release: () => Promise<void>,
-): Promise<void> {
+/**
+ * The library sets times by this host's clock; writing sets the file system's, which all hosts
+ * share. The bytes are the same, in the same place: who reads meanwhile misses nothing.
+ */
+function fileSystemThatTouches(entry: LockEntry) {
+  const refresh = (path: string, at: Date, mtime: Date, done: (error: unknown) => void): void => {
+    writeFile(holderPath(entry), JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
+      if (error?.code === 'ENOENT') done(error);
+      // A full disk takes no lock from anybody.
+      else utimes(path, at, mtime, done);
+    });
+  };
+  return { mkdir, rmdir, rmdirSync, stat, utimes: refresh };
+}
+
+async function releaseLock(entry: LockEntry, stopRefreshing: () => Promise<void>): Promise<void> {
   try {
-    await release();
-  } catch (error) {
-    // A compromised lock is not ours any more; that was already reported.
-    if ((error as NodeJS.ErrnoException).code !== 'ERELEASED') tryRemoveLeftover(path);
-  }
-  if (isSameHolder(readHolder(path), self)) rmSync(holderPath(path), { force: true });
-}
-
-function isSameHolder(one: LockHolder | null, other: LockHolder): boolean {
-  return one !== null && isDeepStrictEqual(one, other);
-}
-
-/** The holder stands beside the lock: a file inside it would keep the library from removing it. */
-function writeHolder(path: string, holder: LockHolder): void {
-  const temporary = `${holderPath(path)}.${process.pid}`;
-  writeFileSync(temporary, JSON.stringify(holder), { mode: 0o600 });
-  renameSync(temporary, holderPath(path));
-}
-
-function readHolder(path: string): LockHolder | null {
-  try {
-    return JSON.parse(readFileSync(holderPath(path), 'utf8')) as LockHolder;
+    await stopRefreshing();
   } catch {
-    // Killed between taking the lock and naming itself, or cut off by a full disk.
-    return null;
+    // Lost, which was already reported, or removed by somebody.
   }
-}
-
-function tryRemoveLeftover(path: string): void {
   try {
-    removeLeftover(path);
+    leaveLock(entry);
   } catch {
-    // Files that another program puts there just now, or on NFS keeps open.
+    // Files that another program puts there just now, or a disk that has become read-only.
   }
 }
 
-/** Whatever lies there: a backup program or NFS may have left files in the lock's folder. */
-function removeLeftover(path: string): void {
-  rmSync(lockPath(path), { recursive: true, force: true });
-}
-
-const lockPath = (path: string): string => `${path}.lock`;
-const holderPath = (path: string): string => `${path}.json`;
+const lockPath = (folder: string, name: string): string => join(folder, `${name}.lock`);

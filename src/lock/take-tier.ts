@@ -1,15 +1,25 @@
 import type { StateFolder } from '../config/state-folder.ts';
-import { checkLiveness, type Liveness } from '../process/process-identity.ts';
+import { checkLiveness, isStartKnown, type Liveness } from '../process/process-identity.ts';
 import type { Store } from '../store/open-store.ts';
 import type { WorkerRow } from '../store/schema.ts';
-import { isLockFileFresh, type LockHolder, STALE_MS, takeLockFile } from './lock-file.ts';
-import { describeHolder, giveUpTierSlot, takeTierSlot, type WorkerRequest } from './tier-slot.ts';
+import { type DeadHolder, describeHolder } from './describe-holder.ts';
+import { isLockHeldBy, type LockFile, takeLockFile } from './lock-file.ts';
+import { type LockTiming, usualTiming } from './lock-holder.ts';
+import {
+  holderOf,
+  skipTier,
+  type TierSlot,
+  takeTierSlot,
+  type WorkerRequest,
+} from './tier-slot.ts';
 
 /** A tier's lock: held until released, or lost on the way (`onCompromised`). */
 export interface TierLock {
   readonly held: true;
   readonly workerId: number;
-  /** Gives the lock file back; the slot ends with the worker's row, which is to be ended after it. */
+  /** "pid 4711 on web3, dead since … (its last sign of life)"; null: it was free. */
+  readonly takenOverFrom: string | null;
+  /** Gives the lock file back; the slot ends with the worker's row. */
   release(): Promise<void>;
 }
 
@@ -20,8 +30,8 @@ export interface TierLockRefused {
 }
 
 /**
- * Takes a tier: first its slot in the log, which only one live process can have, then its lock
- * file. A dead holder loses both at once. Never waits for a live one.
+ * Takes a tier: first its lock file, which all hosts see, then its slot in the log, which holds when
+ * somebody removes the lock file. A dead holder loses both at once. Never waits for a live one.
  *
  * @param onCompromised told, at most once, when the lock file was lost while it was held
  */
@@ -30,31 +40,42 @@ export async function takeTier(
   state: StateFolder,
   request: WorkerRequest,
   onCompromised: (reason: string) => void,
+  timing: LockTiming = usualTiming,
 ): Promise<TierLock | TierLockRefused> {
-  const check = (worker: WorkerRow): Liveness => checkWorker(state, worker, request.startedAt);
-  const slot = await takeTierSlot(store.db, request, check);
-  if (!slot.free) return refuse(request.tier, describeHolder(slot.holder));
-  const self: LockHolder = { ...request.self, since: request.startedAt };
-  const lock = await takeLockFile(state.locks, request.tier, self, onCompromised);
-  if ('release' in lock) return { held: true, workerId: slot.workerId, release: lock.release };
-  const refused = refuse(request.tier, describeHolder({ ...lock, started_at: lock.since }));
-  await giveUpTierSlot(store.db, slot.workerId, request.startedAt, refused.reason);
-  return refused;
+  const self = { ...request.self, since: request.startedAt };
+  const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
+  if (!('release' in lock)) {
+    const reason = `${request.tier} is held by ${describeHolder(lock)}`;
+    await skipTier(store.db, request, reason);
+    return { held: false, reason };
+  }
+  const slot = await takeSlot(store, state, request, lock);
+  if (slot.free) return { held: true, ...slot, release: lock.release };
+  await lock.release();
+  return { held: false, reason: slot.reason };
 }
 
-function checkWorker(state: StateFolder, worker: WorkerRow, at: number): Liveness {
-  const liveness = checkLiveness({
-    host: worker.host,
-    bootId: worker.boot_id,
-    pid: worker.pid,
-    startTicks: worker.pid_start_ticks,
-  });
-  if (liveness !== 'on-another-host' || worker.tier === null) return liveness;
-  // Two hosts' crons start in the same moment: between slot and lock file there is nothing to see yet.
-  if (Math.abs(at - worker.started_at) < STALE_MS) return 'on-another-host';
-  return isLockFileFresh(state.locks, worker.tier) ? 'on-another-host' : 'dead';
+async function takeSlot(
+  { db }: Store,
+  state: StateFolder,
+  request: WorkerRequest,
+  lock: LockFile,
+): Promise<TierSlot> {
+  const dead = lock.takenOverFrom.filter((file): file is DeadHolder => file.holder !== null);
+  try {
+    return await takeTierSlot(db, request, dead, (worker) => checkWorker(state, worker));
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
 }
 
-function refuse(tier: string, holder: string): TierLockRefused {
-  return { held: false, reason: `${tier} is held by ${holder}` };
+/** Whether a worker that the log believes to be at work still is. */
+export function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
+  const holder = holderOf(worker);
+  const liveness = checkLiveness(holder);
+  if (liveness === 'dead' || worker.tier === null) return liveness;
+  if (liveness === 'alive' && isStartKnown(holder)) return liveness;
+  // It had its lock file before its row, and refreshes it for as long as it lives.
+  return isLockHeldBy(state.locks, worker.tier, holder) ? liveness : 'dead';
 }

@@ -1,7 +1,9 @@
-import type { Liveness, ProcessIdentity } from '../process/process-identity.ts';
+import { isSameProcess, type Liveness, type ProcessIdentity } from '../process/process-identity.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
-import type { WorkerKind, WorkerRow } from '../store/schema.ts';
+import type { CalledBy, WorkerKind, WorkerRow } from '../store/schema.ts';
+import { type DeadHolder, describeDead, describeHolder } from './describe-holder.ts';
+import type { LockHolder } from './lock-holder.ts';
 
 /** Who asks for a tier, and what for. */
 export interface WorkerRequest {
@@ -10,79 +12,76 @@ export interface WorkerRequest {
   readonly self: ProcessIdentity;
   readonly scheduledFor: number | null;
   readonly startedAt: number;
+  readonly calledBy: CalledBy;
   readonly runnerVersion: string;
 }
 
 export type TierSlot =
-  | { readonly free: true; readonly workerId: number }
-  | { readonly free: false; readonly holder: WorkerRow };
+  | { readonly free: true; readonly workerId: number; readonly takenOverFrom: string | null }
+  | { readonly free: false; readonly reason: string };
 
 /**
  * The second guard of the tier lock: the worker's row, inserted in one immediate transaction and
- * only if no live worker has the tier. Dead ones are marked as crashed on the way.
+ * only if no live worker has the tier. A dead one is marked as crashed on the way.
+ *
+ * @param deadHolders whom the lock file was taken over from
  */
 export function takeTierSlot(
   db: Database,
   request: WorkerRequest,
+  deadHolders: readonly DeadHolder[],
   checkWorker: (worker: WorkerRow) => Liveness,
 ): Promise<TierSlot> {
+  const { tier, startedAt: at } = request;
   return db.transaction().execute(async (transaction) => {
-    const running = await selectRunningWorkers(transaction, request.tier);
-    const holder = running.find((worker) => checkWorker(worker) !== 'dead');
-    if (holder !== undefined) {
-      await insertSkipped(transaction, request, describeHolder(holder));
-      return { free: false, holder };
+    const worker = await selectRunningWorker(transaction, tier);
+    if (worker !== undefined && checkWorker(worker) !== 'dead') {
+      const reason = `${tier} is held by ${describeHolder(holderOf(worker))}`;
+      await insertSkipped(transaction, request, reason);
+      return { free: false, reason };
     }
-    for (const dead of running) await markCrashed(transaction, dead, request.startedAt);
+    if (worker !== undefined) await markCrashed(transaction, worker, at);
     const workerId = await insertRunning(transaction, request);
-    for (const dead of running) {
-      await recordActivity(transaction, {
-        at: request.startedAt,
-        event: 'lock-taken-over',
-        workerId,
-        detail: `took ${request.tier} over from ${describeHolder(dead)}, which is dead`,
-      });
+    const dead = addWorker(deadHolders, worker).map((each) => describeDead(each, at));
+    for (const each of dead) {
+      const detail = `took ${tier} over from ${each}`;
+      await recordActivity(transaction, { at, event: 'lock-taken-over', workerId, detail });
     }
-    return { free: true, workerId };
+    return { free: true, workerId, takenOverFrom: dead.join(' and ') || null };
   });
 }
 
-/** Gives the slot back when the lock file turns out to be held: the pass is recorded as skipped. */
-export async function giveUpTierSlot(
-  db: Database,
-  workerId: number,
-  at: number,
-  reason: string,
-): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    await transaction
-      .updateTable('workers')
-      .set({ state: 'skipped', finished_at: at, reason })
-      .where('id', '=', workerId)
-      .execute();
-    await recordActivity(transaction, { at, event: 'worker-skipped', workerId, detail: reason });
-  });
+/** The process of a worker, as the holder of its tier. */
+export function holderOf(worker: WorkerRow): LockHolder {
+  return {
+    host: worker.host,
+    bootId: worker.boot_id,
+    pid: worker.pid,
+    startTicks: worker.pid_start_ticks,
+    since: worker.started_at,
+  };
 }
 
-/** "pid 4711 on web3, since 2026-11-01T10:00:00.000Z" */
-export function describeHolder(holder: {
-  readonly pid: number;
-  readonly host: string;
-  readonly started_at: number;
-}): string {
-  return `pid ${holder.pid} on ${holder.host}, since ${new Date(holder.started_at).toISOString()}`;
+/** A dead worker is one of those that left the lock file, or its lock file is gone already. */
+function addWorker(dead: readonly DeadHolder[], worker?: WorkerRow): readonly DeadHolder[] {
+  if (worker === undefined) return dead;
+  const holder = holderOf(worker);
+  if (dead.some((each) => isSameProcess(each.holder, holder))) return dead;
+  return [...dead, { holder, lastSeenAt: holder.since }];
 }
 
-function selectRunningWorkers(db: Database, tier: string): Promise<WorkerRow[]> {
+/** At most one: a unique index sees to it. */
+function selectRunningWorker(db: Database, tier: string): Promise<WorkerRow | undefined> {
   return db
     .selectFrom('workers')
     .selectAll()
     .where('tier', '=', tier)
     .where('state', '=', 'running')
-    .execute();
+    .executeTakeFirst();
 }
 
-async function markCrashed(db: Database, worker: WorkerRow, at: number): Promise<void> {
+/** Ends the row of a worker whose process is gone. */
+export async function markCrashed(db: Database, worker: WorkerRow, at: number): Promise<void> {
   const reason = 'its process is gone without having finished';
   await db
     .updateTable('workers')
@@ -102,8 +101,16 @@ async function insertRunning(db: Database, request: WorkerRequest): Promise<numb
   return id;
 }
 
-async function insertSkipped(db: Database, request: WorkerRequest, holder: string): Promise<void> {
-  const reason = `${request.tier} is held by ${holder}`;
+/** Records a call that did not get to run the tier. */
+export async function skipTier(
+  db: Database,
+  request: WorkerRequest,
+  reason: string,
+): Promise<void> {
+  await db.transaction().execute((transaction) => insertSkipped(transaction, request, reason));
+}
+
+async function insertSkipped(db: Database, request: WorkerRequest, reason: string): Promise<void> {
   const { id } = await db
     .insertInto('workers')
     .values({ ...toRow(request), state: 'skipped', finished_at: request.startedAt, reason })
@@ -127,6 +134,7 @@ function toRow(request: WorkerRequest) {
     pid_start_ticks: request.self.startTicks,
     scheduled_for: request.scheduledFor,
     started_at: request.startedAt,
+    called_by: request.calledBy,
     runner_version: request.runnerVersion,
     node_version: process.version,
   };

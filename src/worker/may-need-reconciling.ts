@@ -10,11 +10,12 @@ export async function mayNeedReconciling(
   { root, state }: Pick<Runner, 'root' | 'state'>,
   db: Database,
 ): Promise<boolean> {
-  // A run's temporary folder is the last that goes: while there is none, nothing is left to remove.
+  // A run's temporary folder is the last that goes, and a worker's lock: without them nothing is left.
   return (
     hasSpool(state) ||
     hasSpool(fallbackStateFolderOf(root)) ||
     readdirSync(state.temporary).length > 0 ||
+    readdirSync(state.locks).length > 0 ||
     (await mayHaveLost(db))
   );
 }

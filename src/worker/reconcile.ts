@@ -5,6 +5,7 @@ import { endLostRun, type LostRunRequest } from '../execution/end-lost-run.ts';
 import { createMasker } from '../execution/mask-secrets.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { GRACE_MS } from '../execution/terminate.ts';
+import { clearDeadLocks } from '../lock/clear-dead-locks.ts';
 import { markDeadWorkers } from '../lock/dead-workers.ts';
 import { type OpenRun, type Rescue, rescueJobs, selectOpenRuns } from '../queue/rescue-jobs.ts';
 import { type LostSpooledRun, takeInSpool } from '../queue/take-in-spool.ts';
@@ -59,6 +60,7 @@ export async function reconcile(
     endRun(reconciler, describeOpen(run, state), rescue),
   );
   await sweepRunFiles(db, state);
+  if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
   return {
     orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
     notes: takenIn.notes,

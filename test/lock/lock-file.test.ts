@@ -3,27 +3,33 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  isLockFileFresh,
-  type LockFile,
-  type LockHolder,
-  takeLockFile,
-} from '../../src/lock/lock-file.ts';
+import { isLockHeldBy, type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
+import type { LockHolder } from '../../src/lock/lock-holder.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
+import { leaveLock } from '../support/left-lock.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
 
 const self: LockHolder = { ...identifyProcess(process.pid), since: 1_000 };
 const elsewhere: LockHolder = { ...self, host: 'elsewhere.example' };
-const hourMs = 3_600_000;
+const inContainer: LockHolder = { ...self, bootId: `${self.bootId} pid:[4026599999]` };
+const unproven: LockHolder = { ...self, startTicks: null };
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const quick = { refreshMs: 1_000, staleMs: 2_000, unprovenMs: 4_000 };
+
+const identifyDead = (): LockHolder => ({ ...identifyDeadProcess(), since: 1 });
 
 function makeFolder(): string {
   return makeStateOf(makeTemporaryRoot()).locks;
@@ -35,45 +41,47 @@ function take(folder: string, holder: LockHolder = self): Promise<LockFile | Loc
   });
 }
 
-async function takeAndRelease(folder: string): Promise<void> {
-  const lock = await take(folder);
-  expect(lock).toHaveProperty('release');
-  await (lock as LockFile).release();
-}
-
-function writeHolder(folder: string, holder: LockHolder | string): void {
-  const text = typeof holder === 'string' ? holder : JSON.stringify(holder);
-  writeFileSync(join(folder, 'hourly.json'), text);
-}
-
-function makeLock(folder: string, ageMs: number): string {
-  const path = join(folder, 'hourly.lock');
-  mkdirSync(path);
-  setAge(path, ageMs);
-  return path;
-}
-
-function setAge(path: string, ageMs: number): void {
-  const time = new Date(Date.now() - ageMs);
-  utimesSync(path, time, time);
-}
-
-test('a lock names its holder beside it, and leaves nothing when it is released', async () => {
-  const folder = makeFolder();
+async function takeAndRelease(folder: string): Promise<LockFile> {
   const lock = (await take(folder)) as LockFile;
-  expect(readdirSync(folder).toSorted()).toEqual(['hourly.json', 'hourly.lock']);
-  expect(JSON.parse(readFileSync(join(folder, 'hourly.json'), 'utf8'))).toEqual(self);
-  expect(statSync(join(folder, 'hourly.json')).mode & 0o777).toBe(0o600);
-  expect(isLockFileFresh(folder, 'hourly')).toBe(true);
+  expect(lock).toHaveProperty('release');
   await lock.release();
   expect(readdirSync(folder)).toEqual([]);
-  expect(isLockFileFresh(folder, 'hourly')).toBe(false);
+  return lock;
+}
+
+/** The lock's only file: who holds it. */
+function findHolderFile(folder: string): string {
+  const names = readdirSync(join(folder, 'hourly.lock')).filter((name) => name.endsWith('.json'));
+  expect(names).toHaveLength(1);
+  return join(folder, 'hourly.lock', names[0] as string);
+}
+
+test('a lock names its holder, and leaves nothing when it is released', async () => {
+  const folder = makeFolder();
+  const lock = (await take(folder)) as LockFile;
+  expect(lock.takenOverFrom).toEqual([]);
+  expect(readdirSync(folder)).toEqual(['hourly.lock']);
+  const file = findHolderFile(folder);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(self);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(statSync(join(folder, 'hourly.lock')).mode & 0o777).toBe(0o700);
+  await lock.release();
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 test('a lock held by a living process is not taken, however old it is', async () => {
   const folder = makeFolder();
-  const lock = (await take(folder)) as LockFile;
+  leaveLock(folder, 'hourly', self, 24 * hourMs);
   expect(await take(folder)).toEqual(self);
+});
+
+test('who is refused changes nothing', async () => {
+  const folder = makeFolder();
+  const lock = (await take(folder)) as LockFile;
+  const before = readdirSync(join(folder, 'hourly.lock'));
+  expect(await take(folder)).toEqual(self);
+  expect(readdirSync(folder)).toEqual(['hourly.lock']);
+  expect(readdirSync(join(folder, 'hourly.lock'))).toEqual(before);
   await lock.release();
   await takeAndRelease(folder);
 });
@@ -82,55 +90,163 @@ test.each([
   ['fresh', 0],
   ['long stale', hourMs],
   ['from the future, as after a step of the clock', -hourMs],
-])('the lock of a dead process is taken at once: %s', async (_what, ageMs) => {
+])('the lock of a dead process is taken at once, and it is told: %s', async (_what, ageMs) => {
   const folder = makeFolder();
-  makeLock(folder, ageMs);
-  writeHolder(folder, { ...identifyDeadProcess(), since: 1 });
-  await takeAndRelease(folder);
-  expect(readdirSync(folder)).toEqual([]);
+  const dead = identifyDead();
+  const lastSeenAt = Date.now() - ageMs;
+  leaveLock(folder, 'hourly', dead, ageMs);
+  const { takenOverFrom } = await takeAndRelease(folder);
+  expect(takenOverFrom).toEqual([{ holder: dead, lastSeenAt: expect.any(Number) }]);
+  expect(Math.abs((takenOverFrom[0]?.lastSeenAt ?? 0) - lastSeenAt)).toBeLessThan(1_000);
+  expect((await takeAndRelease(folder)).takenOverFrom).toEqual([]);
 });
 
-test.each([
-  ['fresh', 0],
-  ['long stale', hourMs],
-])('a lock folder with a file in it is cleared away: %s', async (_what, ageMs) => {
+test.each<[string, (folder: string) => void]>([
+  ['an empty folder', (folder) => mkdirSync(join(folder, 'hourly.lock'))],
+  ['a plain file', (folder) => writeFileSync(join(folder, 'hourly.lock'), '')],
+  ['a link to nowhere', (folder) => symlinkSync('nowhere', join(folder, 'hourly.lock'))],
+  [
+    'a folder with a file of another program',
+    (folder) => writeFileSync(join(leaveLock(folder, 'hourly', identifyDead()), '.nfs0001'), ''),
+  ],
+  [
+    'the holder’s file of one killed before it refreshed it the first time',
+    (folder) =>
+      rmSync(join(leaveLock(folder, 'hourly', identifyDead()), 'left.lock'), { recursive: true }),
+  ],
+  [
+    'a lock of which only the refreshed folder is left',
+    (folder) => rmSync(join(leaveLock(folder, 'hourly', identifyDead()), 'left.json')),
+  ],
+  [
+    'two dead holders, brought together by a copy',
+    (folder) =>
+      writeFileSync(
+        join(leaveLock(folder, 'hourly', identifyDead()), 'more.json'),
+        JSON.stringify(identifyDead()),
+      ),
+  ],
+  [
+    'what one prepared who was killed before it tried',
+    (folder) =>
+      renameSync(leaveLock(folder, 'x', identifyDead()), join(folder, 'hourly.lock.x.new')),
+  ],
+])('leftovers do not keep a lock from being taken, and go: %s', async (_what, leave) => {
   const folder = makeFolder();
-  const path = makeLock(folder, 0);
-  writeFileSync(join(path, '.nfs0001'), 'left by a network file system');
-  setAge(path, ageMs);
-  writeHolder(folder, { ...identifyDeadProcess(), since: 1 });
+  leave(folder);
   await takeAndRelease(folder);
-  expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each([
-  ['fresh', 0],
-  ['long stale', hourMs],
-])('a plain file in the lock’s place is cleared away: %s', async (_what, ageMs) => {
+test('a link in the lock’s place is removed, not what it points to', async () => {
   const folder = makeFolder();
-  writeFileSync(join(folder, 'hourly.lock'), '');
-  setAge(join(folder, 'hourly.lock'), ageMs);
+  const target = makeTemporaryRoot({ 'kept.txt': 'kept' });
+  symlinkSync(target, join(folder, 'hourly.lock'));
   await takeAndRelease(folder);
-  expect(readdirSync(folder)).toEqual([]);
+  expect(readFileSync(join(target, 'kept.txt'), 'utf8')).toBe('kept');
 });
 
-test.each(['', '{"host":', 'null'])(
+test('a takeover that its maker died of is told by the next one', async () => {
+  const folder = makeFolder();
+  const dead = identifyDead();
+  const lock = leaveLock(folder, 'hourly', dead);
+  // As it stands between clearing the lock and getting into it.
+  renameSync(join(lock, 'left.json'), `${lock}.left.json.dead`);
+  const { takenOverFrom } = await takeAndRelease(folder);
+  expect(takenOverFrom.map(({ holder }) => holder)).toEqual([dead]);
+});
+
+test.each(['', '{"host":', 'null', '{"host": 1}', '{"host": "a", "pid": 0}'])(
   'a lock whose holder cannot be read (%j) is nobody’s',
   async (text) => {
     const folder = makeFolder();
-    makeLock(folder, 0);
-    writeHolder(folder, text);
+    leaveLock(folder, 'hourly', text);
     await takeAndRelease(folder);
   },
 );
 
-test('a lock that another host keeps fresh is held; one it no longer refreshes is taken', async () => {
+test.each([
+  ['another host', elsewhere, minuteMs],
+  ['another container', inContainer, minuteMs],
+  ['a pid of which no start is known', unproven, 15 * minuteMs],
+])(
+  'who cannot be seen holds a lock for as long as it is refreshed: %s',
+  async (_who, holder, limitMs) => {
+    for (const ageMs of [0, limitMs - 5_000, -limitMs + 5_000]) {
+      const folder = makeFolder();
+      leaveLock(folder, 'hourly', holder, ageMs);
+      expect(isLockHeldBy(folder, 'hourly', holder)).toBe(true);
+      expect(await take(folder)).toEqual(holder);
+    }
+    for (const ageMs of [limitMs + 1_000, -limitMs - 5_000, 24 * hourMs]) {
+      const folder = makeFolder();
+      leaveLock(folder, 'hourly', holder, ageMs);
+      expect(isLockHeldBy(folder, 'hourly', holder)).toBe(false);
+      const { takenOverFrom } = await takeAndRelease(folder);
+      expect(takenOverFrom).toMatchObject([{ holder }]);
+    }
+  },
+);
+
+test('a lock speaks for its own holder only', () => {
   const folder = makeFolder();
-  const path = makeLock(folder, 30_000);
-  writeHolder(folder, elsewhere);
-  expect(await take(folder)).toEqual(elsewhere);
-  setAge(path, 61_000);
-  await takeAndRelease(folder);
+  leaveLock(folder, 'hourly', elsewhere);
+  expect(isLockHeldBy(folder, 'hourly', elsewhere)).toBe(true);
+  expect(isLockHeldBy(folder, 'hourly', { ...elsewhere, pid: elsewhere.pid + 1 })).toBe(false);
+  expect(isLockHeldBy(folder, 'daily', elsewhere)).toBe(false);
+});
+
+test('a lock is refreshed by the file system’s clock while it is held', async () => {
+  const folder = makeFolder();
+  const lock = (await takeLockFile(folder, 'hourly', self, expect.fail, quick)) as LockFile;
+  const file = findHolderFile(folder);
+  utimesSync(file, 0, 0);
+  await until('it is refreshed', () => statSync(file).mtimeMs > Date.now() - 5_000);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(self);
+  await lock.release();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.each<[string, (folder: string) => void]>([
+  ['removed', (folder) => rmSync(join(folder, 'hourly.lock'), { recursive: true })],
+  ['robbed of its holder', (folder) => rmSync(findHolderFile(folder))],
+  [
+    'replaced by another one’s',
+    (folder) => {
+      rmSync(join(folder, 'hourly.lock'), { recursive: true });
+      leaveLock(folder, 'hourly', elsewhere);
+    },
+  ],
+  [
+    'refreshed by another program',
+    (folder) =>
+      utimesSync(findHolderFile(folder).replace('.json', '.lock'), new Date(0), new Date(0)),
+  ],
+  [
+    'moved with its home',
+    (folder) => renameSync(join(folder, 'hourly.lock'), join(folder, 'moved.lock')),
+  ],
+])('a lock that is %s is lost: told once, and released without harm', async (_how, harm) => {
+  const folder = makeFolder();
+  const told: string[] = [];
+  const tell = (reason: string) => void told.push(reason);
+  const lock = (await takeLockFile(folder, 'hourly', self, tell, quick)) as LockFile;
+  harm(folder);
+  await until('the loss is noticed', () => told.length > 0);
+  const before = readdirSync(folder, { recursive: true });
+  await lock.release();
+  expect(told).toHaveLength(1);
+  if (existsSync(join(folder, 'hourly.lock', 'left.json'))) {
+    expect(readdirSync(folder, { recursive: true })).toEqual(before);
+  }
+});
+
+test('a lock that moved with its home holds there until its holder ends', async () => {
+  const folder = makeFolder();
+  const moved = makeFolder();
+  const lock = (await takeLockFile(folder, 'hourly', self, () => {}, quick)) as LockFile;
+  renameSync(join(folder, 'hourly.lock'), join(moved, 'hourly.lock'));
+  expect(await take(moved)).toEqual(self);
+  await lock.release();
 });
 
 test('a file that gets into the lock folder does not keep the lock from being released', async () => {
@@ -141,20 +257,13 @@ test('a file that gets into the lock folder does not keep the lock from being re
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('releasing a lock whose folder is gone throws nothing', async () => {
-  const folder = makeFolder();
-  const lock = (await take(folder)) as LockFile;
-  rmSync(join(folder, 'hourly.lock'), { recursive: true });
-  await lock.release();
-  expect(readdirSync(folder)).toEqual([]);
-});
-
 test('releasing leaves alone who has taken the lock over meanwhile', async () => {
   const folder = makeFolder();
   const lock = (await take(folder)) as LockFile;
-  writeHolder(folder, elsewhere);
+  rmSync(join(folder, 'hourly.lock'), { recursive: true });
+  leaveLock(folder, 'hourly', elsewhere);
   await lock.release();
-  expect(existsSync(join(folder, 'hourly.json'))).toBe(true);
+  expect(readdirSync(join(folder, 'hourly.lock')).toSorted()).toEqual(['left.json', 'left.lock']);
 });
 
 test('where no lock can be made the reason is told', async () => {

@@ -1,12 +1,14 @@
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { markDeadWorkers } from '../../src/lock/dead-workers.ts';
 import { type TierLock, type TierLockRefused, takeTier } from '../../src/lock/take-tier.ts';
 import type { WorkerRequest } from '../../src/lock/tier-slot.ts';
 import { identifyProcess, type ProcessIdentity } from '../../src/process/process-identity.ts';
 import { openStore, type Store } from '../../src/store/open-store.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
+import { leaveLock } from '../support/left-lock.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -21,6 +23,7 @@ function requestFor(tier: string, fields: Partial<WorkerRequest> = {}): WorkerRe
     self,
     scheduledFor: NOON,
     startedAt: NOON,
+    calledBy: 'schedule',
     runnerVersion: '0.1.0',
     ...fields,
   };
@@ -55,6 +58,11 @@ async function leaveWorker(store: Store, process: ProcessIdentity, startedAt: nu
     .execute();
 }
 
+function deadSince({ pid, host }: ProcessIdentity, at: string): string {
+  return `pid ${pid} on ${host}, dead since ${at} (its last sign of life)`;
+}
+
+const takeovers = `select worker_id, detail from activity where event = 'lock-taken-over'`;
 const workers = 'select tier, state, finished_at, reason from workers order by id';
 const events = 'select worker_id, event, detail from activity order by id';
 
@@ -76,12 +84,14 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
       started_at: NOON,
       finished_at: null,
       reason: null,
+      called_by: 'schedule',
       runner_version: '0.1.0',
       node_version: process.version,
     },
   ]);
   expect(queryLog(root, events)).toEqual([{ worker_id: 1, event: 'worker-started', detail: null }]);
-  expect(readdirSync(state.locks).toSorted()).toEqual(['hourly.json', 'hourly.lock']);
+  expect(lock.takenOverFrom).toBeNull();
+  expect(readdirSync(state.locks)).toEqual(['hourly.lock']);
   await lock.release();
   expect(readdirSync(state.locks)).toEqual([]);
 });
@@ -125,7 +135,7 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
     },
     { tier: 'hourly', state: 'running', finished_at: null, reason: null },
   ]);
-  const holder = `pid ${dead.pid} on ${hostname()}, since 2026-11-01T11:59:00.000Z`;
+  expect(lock.takenOverFrom).toBe(deadSince(dead, '2026-11-01T11:59:00.000Z'));
   expect(queryLog(root, events)).toEqual([
     {
       worker_id: 1,
@@ -136,9 +146,55 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
     {
       worker_id: 2,
       event: 'lock-taken-over',
-      detail: `took hourly over from ${holder}, which is dead`,
+      detail: `took hourly over from ${lock.takenOverFrom}`,
     },
   ]);
+  await lock.release();
+});
+
+test('a takeover tells when the dead one was last seen: its lock’s last refresh', async () => {
+  const { root, state, store, take } = await openRoot();
+  const dead = identifyDeadProcess();
+  await leaveWorker(store, dead, NOON - 600_000);
+  const path = leaveLock(state.locks, 'hourly', { ...dead, since: NOON - 600_000 });
+  const seen = new Date(NOON - 60_000);
+  utimesSync(join(path, 'left.json'), seen, seen);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  const holder = deadSince(dead, '2026-11-01T11:59:00.000Z');
+  expect(lock.takenOverFrom).toBe(holder);
+  const detail = `took hourly over from ${holder}`;
+  expect(queryLog(root, takeovers)).toEqual([{ worker_id: 2, detail }]);
+  await lock.release();
+});
+
+test('who was found dead before by somebody else is taken over all the same, and told once', async () => {
+  const { root, state, store, take } = await openRoot();
+  const dead = identifyDeadProcess();
+  await leaveWorker(store, dead, NOON - 600_000);
+  // Refreshed by a clock that was set back since.
+  leaveLock(state.locks, 'hourly', { ...dead, since: NOON - 600_000 }, Date.now() - NOON - 5_000);
+  await markDeadWorkers(store.db, state, NOON - 1_000);
+  expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'crashed' }]);
+  for (const expected of [deadSince(dead, '2026-11-01T12:00:00.000Z'), null]) {
+    const lock = (await take(requestFor('hourly'))) as TierLock;
+    expect(lock.takenOverFrom).toBe(expected);
+    await lock.release();
+    await store.db.updateTable('workers').set({ state: 'finished' }).execute();
+  }
+  expect(queryLog(root, takeovers)).toHaveLength(1);
+});
+
+test('a dead worker and another one’s lock file are two takeovers', async () => {
+  const { root, state, store, take } = await openRoot();
+  const [one, other] = [identifyDeadProcess(), identifyDeadProcess()];
+  await leaveWorker(store, one, NOON - 600_000);
+  leaveLock(state.locks, 'hourly', { ...other, since: NOON }, Date.now() - NOON + 1_000);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock.takenOverFrom?.split(' and ')).toEqual([
+    deadSince(other, '2026-11-01T11:59:59.000Z'),
+    deadSince(one, '2026-11-01T11:50:00.000Z'),
+  ]);
+  expect(queryLog(root, takeovers)).toHaveLength(2);
   await lock.release();
 });
 
@@ -169,29 +225,60 @@ test('a lock file is respected even when the log knows nothing of its holder', a
   await lock.release();
 });
 
-test('another host’s tier is held while it refreshes the lock file, then taken over', async () => {
-  const { state, store, take } = await openRoot();
-  const elsewhere = { ...self, host: 'elsewhere.example' };
-  await leaveWorker(store, elsewhere, NOON - 3_600_000);
-  mkdirSync(join(state.locks, 'hourly.lock'));
-  writeFileSync(join(state.locks, 'hourly.json'), JSON.stringify({ ...elsewhere, since: NOON }));
-  expect(await take(requestFor('hourly'))).toMatchObject({
-    held: false,
-    reason: expect.stringContaining('on elsewhere.example'),
-  });
-  const old = new Date(Date.now() - 61_000);
-  utimesSync(join(state.locks, 'hourly.lock'), old, old);
+test('a living worker is respected even when its lock file was removed', async () => {
+  const { root, state, take } = await openRoot();
   const lock = (await take(requestFor('hourly'))) as TierLock;
-  expect(lock.held).toBe(true);
-  await lock.release();
-});
-
-test('another host that has just begun is not dead, though its lock file is not there yet', async () => {
-  const { root, store, take } = await openRoot();
-  await leaveWorker(store, { ...self, host: 'elsewhere.example' }, NOON - 5);
+  rmSync(join(state.locks, 'hourly.lock'), { recursive: true });
   expect(await take(requestFor('hourly'))).toMatchObject({ held: false });
+  expect(readdirSync(state.locks)).toEqual([]);
   expect(queryLog(root, 'select state from workers order by id')).toEqual([
     { state: 'running' },
     { state: 'skipped' },
   ]);
+  await lock.release();
+});
+
+test.each([
+  ['on another host', { host: 'elsewhere.example' }, 60_000],
+  ['in another container', { bootId: `${self.bootId} pid:[4026599999]` }, 60_000],
+  ['with a start that nobody knows', { startTicks: null }, 15 * 60_000],
+])(
+  'a worker %s is alive while it refreshes its lock, and then is not',
+  async (_where, fields, limitMs) => {
+    const { root, state, store, take } = await openRoot();
+    const worker = { ...self, ...fields };
+    await leaveWorker(store, worker, NOON - 3_600_000);
+    const holder = { ...worker, since: NOON - 3_600_000 };
+    leaveLock(state.locks, 'hourly', holder, limitMs - 5_000);
+    await markDeadWorkers(store.db, state, NOON);
+    expect(await take(requestFor('hourly'))).toEqual({
+      held: false,
+      reason: `hourly is held by pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
+    });
+    leaveLock(state.locks, 'hourly', holder, limitMs + 1_000);
+    const lock = (await take(requestFor('hourly'))) as TierLock;
+    expect(lock.held).toBe(true);
+    expect(queryLog(root, 'select state from workers order by id')).toEqual([
+      { state: 'crashed' },
+      { state: 'skipped' },
+      { state: 'running' },
+    ]);
+    expect(queryLog(root, takeovers)).toHaveLength(1);
+    await lock.release();
+  },
+);
+
+test('a worker on another host has its lock file before its row: without one it is dead', async () => {
+  const { root, state, store } = await openRoot();
+  await leaveWorker(store, { ...self, host: 'elsewhere.example' }, NOON - 5);
+  await markDeadWorkers(store.db, state, NOON);
+  expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'crashed' }]);
+});
+
+test('where the log cannot be written the lock file is given back', async () => {
+  const { state, take } = await openRoot();
+  const closed = await openStore({ ...state, database: join(state.path, 'closed.db') });
+  await closed.close();
+  await expect(take(requestFor('hourly'), closed)).rejects.toThrow();
+  expect(readdirSync(state.locks)).toEqual([]);
 });

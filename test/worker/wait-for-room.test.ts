@@ -17,7 +17,7 @@ describe('this machine', () => {
     [{ maxLoad: -1 }, /^the load average is \d+\.\d \(maxLoad -1\)$/],
     [
       { minFreeMemoryBytes: 1024 ** 5 },
-      /^only \d+ [GM]B of memory are free \(minFreeMemory 1024 TB\)$/,
+      /^only \d+ [GM]B of memory are free \(minFreeMemory 1 PB\)$/,
     ],
     [{ maxProcesses: 0 }, /^[1-9]\d* processes run \(maxProcesses 0\)$/],
   ])('has no room for %j', async ([limits, reason]) => {
