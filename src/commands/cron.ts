@@ -2,12 +2,15 @@ import { Command, Option } from 'commander';
 import { findRoot } from '../config/root.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { CommandContext } from './command-context.ts';
+import { readBudget } from './read-budget.ts';
 
 interface CronOptions {
   readonly print?: true;
   readonly install?: true;
   readonly remove?: true;
   readonly tiers?: string;
+  readonly due?: true;
+  readonly budget?: string;
   readonly root?: string;
 }
 
@@ -16,6 +19,8 @@ Examples:
   runner cron --print                           the lines, to paste into a host's panel
   runner cron --install                         put them into your crontab, or bring them up to date
   runner cron --install --tiers hourly,daily    only these tiers
+  runner cron --install --due                   one line for all of them, where lines are few
+  runner cron --print --due --budget 55s        and stay below the time a host allows a line
   runner cron --remove                          take them out again
 
 The lines name Node and the command by their full paths, as cron has no PATH worth the name.
@@ -31,6 +36,8 @@ export function cronCommand(context: CommandContext): Command {
     .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
     .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
     .option('--tiers <names>', 'which tiers, with commas between (default: all with a period)')
+    .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
+    .option('--budget <duration>', 'with --due: how long a call may take')
     .addHelpText('after', EXAMPLES)
     .action(() => runCron(context, command));
 }
@@ -44,9 +51,10 @@ async function runCron(context: CommandContext, command: Command): Promise<void>
   if (options.print) return printLines(context, options);
   if (options.install) return installLines(context, options);
   if (options.remove) return removeLines(context, options);
-  if (options.tiers === undefined) return command.outputHelp();
+  if (options.tiers === undefined && !options.due) return command.outputHelp();
+  const option = options.due ? '--due' : '--tiers';
   throw new UsageError(
-    '--tiers needs --print or --install beside it: it says which lines to write.',
+    `${option} needs --print or --install beside it: it says which lines to write.`,
   );
 }
 
@@ -77,8 +85,9 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 }
 
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
-  if (options.tiers !== undefined) {
-    throw new UsageError('--remove takes out all lines of the root; leave out --tiers.');
+  if (options.tiers !== undefined || options.due) {
+    const option = options.due ? '--due' : '--tiers';
+    throw new UsageError(`--remove takes out all lines of the root; leave out ${option}.`);
   }
   const root = rootOf(context, options);
   const { removeFromCrontab } = await import('../hosting/install-crontab.ts');
@@ -90,7 +99,19 @@ async function removeLines(context: CommandContext, options: CronOptions): Promi
 async function makeLines(context: CommandContext, options: CronOptions) {
   const root = rootOf(context, options);
   const { planCrontab } = await import('../hosting/plan-crontab.ts');
-  return { root, ...planCrontab({ root, tiers: options.tiers, distFolder: context.distFolder }) };
+  const { tiers } = options;
+  const due = dueWords(options);
+  return { root, ...planCrontab({ root, tiers, due, distFolder: context.distFolder }) };
+}
+
+/** What stands after `due` in its line; null: no such line is asked for. */
+function dueWords({ due, budget }: CronOptions): readonly string[] | null {
+  if (!due && budget !== undefined) {
+    throw new UsageError('--budget needs --due beside it: only that line can have one.');
+  }
+  if (!due) return null;
+  readBudget(budget);
+  return budget === undefined ? [] : ['--budget', budget];
 }
 
 function rootOf(context: CommandContext, options: CronOptions): string {

@@ -1,4 +1,5 @@
 import { closeSync, openSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../child/probe-contract.ts';
 import type { StateFolder } from '../config/state-folder.ts';
@@ -7,6 +8,7 @@ import { describeCrash, describeExit, describeOverdue } from './describe-end.ts'
 import { findRunProcess } from './find-run-process.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endUnmeasured, measureBySelf } from './make-end.ts';
+import type { Masker } from './mask-secrets.ts';
 import { readProbeResult } from './probe-result.ts';
 import type { KeptOutput, RunEnd } from './run-end.ts';
 import { runFilesOf } from './run-files.ts';
@@ -14,7 +16,7 @@ import { signalGroup } from './terminate.ts';
 
 /** A run that lost its runner, and what it may do. */
 export interface LostRunRequest {
-  readonly runId: number;
+  readonly runId: number | string;
   readonly root: string;
   readonly state: StateFolder;
   readonly startedAt: number;
@@ -25,6 +27,7 @@ export interface LostRunRequest {
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly maxOutputBytes: number;
+  readonly masker: Masker;
   /** The most memory it was seen with; null: it never was. */
   readonly lastSeenRssBytes: number | null;
   /** Whether it may be ended at its time limit: not by who only looks. */
@@ -49,9 +52,9 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const isTerminated = identity !== null && liveness === 'alive';
   if (isTerminated) await terminate(identity, request.graceMs);
   const files = runFilesOf(request.state, request.runId);
-  const output = await keepLostOutput(files.output, request.maxOutputBytes);
+  const output = await keepLostOutput(files.output, request);
   if (isTerminated) return endOverdue(request, output);
-  const result = readProbeResult(files.result);
+  const result = readProbeResult(files.result, request.masker);
   return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
 }
 
@@ -60,6 +63,8 @@ function isOverdue({ now, startedAt, timeoutMs }: LostRunRequest): boolean {
 }
 
 function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity | null {
+  // Another host's processes cannot be looked through from here.
+  if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
   const pid = process.pid ?? findRunProcess(root, runId);
   return pid === null ? null : { ...process, pid };
 }
@@ -93,19 +98,31 @@ function endBySelf(
   };
 }
 
-function endOverdue({ now, startedAt, runner }: LostRunRequest, output: KeptOutput): RunEnd {
+function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
+  const { now, startedAt, runner } = request;
   const reason = describeOverdue(runner);
   const durationMs = now - startedAt;
-  return endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
+  const end = endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
+  return { ...end, ...lastSeenMemory(request) };
 }
 
-function endCrashed({ now, runner }: LostRunRequest, output: KeptOutput): RunEnd {
-  const reason = describeCrash(runner, output.text);
-  return endUnmeasured({ outcome: 'crashed', finishedAt: now, durationMs: null, reason, output });
+function endCrashed(request: LostRunRequest, output: KeptOutput): RunEnd {
+  const { now, runner, lastSeenRssBytes } = request;
+  const reason = describeCrash(runner, output.text, lastSeenRssBytes);
+  const end = { outcome: 'crashed', finishedAt: now, durationMs: null, reason, output } as const;
+  return { ...endUnmeasured(end), ...lastSeenMemory(request) };
+}
+
+/** Its runner wrote it down now and then. */
+function lastSeenMemory({ lastSeenRssBytes }: LostRunRequest): Partial<RunEnd> {
+  return lastSeenRssBytes === null ? {} : { maxRssBytes: lastSeenRssBytes, measuredBy: 'sampled' };
 }
 
 /** The file is gone where the runner died between writing the end and saying so. */
-async function keepLostOutput(path: string, maxBytes: number): Promise<KeptOutput> {
+async function keepLostOutput(
+  path: string,
+  { maxOutputBytes: maxBytes, masker }: LostRunRequest,
+): Promise<KeptOutput> {
   let fd: number;
   try {
     fd = openSync(path, 'r+');
@@ -113,7 +130,7 @@ async function keepLostOutput(path: string, maxBytes: number): Promise<KeptOutpu
     return { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
   }
   try {
-    const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes });
+    const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes, masker });
     // A file of this size may have been cut before, by the runner that alone knew by how much.
     return (kept.bytes ?? 0) < maxBytes ? kept : { ...kept, bytes: null, droppedBytes: null };
   } finally {

@@ -44,6 +44,14 @@ export function crontabLines(request: CrontabRequest): string[] {
   return tiers.map((line, index) => crontabLine(request, line, minutes[index] ?? 0));
 }
 
+/** The one line that runs all of them, as often as the most frequent one asks for. */
+export function dueLine(request: CrontabRequest, args: readonly string[]): string {
+  const [period] = request.tiers.map(periodOf).sort(byFrequency);
+  if (period === undefined) throw new Error('There is no tier to be due.');
+  const [minute = 0] = spreadMinutes(request.root, [period]);
+  return crontabLine(request, { tier: 'due', period }, minute, args);
+}
+
 function periodOf(tier: string): CronPeriod {
   const period = parseCronPeriod(tier);
   if (period !== null) return period;
@@ -53,9 +61,14 @@ function periodOf(tier: string): CronPeriod {
   );
 }
 
-function crontabLine(request: CrontabRequest, { tier, period }: TierLine, minute: number): string {
+function crontabLine(
+  request: CrontabRequest,
+  { tier, period }: TierLine,
+  minute: number,
+  args: readonly string[] = [],
+): string {
   const moment = momentOf(`${request.root}\0${tier}`, minute, period);
-  const command = `${sieve(request, period, moment)}${commandOf(request, tier)}`;
+  const command = `${sieve(request, period, moment)}${commandOf(request, [tier, ...args])}`;
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES) {
     throw new UsageError(
       `The crontab line for ${tier} would be longer than the ${MAX_COMMAND_BYTES} bytes that ` +
@@ -65,8 +78,11 @@ function crontabLine(request: CrontabRequest, { tier, period }: TierLine, minute
   return `${timeFields(period, moment)} ${command}`;
 }
 
-function commandOf({ nodePath, commandPath, root }: CrontabRequest, tier: string): string {
-  return [nodePath, commandPath, '--root', root, tier].map(crontabWord).join(' ');
+function commandOf(
+  { nodePath, commandPath, root }: CrontabRequest,
+  words: readonly string[],
+): string {
+  return [nodePath, commandPath, '--root', root, ...words].map(crontabWord).join(' ');
 }
 
 function momentOf(seed: string, minute: number, period: CronPeriod): Moment {

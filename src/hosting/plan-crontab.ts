@@ -1,13 +1,15 @@
 import { join } from 'node:path';
 import { chooseCronTiers } from './cron-tiers.ts';
 import { crontabBlock } from './crontab-block.ts';
-import { crontabLines } from './crontab-lines.ts';
+import { crontabLines, dueLine } from './crontab-lines.ts';
 import { warnOfVanishingPath } from './vanishing-path.ts';
 
 export interface CrontabPlanRequest {
   readonly root: string;
   /** The value of `--tiers`. */
   readonly tiers: string | undefined;
+  /** One line for all tiers, with these words after `due`; null: a line for each tier. */
+  readonly due: readonly string[] | null;
   /** The folder of the command that runs now. */
   readonly distFolder: string;
 }
@@ -21,17 +23,18 @@ export interface CrontabPlan {
 }
 
 /** What the crontab should hold for this root, run by the Node and the command that run now. */
-export function planCrontab({ root, tiers, distFolder }: CrontabPlanRequest): CrontabPlan {
+export function planCrontab({ root, tiers, due, distFolder }: CrontabPlanRequest): CrontabPlan {
   const nodePath = process.execPath;
   const commandPath = join(distFolder, 'bin.cjs');
   const zoneOffsetMinutes = new Date().getTimezoneOffset();
-  const lines = crontabLines({
+  const request = {
     nodePath,
     commandPath,
     root,
     tiers: chooseCronTiers(root, tiers),
     zoneOffsetMinutes,
-  });
+  };
+  const lines = due === null ? crontabLines(request) : [dueLine(request, due)];
   return {
     lines,
     block: crontabBlock(root, lines),

@@ -1,13 +1,6 @@
-import type { Script } from '../discovery/script.ts';
 import { admitWithinBudget, type UsualDuration } from './budget.ts';
-import type { Call } from './pass.ts';
+import type { Admission, Call } from './pass.ts';
 import { waitForRoom } from './wait-for-room.ts';
-
-/**
- * Asked before a script is started: null, or why it is to be left to the next pass. It may take its
- * time, and wait for room.
- */
-export type Admission = (script: Script) => Promise<string | null>;
 
 /** What the call's budget and the settings' limits ask for; the first that speaks against it has the say. */
 export function createAdmission(call: Call, usualDurationMs: UsualDuration): Admission {

@@ -1,12 +1,18 @@
 import type { Store } from '../store/open-store.ts';
 import type { CalledBy } from '../store/schema.ts';
-import type { Admission } from './admission.ts';
+import type { Script } from '../discovery/script.ts';
 import type { Budget } from './budget.ts';
 import type { Journal } from './journal.ts';
 import type { Orphan } from './reconcile.ts';
 import type { Runner } from './runner.ts';
 import type { StopRequest } from './stop-request.ts';
 import type { WorkerEvents } from './worker-events.ts';
+
+/**
+ * Asked before a script is started: null, or why it is to be left to the next pass. It may take its
+ * time, and wait for room.
+ */
+export type Admission = (script: Script) => Promise<string | null>;
 
 /** What all passes of one call of the runner share. */
 export interface Call {

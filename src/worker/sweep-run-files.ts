@@ -22,7 +22,7 @@ export async function sweepRunFiles(db: Database, state: StateFolder): Promise<v
     const isOpen = /^\d+$/.test(run) ? open.has(run) : isSpooled;
     if (!isOpen) removeRunFiles(runFilesOf(state, run));
   }
-  await sweepKeptOutput(db, state, open);
+  await sweepKeptOutput(db, state, names, open);
 }
 
 async function selectOpenRuns(db: Database): Promise<ReadonlySet<string>> {
@@ -38,9 +38,10 @@ async function selectOpenRuns(db: Database): Promise<ReadonlySet<string>> {
 async function sweepKeptOutput(
   db: Database,
   { output }: StateFolder,
+  names: readonly string[],
   open: ReadonlySet<string>,
 ): Promise<void> {
-  const files = readdirSync(output).filter((name) => name.endsWith('.gz'));
+  const files = names.filter((name) => name.endsWith('.gz'));
   const named = await db
     .selectFrom('runs')
     .select('output_file')

@@ -143,3 +143,37 @@ test('a line of the block runs its tier in a bare environment from another folde
   expect(ended).toMatchObject({ status: 0, stdout: '', stderr: '' });
   expect(existsSync(join(root, "it's 100%", 'was-here'))).toBe(true);
 });
+
+test('--due writes one line for all tiers, as often as the most frequent one', () => {
+  const root = realpathSync(makeTemporaryRoot(usual));
+  const crontab = makeFakeCrontab();
+  const { status, stdout } = cron(root, ['--print', '--due', '--budget', '55s'], crontab);
+  expect(status).toBe(0);
+  const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
+  expect(lines).toEqual([
+    expect.stringMatching(/^\d+-59\/15 \* \* \* \* .+ --root .+ due --budget 55s$/),
+  ]);
+});
+
+test('the line that --due installs runs each tier', () => {
+  const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/daily/c.mjs': leavesFile }));
+  const crontab = makeFakeCrontab();
+  expect(cron(root, ['--install', '--due'], crontab).status).toBe(0);
+  const [, command = ''] = /^[^#]\S* \S+ \S+ \S+ \S+ (.+)$/m.exec(String(crontab.read())) ?? [];
+  const env = { HOME: root, PATH: '/usr/bin:/bin' };
+  const { status } = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env });
+  expect(status).toBe(0);
+  expect(existsSync(join(root, 'was-here'))).toBe(true);
+});
+
+test.each([
+  [['--print', '--budget', '55s'], '--budget needs --due beside it'],
+  [['--print', '--due', '--budget', 'soon'], '--budget expects a duration'],
+  [['--due'], '--due needs --print or --install beside it'],
+  [['--remove', '--due'], 'leave out --due'],
+  [['--print', '--due', '--tiers', 'hourly'], "option '--due' cannot be used with option '--tiers"],
+])('%j is refused: %s', (args, sentence) => {
+  const { status, stderr } = cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
+  expect(status).toBe(2);
+  expect(stderr).toContain(sentence);
+});
