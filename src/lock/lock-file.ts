@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdir, rmdir, rmdirSync, stat, utimes, writeFile } from 'node:fs';
 import { join } from 'node:path';
 import lockfile from 'proper-lockfile';
@@ -9,10 +8,14 @@ import {
   enterLock,
   heartbeatPath,
   holderPath,
+  type LockContent,
   type LockEntry,
   leaveLock,
   readFileSystemTime,
   readLock,
+  removeAbandoned,
+  removeLock,
+  removePrepared,
 } from './lock-folder.ts';
 import {
   type HolderFile,
@@ -21,6 +24,7 @@ import {
   type LockTiming,
   usualTiming,
 } from './lock-holder.ts';
+import { newToken } from './new-token.ts';
 
 /** A lock that is held. */
 export interface LockFile {
@@ -49,27 +53,52 @@ export async function takeLockFile(
 ): Promise<LockFile | LockHolder> {
   const path = lockPath(folder, name);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const entry = { path, token: randomUUID(), self };
+    const entry = { path, token: newToken(), self };
     if (enterLock(entry)) return await holdLock(entry, onCompromised, timing);
     const content = readLock(path);
-    const living = content.holders.find((file) =>
-      isHolderAlive(file, () => readFileSystemTime(path), timing),
-    );
-    if (living?.holder) return living.holder;
+    const living = findLiving(path, content, timing);
+    if (living !== null) return living;
     clearLock(path, content);
   }
   throw new Error(`${path} can be neither taken nor cleared away.`);
 }
 
+/**
+ * Removes what the dead have left of a lock, without ever holding it: who takes it just now is not
+ * to be refused for that.
+ *
+ * @returns the dead holders, each told once
+ */
+export function clearDeadLock(folder: string, name: string): readonly HolderFile[] {
+  const path = lockPath(folder, name);
+  const content = readLock(path);
+  if (findLiving(path, content, usualTiming) !== null) return [];
+  removeLock(path, content);
+  const readNow = () => readFileSystemTime(path);
+  // Without a holder: it is just being written, or was cut off, which who gets in clears away.
+  removeAbandoned(
+    path,
+    (file) => file.holder !== null && !isHolderAlive(file, readNow, usualTiming),
+  );
+  return collectDeadHolders(path);
+}
+
+/** Who has the lock, by its file alone: all that tells of a worker without the log. */
+export function findLockHolder(folder: string, name: string): LockHolder | null {
+  const path = lockPath(folder, name);
+  return findLiving(path, readLock(path), usualTiming);
+}
+
 /** Whether that very process holds the lock and may be alive: for one that cannot be seen from here. */
 export function isLockHeldBy(folder: string, name: string, process: ProcessIdentity): boolean {
   const path = lockPath(folder, name);
-  return readLock(path).holders.some(
-    (file) =>
-      file.holder !== null &&
-      isSameProcess(file.holder, process) &&
-      isHolderAlive(file, () => readFileSystemTime(path), usualTiming),
-  );
+  const living = findLiving(path, readLock(path), usualTiming);
+  return living !== null && isSameProcess(living, process);
+}
+
+function findLiving(path: string, { holders }: LockContent, timing: LockTiming): LockHolder | null {
+  const readNow = () => readFileSystemTime(path);
+  return holders.find((file) => isHolderAlive(file, readNow, timing))?.holder ?? null;
 }
 
 async function holdLock(
@@ -79,6 +108,7 @@ async function holdLock(
 ): Promise<LockFile> {
   try {
     const stop = await keepFresh(entry, onCompromised, timing);
+    removePrepared(entry.path);
     const takenOverFrom = collectDeadHolders(entry.path);
     return { takenOverFrom, release: () => releaseLock(entry, stop) };
   } catch (error) {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   closeSync,
   fstatSync,
@@ -14,6 +13,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type HolderFile, type LockHolder, readHolderFile } from './lock-holder.ts';
+import { newToken } from './new-token.ts';
 
 /*
  * A lock is a folder with its holder's file in it. The folder is made elsewhere, file and all, and
@@ -82,29 +82,58 @@ export function leaveLock(entry: LockEntry): void {
   rmSync(heartbeatPath(entry), { recursive: true, force: true });
   rmSync(holderPath(entry), { force: true });
   const content = readLock(entry.path);
-  if (content.holders.length > 0) return;
-  clearLock(entry.path, content);
-  unlessOvertaken(() => rmdirSync(entry.path));
+  if (content.holders.length === 0) removeLock(entry.path, content);
 }
 
-/** For who has got in: whom it takes the lock over from. What they left beside it is removed. */
+/** Removes the lock with all that was found in it, unless somebody has got in meanwhile. */
+export function removeLock(path: string, content: LockContent): void {
+  clearLock(path, content);
+  unlessOvertaken(() => rmdirSync(path));
+}
+
+/** The dead holders that were noted, each told to one who asks. */
 export function collectDeadHolders(path: string): HolderFile[] {
-  const beside = readdirSync(dirname(path)).filter((name) => name.startsWith(`${basename(path)}.`));
-  const paths = beside.map((name) => join(dirname(path), name));
-  // One that still tries, and loses this by it, tries again and finds the lock held.
-  for (const prepared of paths.filter((each) => each.endsWith('.new'))) removeIfPossible(prepared);
-  return paths
-    .filter((each) => each.endsWith('.dead'))
-    .flatMap((note) => {
-      const file = readHolderFile(note);
-      rmSync(note, { force: true });
-      return file === null ? [] : [file];
-    });
+  return listBeside(path, '.dead').flatMap(takeNote);
+}
+
+/**
+ * What was prepared to get into the lock. Only for who is in it: of one that still tries, the folder
+ * could be renamed into place just when its file has been taken out.
+ */
+export function removePrepared(path: string): void {
+  for (const prepared of listBeside(path, '.new')) removeIfPossible(prepared);
+}
+
+/** The same, by anybody: what the dead have prepared. `isDead` judges by its holder's file. */
+export function removeAbandoned(path: string, isDead: (file: HolderFile) => boolean): void {
+  for (const prepared of listBeside(path, '.new')) {
+    const [file] = listNames(prepared).flatMap(
+      (name) => readHolderFile(join(prepared, name)) ?? [],
+    );
+    if (file !== undefined && isDead(file)) removeIfPossible(prepared);
+  }
+}
+
+function listBeside(path: string, ending: string): string[] {
+  return readdirSync(dirname(path))
+    .filter((name) => name.startsWith(`${basename(path)}.`) && name.endsWith(ending))
+    .map((name) => join(dirname(path), name));
+}
+
+/** Of several that read a note one removes it. */
+function takeNote(path: string): HolderFile[] {
+  const file = readHolderFile(path);
+  let isOurs = false;
+  unlessOvertaken(() => {
+    unlinkSync(path);
+    isOurs = true;
+  });
+  return isOurs && file !== null ? [file] : [];
 }
 
 /** What time the file system has: on a network home, the server's. */
 export function readFileSystemTime(path: string): number {
-  const file = `${path}.${randomUUID()}.new`;
+  const file = `${path}.${newToken()}.new`;
   try {
     const probe = openSync(file, 'wx', 0o600);
     try {

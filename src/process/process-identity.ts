@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 /** Tells one process from every other, across reused pids, reboots and machines. */
 export interface ProcessIdentity {
   readonly host: string;
-  /** Changes with each boot; null without `/proc`. */
+  /**
+   * Changes with each boot; null without `/proc`. In a container, where a pid means something else
+   * than outside, followed by which one: `<boot> pid:[4026532201]`.
+   */
   readonly bootId: string | null;
   readonly pid: number;
   /** When the process started, in clock ticks since boot; null without `/proc`. */
@@ -17,12 +20,28 @@ export function identifyProcess(pid: number): ProcessIdentity {
   return { host: hostname(), bootId: readBootId(), pid, startTicks: readStartTicks(pid) };
 }
 
-/** Whether that very process still runs. Another host's can't be seen from here. */
+/** Whether that very process still runs. Another host's or container's can't be seen from here. */
 export function checkLiveness(process: ProcessIdentity): Liveness {
+  const place = readBootId();
   if (process.host !== hostname()) return 'on-another-host';
-  if (differs(process.bootId, readBootId())) return 'dead';
+  if (differs(bootOf(process.bootId), bootOf(place))) return 'dead';
+  if (differs(process.bootId, place)) return 'on-another-host';
   if (!existsProcess(process.pid) || isZombie(process.pid)) return 'dead';
   return differs(process.startTicks, readStartTicks(process.pid)) ? 'dead' : 'alive';
+}
+
+/** Whether more speaks for it being alive than its pid, which may be another process's by now. */
+export function isStartKnown({ pid, startTicks }: ProcessIdentity): boolean {
+  return startTicks !== null && readStartTicks(pid) !== null;
+}
+
+export function isSameProcess(one: ProcessIdentity, other: ProcessIdentity): boolean {
+  return (
+    one.host === other.host &&
+    one.bootId === other.bootId &&
+    one.pid === other.pid &&
+    one.startTicks === other.startTicks
+  );
 }
 
 /** When the process started, in clock ticks since boot; null where it is gone or unknown. */
@@ -36,6 +55,7 @@ export function readStartTicks(pid: number): number | null {
  * itself hold spaces and parentheses: only what follows the last parenthesis can be split.
  */
 export function readStatFields(pid: number): string[] | null {
+  if (!isProcOurs()) return null;
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -44,13 +64,44 @@ export function readStatFields(pid: number): string[] | null {
   }
 }
 
-function readBootId(): string | null {
+let procIsOurs: boolean | null = null;
+
+/** In a container it can be the machine's `/proc`, where our pids are other processes'. */
+function isProcOurs(): boolean {
+  procIsOurs ??= readOwnPid() === process.pid;
+  return procIsOurs;
+}
+
+function readOwnPid(): number | null {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    return Number(readlinkSync('/proc/self'));
   } catch {
     return null;
   }
 }
+
+function readBootId(): string | null {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    return [boot, ...readContainer()].join(' ');
+  } catch {
+    return null;
+  }
+}
+
+/** Whose pids ours are, unless they are the machine's. */
+function readContainer(): string[] {
+  try {
+    return [readlinkSync('/proc/self/ns/pid')].filter((pids) => pids !== MACHINE_PIDS);
+  } catch {
+    return [];
+  }
+}
+
+/** The pids of the machine itself (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h). */
+const MACHINE_PIDS = 'pid:[4026531836]';
+
+const bootOf = (bootId: string | null): string | null => bootId?.split(' pid:')[0] ?? null;
 
 /** Dead, but nobody has asked for its exit code yet: a signal still reaches it. */
 function isZombie(pid: number): boolean {

@@ -12,7 +12,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isLockHeldBy, type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
+import {
+  clearDeadLock,
+  isLockHeldBy,
+  type LockFile,
+  takeLockFile,
+} from '../../src/lock/lock-file.ts';
 import type { LockHolder } from '../../src/lock/lock-holder.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
@@ -186,6 +191,26 @@ test.each([
     }
   },
 );
+
+test('what the dead have left is cleared without being taken, and told once', async () => {
+  const folder = makeFolder();
+  const dead = identifyDead();
+  writeFileSync(join(leaveLock(folder, 'hourly', dead), 'backup.tmp'), '');
+  renameSync(leaveLock(folder, 'x', dead), join(folder, 'hourly.lock.x.new'));
+  expect(clearDeadLock(folder, 'hourly').map(({ holder }) => holder)).toEqual([dead]);
+  expect(readdirSync(folder)).toEqual([]);
+  expect(clearDeadLock(folder, 'hourly')).toEqual([]);
+  expect((await takeAndRelease(folder)).takenOverFrom).toEqual([]);
+});
+
+test('a living one’s lock is not cleared', async () => {
+  const folder = makeFolder();
+  const lock = (await take(folder)) as LockFile;
+  const before = readdirSync(folder, { recursive: true });
+  expect(clearDeadLock(folder, 'hourly')).toEqual([]);
+  expect(readdirSync(folder, { recursive: true })).toEqual(before);
+  await lock.release();
+});
 
 test('a lock speaks for its own holder only', () => {
   const folder = makeFolder();

@@ -2,7 +2,9 @@ import { readdirSync, rmSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { StateFolder } from '../../src/config/state-folder.ts';
 import { markDeadWorkers } from '../../src/lock/dead-workers.ts';
+import type { LockHolder } from '../../src/lock/lock-holder.ts';
 import { type TierLock, type TierLockRefused, takeTier } from '../../src/lock/take-tier.ts';
 import type { WorkerRequest } from '../../src/lock/tier-slot.ts';
 import { identifyProcess, type ProcessIdentity } from '../../src/process/process-identity.ts';
@@ -56,6 +58,12 @@ async function leaveWorker(store: Store, process: ProcessIdentity, startedAt: nu
       node_version: 'v24.0.0',
     })
     .execute();
+}
+
+/** The lock file of one that died, last refreshed at that instant. */
+function leaveLockSeenAt(state: StateFolder, holder: LockHolder, at: number): void {
+  const path = leaveLock(state.locks, 'hourly', holder);
+  utimesSync(join(path, 'left.json'), new Date(at), new Date(at));
 }
 
 function deadSince({ pid, host }: ProcessIdentity, at: string): string {
@@ -156,9 +164,7 @@ test('a takeover tells when the dead one was last seen: its lock’s last refres
   const { root, state, store, take } = await openRoot();
   const dead = identifyDeadProcess();
   await leaveWorker(store, dead, NOON - 600_000);
-  const path = leaveLock(state.locks, 'hourly', { ...dead, since: NOON - 600_000 });
-  const seen = new Date(NOON - 60_000);
-  utimesSync(join(path, 'left.json'), seen, seen);
+  leaveLockSeenAt(state, { ...dead, since: NOON - 600_000 }, NOON - 60_000);
   const lock = (await take(requestFor('hourly'))) as TierLock;
   const holder = deadSince(dead, '2026-11-01T11:59:00.000Z');
   expect(lock.takenOverFrom).toBe(holder);
@@ -172,7 +178,7 @@ test('who was found dead before by somebody else is taken over all the same, and
   const dead = identifyDeadProcess();
   await leaveWorker(store, dead, NOON - 600_000);
   // Refreshed by a clock that was set back since.
-  leaveLock(state.locks, 'hourly', { ...dead, since: NOON - 600_000 }, Date.now() - NOON - 5_000);
+  leaveLockSeenAt(state, { ...dead, since: NOON - 600_000 }, NOON + 5_000);
   await markDeadWorkers(store.db, state, NOON - 1_000);
   expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'crashed' }]);
   for (const expected of [deadSince(dead, '2026-11-01T12:00:00.000Z'), null]) {
@@ -188,7 +194,7 @@ test('a dead worker and another one’s lock file are two takeovers', async () =
   const { root, state, store, take } = await openRoot();
   const [one, other] = [identifyDeadProcess(), identifyDeadProcess()];
   await leaveWorker(store, one, NOON - 600_000);
-  leaveLock(state.locks, 'hourly', { ...other, since: NOON }, Date.now() - NOON + 1_000);
+  leaveLockSeenAt(state, { ...other, since: NOON }, NOON - 1_000);
   const lock = (await take(requestFor('hourly'))) as TierLock;
   expect(lock.takenOverFrom?.split(' and ')).toEqual([
     deadSince(other, '2026-11-01T11:59:59.000Z'),

@@ -5,6 +5,8 @@ import { expect, test } from 'vitest';
 import {
   checkLiveness,
   identifyProcess,
+  isSameProcess,
+  isStartKnown,
   readStartTicks,
   readStatFields,
 } from '../../src/process/process-identity.ts';
@@ -18,7 +20,7 @@ const place = { cwd: '/', env: { PATH: '/usr/bin:/bin' } };
 test('a process knows itself: host, boot, pid and start', () => {
   const self = identifyProcess(process.pid);
   expect(self).toMatchObject({ host: hostname(), pid: process.pid });
-  expect(self.bootId).toMatch(/^[0-9a-f-]{36}$/);
+  expect(self.bootId).toMatch(/^[0-9a-f-]{36}( pid:\[\d+\])?$/);
   expect(self.startTicks).toBeGreaterThan(0);
   expect(checkLiveness(self)).toBe('alive');
 });
@@ -51,9 +53,37 @@ test('a process of another host is neither alive nor dead', () => {
   );
 });
 
+test('a process of another container on this host is neither: its pid means another one here', async () => {
+  const child = startNode(['--version']);
+  await child.ended;
+  const self = identifyProcess(child.pid);
+  const boot = self.bootId?.slice(0, 36);
+  expect(checkLiveness(self)).toBe('dead');
+  expect(checkLiveness({ ...self, bootId: `${boot} pid:[1]` })).toBe('on-another-host');
+  // After a reboot there is no such container any more.
+  expect(checkLiveness({ ...self, bootId: 'an earlier boot pid:[1]' })).toBe('dead');
+});
+
 test('what is not known of a process, as without /proc, does not prove it dead', () => {
   const self = identifyProcess(process.pid);
   expect(checkLiveness({ ...self, bootId: null, startTicks: null })).toBe('alive');
+});
+
+test('a pid alone does not prove that a process is alive, its start does', async () => {
+  const self = identifyProcess(process.pid);
+  expect(isStartKnown(self)).toBe(true);
+  expect(isStartKnown({ ...self, startTicks: null })).toBe(false);
+  const child = startNode(['--version']);
+  await child.ended;
+  expect(isStartKnown({ ...self, pid: child.pid })).toBe(false);
+});
+
+test('two processes are the same if nothing tells them apart', () => {
+  const self = identifyProcess(process.pid);
+  expect(isSameProcess(self, { ...self })).toBe(true);
+  for (const other of [{ host: 'x' }, { bootId: 'x' }, { pid: 1 }, { startTicks: 1 }]) {
+    expect(isSameProcess(self, { ...self, ...other })).toBe(false);
+  }
 });
 
 test('a zombie is dead, though a signal still reaches it', async () => {
