@@ -1,0 +1,177 @@
+import { realpathSync } from 'node:fs';
+import { globSync } from 'glob';
+import { expect, test } from 'vitest';
+import { examinePlace } from '../../../src/hosting/doctor/examine.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+
+const names = [
+  'node',
+  'sqlite',
+  'settings',
+  'jobs',
+  'crontab',
+  'cron',
+  'calls',
+  'clock',
+  'disk',
+  'file system',
+  'locks',
+  'limits',
+  'memory',
+  '/proc',
+  'sendmail',
+  'permissions',
+  'log',
+  'leftovers',
+  'pauses',
+];
+
+const filesOf = (root: string): string[] => globSync('**', { cwd: root, dot: true }).sort();
+
+test('a place in order has no problem, is looked at from all sides and stays as it was', () => {
+  const { root, env } = makeCalledRoot();
+  const before = filesOf(root);
+  const { status, stdout } = runCommand(['doctor', '--json'], { cwd: root, env });
+  const { ok, checks } = JSON.parse(stdout);
+  expect(checks.filter((each: { status: string }) => each.status === 'problem')).toEqual([]);
+  expect({ status, ok }).toEqual({ status: 0, ok: true });
+  expect([...new Set(checks.map((each: { name: string }) => each.name))]).toEqual(names);
+  expect(
+    checks.every((each: object) => Object.keys(each).join() === 'name,status,found,cure'),
+  ).toBe(true);
+  expect(filesOf(root)).toEqual(before);
+});
+
+test('every warning and every problem comes with its cure, what is in order with none', () => {
+  const root = makeTemporaryRoot({ ...usual, 'runner.config.json': '{ "concurency": 2 }' });
+  const { stdout } = runCommand(['doctor', '--json'], { cwd: root, env: makeCalledRoot().env });
+  for (const { status, cure } of JSON.parse(stdout).checks) {
+    if (status === 'ok') expect(cure).toBeNull();
+    else if (status !== 'note') expect(cure).toMatch(/^[`A-Z].*\.$/);
+  }
+});
+
+test('a place that was used is looked at without a change too', () => {
+  const { root, env } = makeCalledRoot();
+  runCommand(['hourly'], { cwd: root, env });
+  const before = filesOf(root);
+  const found = diagnose(root, env);
+  expect(found.of('log')).toEqual([
+    {
+      status: 'ok',
+      found: expect.stringMatching(/^sound, .*, journal \w+, schema 1$/),
+      cure: null,
+    },
+  ]);
+  expect(found.of('disk', 'ok').at(-1)?.found).toMatch(/^\.runner takes .*: activity log \d/);
+  expect(found.of('calls')).toMatchObject([
+    { status: 'ok', found: expect.stringMatching(/^hourly was called \d+\w+ ago$/) },
+    { status: 'note', found: 'never called by schedule yet: daily' },
+  ]);
+  expect(found.status).toBe(0);
+  expect(filesOf(root)).toEqual(before);
+});
+
+test('wrong settings are all told, and the other checks go on', () => {
+  const { root, env } = makeCalledRoot({
+    ...usual,
+    'runner.config.json': '{\n "concurrency": 0,\n "maxOutput": "much"\n}',
+  });
+  const found = diagnose(root, env);
+  expect(found.of('settings')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^runner\.config\.json:2: concurrency expects .*, found 0$/),
+      cure: expect.stringMatching(/^Correct it in runner\.config\.json: .*docs\/options\.md/),
+    },
+    expect.objectContaining({
+      found: expect.stringMatching(/^runner\.config\.json:3: maxOutput /),
+    }),
+  ]);
+  expect({ status: found.status, ok: found.ok }).toEqual({ status: 1, ok: false });
+  expect(found.of('jobs')).toMatchObject([{ status: 'ok', found: '2 scripts in 2 tiers' }]);
+  expect(found.of('pauses')).toHaveLength(1);
+});
+
+test('refused scripts are counted and named', () => {
+  const { root, env } = makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timeout soon\n' });
+  expect(diagnose(root, env).of('jobs')).toEqual([
+    { status: 'ok', found: '3 scripts in 2 tiers', cure: null },
+    {
+      status: 'problem',
+      found: '1 script refused: hourly/c',
+      cure: '`runner list` says why for each of them, and what to do.',
+    },
+  ]);
+});
+
+test('a tag that is none is a warning', () => {
+  const { root, env } = makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timout 5m\n' });
+  const found = diagnose(root, env);
+  expect(found.of('jobs', 'warning')).toMatchObject([{ found: 'probably a mistake in hourly/c' }]);
+  expect(found.status).toBe(0);
+});
+
+test('on a terminal: a line for each finding, cures below, the count at the end', () => {
+  const { root, env } = makeCalledRoot({ ...usual, 'runner.config.json': '{ "maxOutput": 1 }' });
+  const { stdout } = runCommand(['doctor'], { cwd: root, env: { ...env, COLUMNS: '70' } });
+  const lines = stdout.split('\n');
+  expect(lines[0]).toBe(realpathSync(root));
+  expect(lines[2]).toMatch(/^ok {7}node {9}v\d+/);
+  const at = lines.findIndex((line) => line.startsWith('problem  settings     runner.config.json'));
+  expect(lines.slice(at).find((line) => line.includes('→'))).toBe(
+    `${' '.repeat(22)}→ Correct it in runner.config.json: until then`,
+  );
+  expect(lines.at(-2)).toMatch(/^1 problem · \d+ warnings? · \d+ notes?$/);
+  expect(
+    lines.slice(2).every((line) => [...line].length <= 70 || !line.slice(24).includes(' ')),
+  ).toBe(true);
+});
+
+test('colours are for terminals and on demand', () => {
+  const { root, env } = makeCalledRoot();
+  expect(runCommand(['doctor'], { cwd: root, env }).stdout).not.toContain('\u001b[');
+  const coloured = runCommand(['doctor'], { cwd: root, env: { ...env, FORCE_COLOR: '1' } });
+  expect(coloured.stdout).toContain('\u001b[32mok\u001b[39m');
+});
+
+test('--root names another root; where there is none, it says so and exits 2', () => {
+  const { root, env } = makeCalledRoot();
+  const named = runCommand(['doctor', '--root', root], { cwd: '/', env });
+  expect(named.stdout.split('\n', 1)[0]).toBe(root);
+  const none = runCommand(['doctor', '--root', '/usr'], { cwd: '/', env });
+  expect(none).toMatchObject({
+    status: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/no jobs folder/),
+  });
+});
+
+test('the help shows examples and exit codes', () => {
+  const { stdout } = runCommand(['help', 'doctor'], { cwd: '/', env: {} });
+  expect(stdout).toMatch(/--json[\s\S]*Examples:[\s\S]*runner doctor --json[\s\S]*Exit codes: 0/);
+});
+
+test('a check that fails itself is a finding, and the others go on', async () => {
+  const { root, env } = makeCalledRoot();
+  const request = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
+  const findings = [];
+  for await (const finding of examinePlace(request)) findings.push(finding);
+  expect(findings.filter(({ name }) => name === 'clock')).toEqual([
+    {
+      name: 'clock',
+      status: 'warning',
+      found: expect.stringMatching(/^could not be checked: ENOENT.*\/nowhere\/bin\.cjs/),
+      cure: 'Put right what the other lines say, then look again.',
+    },
+  ]);
+  expect(findings.at(-1)?.name).toBe('pauses');
+});
+
+test('a tier cannot be called doctor', () => {
+  const root = makeTemporaryRoot({ 'jobs/doctor/a.mjs': '' });
+  const { stdout } = runCommand(['list'], { cwd: root, env: {} });
+  expect(stdout).toMatch(/jobs\/doctor · `runner doctor` is a command; rename the folder/);
+});

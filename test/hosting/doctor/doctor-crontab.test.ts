@@ -1,0 +1,283 @@
+import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeFakeCrontab } from '../../support/fake-crontab.ts';
+import { commandPath, runCommand } from '../../support/run-command.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { writeLog } from '../../support/written-log.ts';
+import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+
+const node = process.execPath;
+const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
+const HOUR_MS = 3_600_000;
+
+/** A root with this crontab. */
+function makeRootWith(lines: (root: string) => string) {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  crontab.write(lines(root));
+  return { root, env: crontab.env };
+}
+
+test('installed lines are found and really tried', () => {
+  const { root, env } = makeCalledRoot();
+  expect(diagnose(root, env).of('crontab')).toEqual([
+    { status: 'ok', found: 'line 3, hourly: works in cron’s bare environment', cure: null },
+    { status: 'ok', found: 'line 4, daily: works in cron’s bare environment', cure: null },
+  ]);
+  expect(existsSync(join(root, 'was-run'))).toBe(false);
+});
+
+test('without any line the tiers that nothing calls are named', () => {
+  const root = makeTemporaryRoot(usual);
+  const found = diagnose(root, makeFakeCrontab().env);
+  expect(found.of('crontab')).toEqual([
+    {
+      status: 'problem',
+      found: 'no line calls hourly (1 script), daily (1 script)',
+      cure: INSTALL,
+    },
+  ]);
+  expect(found.status).toBe(1);
+});
+
+test('a line that is missing is told of its tier', () => {
+  const root = makeTemporaryRoot(usual);
+  const { env } = makeFakeCrontab();
+  runCommand(['cron', '--install', '--tiers', 'daily'], { cwd: root, env });
+  expect(diagnose(root, env).of('crontab', 'problem')).toMatchObject([
+    { found: 'no line calls hourly (1 script)', cure: INSTALL },
+  ]);
+});
+
+test('tiers without a line that something calls all the same are only noted', async () => {
+  const root = makeTemporaryRoot(usual);
+  const log = await writeLog(root);
+  await log.addPass('hourly', Date.now() - HOUR_MS);
+  await log.addPass('daily', Date.now() - 20 * HOUR_MS);
+  const found = diagnose(root, makeFakeCrontab().env);
+  expect(found.of('crontab')).toMatchObject([
+    {
+      status: 'note',
+      found: expect.stringMatching(/^no line calls .*, but something calls them all/),
+    },
+  ]);
+  expect(found.status).toBe(0);
+});
+
+test('a tier that was not called for more than two periods is a problem', async () => {
+  const { root, env } = makeCalledRoot();
+  const log = await writeLog(root);
+  await log.addPass('hourly', Date.now() - 3 * HOUR_MS);
+  await log.addPass('daily', Date.now() - 20 * HOUR_MS);
+  expect(diagnose(root, env).of('calls')).toEqual([
+    {
+      status: 'problem',
+      found: 'hourly was last called 3h ago, and should be every 1h',
+      cure: 'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
+    },
+    { status: 'ok', found: 'daily was called 20h ago', cure: null },
+  ]);
+});
+
+test('one line with `runner due` calls all tiers, as often as it is called itself', async () => {
+  const { root, env } = makeRootWith(
+    (folder) => `0 4 * * * ${node} ${commandPath} --root ${folder} --budget 55s due\n`,
+  );
+  const log = await writeLog(root);
+  await log.addPass('hourly', Date.now() - 30 * HOUR_MS);
+  await log.addPass('daily', Date.now() - 30 * HOUR_MS);
+  const found = diagnose(root, env);
+  expect(found.of('crontab')).toMatchObject([
+    { status: 'ok', found: 'line 1, due: works in cron’s bare environment' },
+  ]);
+  expect(found.of('calls').map(({ status }) => status)).toEqual(['ok', 'ok']);
+});
+
+test('a Node that went away is found by trying the line', () => {
+  const { root, crontab, env } = makeCalledRoot();
+  const text = crontab.read()?.toString() ?? '';
+  crontab.write(text.replaceAll(node, '/home/me/.nvm/versions/node/v22.1.0/bin/node'));
+  const found = diagnose(root, env);
+  expect(found.of('crontab')).toEqual(
+    ['line 3, hourly', 'line 4, daily'].map((line) => ({
+      status: 'problem',
+      found: expect.stringMatching(
+        new RegExp(
+          `^${line}: does not work in cron’s bare environment: .*v22.1.0/bin/node: not found$`,
+        ),
+      ),
+      cure: INSTALL,
+    })),
+  );
+  expect(found.status).toBe(1);
+});
+
+test('a command that went away is told by the first line of its error', () => {
+  const { root, env } = makeRootWith(
+    (folder) => `5 * * * * ${node} /nowhere/dist/bin.cjs --root ${folder} hourly\n`,
+  );
+  expect(diagnose(root, env).of('crontab', 'problem').at(-1)).toEqual({
+    status: 'problem',
+    found: expect.stringMatching(
+      /^line 1, hourly: does not work .*: Error: Cannot find module '\/nowhere\/dist\/bin\.cjs'/,
+    ),
+    cure: 'Correct line 1 with `crontab -e`, or delete it and run `runner cron --install`.',
+  });
+});
+
+test('a line that finds Node by its PATH is tried with cron’s, and with what the crontab sets', () => {
+  const folder = join(node, '..');
+  const call = (root: string) =>
+    `5 * * * * cd ${root} && node ${commandPath} hourly >/dev/null 2>&1\n`;
+  const set = makeRootWith((root) => `PATH="${folder}:/usr/bin:/bin"\n${call(root)}`);
+  expect(diagnose(set.root, set.env).of('crontab', 'ok')).toMatchObject([
+    { found: 'line 2, hourly: works in cron’s bare environment' },
+  ]);
+  const unset = makeRootWith((root) => `PATH=/nowhere\n${call(root)}`);
+  expect(diagnose(unset.root, unset.env).of('crontab', 'problem')).toMatchObject([
+    { found: 'no line calls daily (1 script)' },
+    { found: expect.stringMatching(/line 2, hourly: .*node: not found/) },
+  ]);
+});
+
+test('what else stands in a line is not done', () => {
+  const { root, env } = makeRootWith(
+    (folder) =>
+      `5 * * * * touch ${folder}/before; nice -n 5 ${node} ${commandPath} --root '${folder}' hourly >${folder}/out 2>&1 && touch ${folder}/after\n`,
+  );
+  expect(diagnose(root, env).of('crontab', 'ok')).toHaveLength(1);
+  for (const name of ['before', 'out', 'after', 'was-run']) {
+    expect(existsSync(join(root, name)), name).toBe(false);
+  }
+});
+
+test('lines with a sieve, quotes and an escaped % are read as cron reads them', () => {
+  const root = join(makeTemporaryRoot({ "it's 100%/jobs/3days/a.mjs": '' }), "it's 100%");
+  const { env } = makeFakeCrontab();
+  runCommand(['cron', '--install'], { cwd: root, env });
+  expect(diagnose(root, env).of('crontab')).toMatchObject([
+    { status: 'ok', found: 'line 3, 3days: works in cron’s bare environment' },
+  ]);
+});
+
+test('a root that a symlink leads to is the same one', () => {
+  const { root, env } = makeRootWith((folder) => {
+    symlinkSync('.', join(folder, 'link'));
+    return `5 * * * * ${node} ${commandPath} --root ${folder}/link due\n`;
+  });
+  expect(diagnose(root, env).of('crontab', 'ok')).toHaveLength(1);
+});
+
+test.each([
+  [
+    'a % that cron takes for the end',
+    (line: string) => `${line} 2>>log-$(date +%F)\n`,
+    /has a % without/,
+  ],
+  ['the line end of Windows', (line: string) => `${line}\r\n`, /ends in a carriage return/],
+  ['no newline at the end', (line: string) => line, /has no newline at its end/],
+])('%s is a problem', (_, write, sentence) => {
+  const { root, env } = makeRootWith((folder) =>
+    write(`5 * * * * ${node} ${commandPath} --root ${folder} due`),
+  );
+  expect(diagnose(root, env).of('crontab', 'problem')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(sentence),
+      cure: expect.stringMatching(/^Correct line 1 with `crontab -e`/),
+    },
+  ]);
+});
+
+test('what only a shell could tell is not tried', () => {
+  const { root, env } = makeRootWith(
+    (folder) => `5 * * * * $NODE ${commandPath} --root ${folder} due\n`,
+  );
+  expect(diagnose(root, env).of('crontab')).toMatchObject([
+    { status: 'note', cure: 'Write full paths into it.' },
+  ]);
+});
+
+test('lines of other roots are left alone, those of a root that is gone are told', () => {
+  const { root, env } = makeCalledRoot();
+  const other = makeRootWith(
+    (folder) =>
+      `5 * * * * ${node} ${commandPath} --root ${root} due\n` +
+      `6 * * * * ${node} ${commandPath} --root ${folder} due\n` +
+      `7 * * * * ${node} ${commandPath} --root /gone/site hourly\n`,
+  );
+  expect(diagnose(root, env).of('crontab', 'warning')).toEqual([]);
+  expect(diagnose(other.root, other.env).of('crontab')).toEqual([
+    {
+      status: 'warning',
+      found: 'line 3 calls the root /gone/site, which has no jobs folder',
+      cure: expect.stringMatching(/^Take it out with `crontab -e`/),
+    },
+    { status: 'ok', found: 'line 2, due: works in cron’s bare environment', cure: null },
+  ]);
+});
+
+test('a tier whose folder went away, and one that is called twice, are warnings', () => {
+  const { root, crontab, env } = makeCalledRoot();
+  renameSync(join(root, 'jobs/daily'), join(root, 'jobs/nightly'));
+  crontab.write(`${crontab.read()}9 * * * * ${node} ${commandPath} --root ${root} hourly\n`);
+  expect(diagnose(root, env).of('crontab', 'warning')).toEqual([
+    {
+      status: 'warning',
+      found: 'line 4, daily: there is no folder jobs/daily, so each call fails',
+      cure: INSTALL,
+    },
+    {
+      status: 'warning',
+      found: 'hourly is called by the lines 3, 6',
+      cure: 'Take all but one out with `crontab -e`.',
+    },
+  ]);
+});
+
+test('half a block is a problem', () => {
+  const { root, crontab, env } = makeCalledRoot();
+  crontab.write((crontab.read()?.toString() ?? '').replace(/# END.*\n/, ''));
+  expect(diagnose(root, env).of('crontab', 'problem')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^The crontab holds only one of the two lines/),
+      cure: 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.',
+    },
+  ]);
+});
+
+test('without a crontab program the panel is pointed to', () => {
+  const root = makeTemporaryRoot(usual);
+  const found = diagnose(root, { PATH: '/nowhere', HOME: root });
+  expect(found.of('crontab')).toEqual([
+    {
+      status: 'note',
+      found: 'There is no `crontab` program here',
+      cure: "Paste the lines of `runner cron --print` into the cron page of your host's panel.",
+    },
+  ]);
+});
+
+test('a crontab program that refuses is told with its reason', () => {
+  const root = makeTemporaryRoot(usual);
+  const { env } = makeFakeCrontab(
+    '#!/bin/sh\necho "you are not allowed to use this program" >&2\nexit 1\n',
+  );
+  expect(diagnose(root, env).of('crontab')).toMatchObject([
+    {
+      status: 'note',
+      found: '`crontab -l` could not show your crontab: you are not allowed to use this program',
+    },
+  ]);
+});
+
+test('without a tier that has a period there is nothing to call', () => {
+  const root = makeTemporaryRoot({ 'jobs/manual/a.mjs': '' });
+  mkdirSync(join(root, 'jobs/hourly'));
+  writeFileSync(join(root, 'jobs/README.md'), '');
+  const found = diagnose(root, makeFakeCrontab().env);
+  expect(found.of('crontab').map(({ status }) => status)).toEqual(['ok']);
+  expect(found.of('calls').map(({ status }) => status)).toEqual(['ok']);
+});

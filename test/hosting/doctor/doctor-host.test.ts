@@ -1,0 +1,203 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parseShellLine } from '../../../src/hosting/doctor/shell-commands.ts';
+import { commandPath } from '../../support/run-command.ts';
+import { executable, makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+
+/** A root where a program of this name comes first in the PATH. */
+function makeRootWithProgram(name: string, content: string) {
+  const { root, env } = makeCalledRoot({ ...usual, [`bin/${name}`]: executable(content) });
+  return { root, env: { ...env, PATH: `${join(root, 'bin')}:${env.PATH}` } };
+}
+
+const quota = (figures: string): string => `#!/bin/sh
+echo 'Disk quotas for user me (uid 1000): '
+echo '     Filesystem  blocks   quota   limit   grace   files   quota   limit   grace'
+echo '      /dev/sda1  ${figures}'
+exit 1
+`;
+
+test.each([
+  ['50000 90000 100000 0 10 0 0 0', 'ok', '48.8MB of 87.9MB used'],
+  ['85000 90000 100000 0 10 0 0 0', 'warning', '83MB of 87.9MB used'],
+  ['95000* 90000 100000 1700000000 10 0 0 0', 'problem', '92.8MB of 87.9MB used'],
+  ['100 0 0 0 950 0 1000 0', 'warning', '950 files of 1000 files used'],
+])('a quota of %s is %s', (figures, status, found) => {
+  const { root, env } = makeRootWithProgram('quota', quota(figures));
+  const findings = diagnose(root, env)
+    .of('disk')
+    .filter((each) => each.found.startsWith('quota'));
+  const cure = status === 'ok' ? null : expect.stringMatching(/^Delete what is not needed/);
+  expect(findings).toEqual([{ status, found: `quota of /dev/sda1: ${found}`, cure }]);
+});
+
+test.each([
+  [
+    'says that there is none',
+    "#!/bin/sh\necho 'Disk quotas for user me (uid 0): none'\n",
+    'no quota',
+  ],
+  ['says something else', '#!/bin/sh\necho what\n', 'quota unknown: no `quota` command that tells'],
+  ['never answers', '#!/bin/sh\nsleep 600\n', 'quota unknown: no `quota` command that tells'],
+])('a quota command that %s is not waited for', (_, content, found) => {
+  const { root, env } = makeRootWithProgram('quota', content);
+  expect(diagnose(root, env).of('disk', 'ok')).toContainEqual({ status: 'ok', found, cure: null });
+});
+
+test('sendmail is looked for in the PATH too', () => {
+  const { root, env } = makeRootWithProgram('sendmail', '#!/bin/sh\n');
+  expect(diagnose(root, env).of('sendmail')).toMatchObject([{ status: 'ok' }]);
+});
+
+test('what anybody can write is a problem, with the command that closes it', () => {
+  const { root, env } = makeCalledRoot();
+  chmodSync(join(root, 'jobs'), 0o777);
+  const found = diagnose(root, env);
+  expect(found.of('permissions')).toEqual([
+    {
+      status: 'problem',
+      found: 'jobs can be written by anybody (mode 0777), so no script is run',
+      cure: 'Close it with: chmod go-w jobs',
+    },
+  ]);
+  const allowed = diagnose(root, { ...env, RUNNER_ALLOW_UNSAFE: '1' });
+  expect(allowed.of('permissions')).toMatchObject([
+    { status: 'warning', cure: 'Close it with: chmod go-w jobs' },
+  ]);
+});
+
+test('a root that a web server hands out is a problem', () => {
+  const site = makeTemporaryRoot({ 'public_html/jobs/hourly/a.mjs': '' });
+  const { env } = makeCalledRoot();
+  const webRoot = join(site, 'public_html');
+  expect(diagnose(webRoot, env).of('permissions', 'problem')).toEqual([
+    {
+      status: 'problem',
+      found: `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
+      cure: `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
+    },
+  ]);
+});
+
+test('settings that anybody can write are a problem, with the command that closes them', () => {
+  const { root, env } = makeCalledRoot({ ...usual, 'runner.config.json': '{}' });
+  chmodSync(join(root, 'runner.config.json'), 0o666);
+  expect(diagnose(root, env).of('settings')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/is not loaded: .*can be written by anybody \(mode 0666\)$/),
+      cure: expect.stringMatching(/^Close it with: chmod go-w runner\.config\.json, or allow it/),
+    },
+  ]);
+});
+
+test('what anybody could have put into .runner is a problem', () => {
+  const { root, env } = makeCalledRoot();
+  mkdirSync(join(root, '.runner/results'), { recursive: true });
+  chmodSync(join(root, '.runner'), 0o777);
+  chmodSync(join(root, '.runner/results'), 0o777);
+  expect(diagnose(root, env).of('permissions')).toMatchObject([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^\.runner\/results can be written by anybody/),
+      cure: expect.stringMatching(/^Close it with: chmod go-w \.runner\/results/),
+    },
+    { status: 'note', found: '.runner is open to others (mode 0777)' },
+  ]);
+});
+
+test('a .runner that others can read is noted', () => {
+  const { root, env } = makeCalledRoot();
+  mkdirSync(join(root, '.runner'));
+  chmodSync(join(root, '.runner'), 0o755);
+  expect(diagnose(root, env).of('permissions')).toMatchObject([
+    { status: 'note', found: '.runner is open to others (mode 0755)' },
+  ]);
+});
+
+test('limits that a runner meets are told', () => {
+  const { root, env } = makeCalledRoot();
+  const limits = 'ulimit -t 900; ulimit -f 200000; ulimit -n 100';
+  const command = `${limits}; exec '${process.execPath}' '${commandPath}' doctor --json`;
+  const { stdout } = spawnSync('/bin/sh', ['-c', command], { cwd: root, env, encoding: 'utf8' });
+  const checks = JSON.parse(stdout).checks as { name: string; found: string; cure: string }[];
+  expect(checks.filter(({ name }) => name === 'limits')).toEqual([
+    {
+      name: 'limits',
+      status: 'warning',
+      found: 'no file may be larger than 97.7MB, the activity log included',
+      cure: "Set `retention: { maxDatabaseSize: '48mb' }` in the settings.",
+    },
+    expect.objectContaining({ status: 'warning', found: 'only 100 files may be open at once' }),
+    expect.objectContaining({ found: 'a process is ended after 15m of CPU time' }),
+  ]);
+});
+
+test('another zone than the machine’s is noted, as cron goes by that one', () => {
+  const { root, env } = makeCalledRoot();
+  const found = diagnose(root, { ...env, TZ: 'Asia/Kolkata' });
+  expect(found.of('clock')).toMatchObject([
+    { status: 'ok', found: expect.stringMatching(/ \+05:30 \(Asia\/Kolkata\)$|Calcutta/) },
+    { status: 'note', found: expect.stringMatching(/^TZ is Asia\/Kolkata here, while cron /) },
+  ]);
+});
+
+test('the locks are really tried: a root on this machine has them', () => {
+  const { root, env } = makeCalledRoot();
+  expect(diagnose(root, env).of('locks')).toEqual([
+    {
+      status: 'ok',
+      found: 'work: one process at a time, and free again when it is killed',
+      cure: null,
+    },
+  ]);
+});
+
+test('of a command in npx’s cache is said that it goes away', () => {
+  const { root, env } = makeCalledRoot();
+  const folder = join(realpathSync(makeTemporaryRoot()), '_npx/1/node_modules/folder-runner');
+  mkdirSync(folder, { recursive: true });
+  spawnSync('cp', [
+    '-r',
+    join(commandPath, '../..', 'dist'),
+    join(commandPath, '../..', 'package.json'),
+    folder,
+  ]);
+  spawnSync('ln', ['-s', join(commandPath, '../../node_modules'), join(folder, 'node_modules')]);
+  const command = [join(folder, 'dist/bin.cjs'), 'doctor', '--json'];
+  const { stdout } = spawnSync(process.execPath, command, { cwd: root, env, encoding: 'utf8' });
+  const found = (JSON.parse(stdout).checks as { name: string; found: string }[]).filter(
+    ({ name }) => name === 'node',
+  );
+  expect(found.at(-1)?.found).toMatch(/^the command is in npx's cache/);
+});
+
+test.each([
+  ['a b', [['a', 'b']]],
+  ['cd x && a >/dev/null 2>&1 || b; c | d &', [['cd', 'x'], ['a'], ['b'], ['c'], ['d']]],
+  [`a 'b c' "d e"f\\ g`, [['a', 'b c', 'd ef g']]],
+  [`a 'it'\\''s' "say \\"x\\""`, [['a', "it's", 'say "x"']]],
+  [
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
+    'a $HOME/x "${HOME}/y" ~/z \'$HOME\'',
+    [['a', '/home/me/x', '/home/me/y', '/home/me/z', '$HOME']],
+  ],
+  [
+    '[ $(( ($(date +%s) - 5) / 60 % 7 )) -ne 0 ] || a',
+    [['[', '$(( ($(date +%s) - 5) / 60 % 7 ))', '-ne', '0', ']'], ['a']],
+  ],
+  ['a &>>log b', [['a', 'b']]],
+] as const)('the shell line %s is taken apart', (line, words) => {
+  expect(parseShellLine(line, '/home/me')?.map((command) => command.words)).toEqual(words);
+});
+
+test.each(['a $X', 'a `date`', 'a "$(date)"', 'a *.log'])('%s depends on the shell', (line) => {
+  expect(parseShellLine(line, '/home/me')).toMatchObject([{ isCertain: false }]);
+});
+
+test('a quote that is not closed is not understood', () => {
+  expect(parseShellLine("a 'b", '/')).toBeNull();
+});

@@ -1,0 +1,244 @@
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { pause } from '../../../src/queue/pauses.ts';
+import { newSpoolPath } from '../../../src/store/spool/spool-files.ts';
+import { identifyDeadProcess } from '../../support/dead-process.ts';
+import { makeFakeCrontab } from '../../support/fake-crontab.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { until } from '../../support/until.ts';
+import { writeLog } from '../../support/written-log.ts';
+import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+
+const HOUR_MS = 3_600_000;
+const SET_ASIDE = expect.stringMatching(/^The next pass sets it aside whole and begins a new log/);
+
+/** A root that has run once, and its log's file. */
+function makeUsedRoot() {
+  const { root, env } = makeCalledRoot();
+  runCommand(['hourly'], { cwd: root, env });
+  return { root, env, database: join(root, '.runner/activity.db') };
+}
+
+/** What the log's check found, while the file stays as it is. */
+function diagnoseFile(root: string, database: string, env: NodeJS.ProcessEnv) {
+  const before = readFileSync(database);
+  const found = diagnose(root, env);
+  expect(readFileSync(database).equals(before)).toBe(true);
+  return found;
+}
+
+test('before the first pass there is none, and none is made', () => {
+  const root = makeTemporaryRoot(usual);
+  const found = diagnose(root, makeFakeCrontab().env);
+  expect(found.of('log')).toEqual([
+    { status: 'note', found: 'none yet', cure: 'The first pass makes it: try `runner hourly`.' },
+  ]);
+  expect(existsSync(join(root, '.runner'))).toBe(false);
+});
+
+test('a file that is no database is a problem', () => {
+  const { root, env, database } = makeUsedRoot();
+  writeFileSync(database, 'x'.repeat(8192));
+  const found = diagnoseFile(root, database, env);
+  expect(found.of('log')).toEqual([
+    { status: 'problem', found: 'broken: file is not a database', cure: SET_ASIDE },
+  ]);
+  expect(found.status).toBe(1);
+});
+
+test('a truncated file is a problem', () => {
+  const { root, env, database } = makeUsedRoot();
+  truncateSync(database, 3 * 4096);
+  expect(diagnoseFile(root, database, env).of('log')).toEqual([
+    { status: 'problem', found: expect.stringMatching(/^(?:broken|damaged): \S/), cure: SET_ASIDE },
+  ]);
+});
+
+test('a page of rubbish in the middle is found', () => {
+  const { root, env, database } = makeUsedRoot();
+  const content = readFileSync(database);
+  content.fill(0xa5, 2 * 4096, 4 * 4096);
+  writeFileSync(database, content);
+  expect(diagnoseFile(root, database, env).of('log')).toEqual([
+    { status: 'problem', found: expect.stringMatching(/^(?:broken|damaged): \S/), cure: SET_ASIDE },
+  ]);
+});
+
+test('an empty file is a problem', () => {
+  const { root, env, database } = makeUsedRoot();
+  writeFileSync(database, '');
+  expect(diagnoseFile(root, database, env).of('log')).toEqual([
+    { status: 'problem', found: 'its file is empty, so its history is gone', cure: SET_ASIDE },
+  ]);
+});
+
+test('the database of another program is a problem', () => {
+  const { root, env, database } = makeUsedRoot();
+  writeFileSync(database, '');
+  changeFile(database, 'pragma user_version = 7; create table posts (title text)');
+  expect(diagnoseFile(root, database, env).of('log')).toEqual([
+    {
+      status: 'problem',
+      found: '.runner/activity.db is the database of another program',
+      cure: 'Move it away; the next pass makes a new log.',
+    },
+  ]);
+});
+
+test('a log of a newer runner is a problem, with the command that cures it', () => {
+  const { root, env, database } = makeUsedRoot();
+  changeFile(database, 'pragma user_version = 99');
+  expect(diagnose(root, env).of('log')).toMatchObject([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^written by a newer runner \(schema 99/),
+      cure: 'Update the package with `npm install folder-runner@latest`.',
+    },
+  ]);
+});
+
+test('a log that somebody keeps locked is a warning, and is not waited for long', async () => {
+  const { root, env, database } = makeUsedRoot();
+  const code =
+    "const d = new (require('node:sqlite').DatabaseSync)(process.argv[1]);" +
+    "d.exec('pragma locking_mode = exclusive; pragma journal_mode = delete; begin exclusive');" +
+    "console.log('held'); setTimeout(() => {}, 60000)";
+  const holder = spawn(process.execPath, ['-e', code, database], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  onTestFinished(() => void holder.kill('SIGKILL'));
+  let isHeld = false;
+  holder.stdout.once('data', () => {
+    isHeld = true;
+  });
+  await until('the log is locked', () => isHeld);
+  expect(diagnose(root, env).of('log')).toMatchObject([
+    { status: 'warning', found: 'locked by another process: database is locked' },
+  ]);
+});
+
+test('a log larger than the settings allow is noted', () => {
+  const { root, env, database } = makeUsedRoot();
+  changeFile(
+    database,
+    "insert into activity (at, event, detail) values (1, 'noted', hex(zeroblob(1000000)))",
+  );
+  writeFileSync(join(root, 'runner.config.json'), '{ "retention": { "maxDatabaseSize": "1mb" } }');
+  expect(diagnose(root, env).of('log', 'note')).toEqual([
+    {
+      status: 'note',
+      found: 'larger than the 1MB that the settings allow',
+      cure: expect.stringMatching(/^The next passes prune it/),
+    },
+  ]);
+});
+
+test('a clock that was set back is found by the newest entry', async () => {
+  const { root, env } = makeCalledRoot();
+  const { db } = await writeLog(root);
+  await db
+    .insertInto('activity')
+    .values({ at: Date.now() + 2 * HOUR_MS, event: 'worker-started' })
+    .execute();
+  const found = diagnose(root, env);
+  expect(found.of('clock', 'problem')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(
+        /^the clock is or was wrong: the newest entry of the log is (?:2h|1h 59m).* ahead of now$/,
+      ),
+      cure: expect.stringMatching(/^Ask the host to set the clock by NTP/),
+    },
+  ]);
+});
+
+test('pauses in force are noted, each with the command that ends it', async () => {
+  const { root, env } = makeCalledRoot();
+  const { db } = await writeLog(root);
+  const at = Date.now();
+  await pause(db, { name: '*', until: at + HOUR_MS, createdAt: at });
+  await pause(db, { name: 'hourly/a', until: null, createdAt: at });
+  await pause(db, { name: 'daily', until: at - 1, createdAt: at - HOUR_MS });
+  expect(diagnose(root, env).of('pauses')).toEqual([
+    {
+      status: 'note',
+      found: `everything is paused until ${new Date(at + HOUR_MS).toISOString()}`,
+      cure: '`runner resume` ends it.',
+    },
+    {
+      status: 'note',
+      found: 'hourly/a is paused until it is resumed',
+      cure: '`runner resume hourly/a` ends it.',
+    },
+  ]);
+});
+
+test('logs that were set aside, waiting spool files and locks of the dead are named', async () => {
+  const { root, env } = makeCalledRoot();
+  const { state } = await writeLog(root);
+  for (const end of ['', '-wal', '-shm']) {
+    writeFileSync(`${state.database}.broken-20261101T100000Z${end}`, '');
+  }
+  const identity = identifyDeadProcess();
+  const spooled = newSpoolPath(state, { startedAt: Date.now(), identity });
+  writeFileSync(spooled.replace(/part$/, 'jsonl'), '');
+  writeFileSync(`${spooled.replace(/part$/, 'jsonl')}.unreadable`, '');
+  mkdirSync(join(state.locks, 'hourly.lock'));
+  const holder = { ...identity, since: Date.now() };
+  writeFileSync(join(state.locks, 'hourly.lock/token.json'), JSON.stringify(holder));
+  expect(diagnose(root, env).of('leftovers')).toEqual([
+    {
+      status: 'warning',
+      found: '.runner/activity.db.broken-20261101T100000Z was set aside because it was broken',
+      cure: expect.stringMatching(/^Delete it with its -wal and -shm/),
+    },
+    {
+      status: 'note',
+      found: `runs wait in ${state.spool} to be taken into the log`,
+      cure: 'The next pass that can open the log takes them in.',
+    },
+    {
+      status: 'warning',
+      found: `1 file in ${state.spool} could not be taken into the log`,
+      cure: expect.stringMatching(/^Look into what ends in \.unreadable/),
+    },
+    {
+      status: 'note',
+      found: `the lock of hourly was left by pid ${identity.pid}, which is dead`,
+      cure: 'The next pass takes it over.',
+    },
+  ]);
+  expect(existsSync(join(state.locks, 'hourly.lock/token.json'))).toBe(true);
+});
+
+test('a file in place of .runner is a problem', () => {
+  const { root, env } = makeCalledRoot();
+  writeFileSync(join(root, '.runner'), '');
+  chmodSync(join(root, '.runner'), 0o600);
+  const found = diagnose(root, env);
+  expect(found.of('file system')).toEqual([
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^nothing can be written: ENOTDIR/),
+      cure: expect.stringMatching(/^Make the root and \.runner writable/),
+    },
+  ]);
+  expect(found.status).toBe(1);
+});
+
+function changeFile(path: string, statements: string): void {
+  const database = new DatabaseSync(path);
+  database.exec(statements);
+  database.close();
+}

@@ -1,0 +1,39 @@
+import type { Finding } from '../../../src/hosting/doctor/finding.ts';
+import { makeFakeCrontab } from '../../support/fake-crontab.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';
+
+export interface Diagnosis {
+  readonly status: number | null;
+  readonly ok: boolean;
+  /** What a check found; with a status, only what has it. */
+  of(name: string, status?: Finding['status']): Finding[];
+}
+
+export const usual = {
+  'jobs/hourly/a.mjs': "import { writeFileSync } from 'node:fs'; writeFileSync('was-run', '');",
+  'jobs/daily/b.mjs': 'console.log(1)',
+};
+
+/** A root whose two tiers cron calls. */
+export function makeCalledRoot(files: Readonly<Record<string, FileContent>> = usual) {
+  const root = makeTemporaryRoot(files);
+  const crontab = makeFakeCrontab();
+  runCommand(['cron', '--install'], { cwd: root, env: crontab.env });
+  return { root, crontab, env: crontab.env };
+}
+
+/** `runner doctor --json` */
+export function diagnose(root: string, env: NodeJS.ProcessEnv): Diagnosis {
+  const { status, stdout, stderr } = runCommand(['doctor', '--json'], { cwd: root, env });
+  if (stderr !== '') throw new Error(stderr);
+  const { ok, checks } = JSON.parse(stdout) as {
+    ok: boolean;
+    checks: (Finding & { name: string })[];
+  };
+  const of: Diagnosis['of'] = (name, wanted) =>
+    checks
+      .filter((each) => each.name === name && (wanted === undefined || each.status === wanted))
+      .map(({ name: _, ...finding }) => finding);
+  return { status, ok, of };
+}
