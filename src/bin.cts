@@ -4,12 +4,30 @@
 // biome-ignore-all lint: old Nodes know neither `const` nor arrow functions
 var path = require('path');
 
+/* Node runs what it finds there: under cron's umask 000 anybody could have put code in, and under
+   sudo it may be another user's. What others could write is made anew. */
+function makePrivate(folder: string) {
+  var fs = require('fs');
+  try {
+    fs.mkdirSync(folder, { recursive: true, mode: 448 });
+    var stats = fs.lstatSync(folder);
+    if (stats.uid !== process.geteuid!() || !stats.isDirectory()) return false;
+    if ((stats.mode & 63) === 0) return true;
+    fs.rmSync(folder, { recursive: true });
+    fs.mkdirSync(folder, { mode: 448 });
+    return true;
+  } catch (error) {
+    return false;
+  }
+}
+
 var found = process.versions.node.split('.').map(Number);
 if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   var home = process.env['HOME'];
   var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache'));
-  // Compiled once instead of at each start; without a writable home it goes on without.
-  if (caches) require('module').enableCompileCache(path.join(caches, 'folder-runner'));
+  var cache = caches && path.join(caches, 'folder-runner');
+  // Compiled once instead of at each start; without a home of its own it goes on without.
+  if (cache && makePrivate(cache)) require('module').enableCompileCache(cache);
   require('./cli.cjs').main(__dirname);
 } else {
   process.stderr.write(

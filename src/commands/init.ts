@@ -18,22 +18,33 @@ Next:
   4. npx runner cron --install    lets cron run the tiers (or --print, to paste the lines)
 `;
 
+interface InitOptions {
+  readonly root?: string;
+  readonly force?: true;
+}
+
 /** `runner init`: a root to start from. */
 export function initCommand(context: CommandContext): Command {
   const command = new Command('init');
   return command
     .description('make jobs/15min, jobs/hourly and jobs/daily with one small example each')
     .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
+    .option('--force', 'also where a web server hands out what is in it')
     .addHelpText('after', EXAMPLES)
-    .action((folder: string | undefined) =>
-      initRoot(context, folder ?? command.optsWithGlobals<{ root?: string }>().root),
-    );
+    .action((folder: string | undefined) => {
+      const options = command.optsWithGlobals<InitOptions>();
+      return initRoot(context, folder ?? options.root, options.force === true);
+    });
 }
 
-async function initRoot(context: CommandContext, folder: string | undefined): Promise<void> {
+async function initRoot(
+  context: CommandContext,
+  folder: string | undefined,
+  isForced: boolean,
+): Promise<void> {
   const root = resolve(context.cwd, folder ?? (context.env.RUNNER_ROOT || '.'));
   const { startRoot } = await import('../hosting/start-root.ts');
-  const { entries, webRoot } = startRoot(root, context.distFolder);
+  const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
   context.stdout.write(NEXT_STEPS);
@@ -46,8 +57,8 @@ function entryLine({ path, state }: RootEntry): string {
 function webRootWarning(root: string, webRoot: string): string {
   return (
     `\nDanger: ${root} is inside ${webRoot}, which a web server probably hands out: anybody could ` +
-    'read your scripts in jobs/ and their output in .runner/, passwords included. Move the root ' +
-    `beside ${webRoot}, not into it; until then .htaccess files in both folders refuse visitors, ` +
-    'which Apache and LiteSpeed obey and nginx does not.\n'
+    'read your scripts in jobs/ and their output in .runner/, passwords included. Passes are refused ' +
+    `until you move the root beside ${webRoot}, or set allowUnsafe: true in runner.config.*; .htaccess ` +
+    'files in both folders refuse visitors, which Apache and LiteSpeed obey and nginx does not.\n'
   );
 }

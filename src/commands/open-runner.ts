@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { checkPlace } from '../config/check-place.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { findRoot } from '../config/root.ts';
 import { stateFolderOf } from '../config/state-folder.ts';
@@ -12,10 +13,13 @@ export async function openRunner(
 ): Promise<Runner> {
   const { cwd, env } = context;
   const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
+  const state = stateFolderOf(root);
+  const settings = await loadSettings(root, env);
+  checkPlace(root, state, settings);
   return {
     root,
-    state: stateFolderOf(root),
-    settings: await loadSettings(root),
+    state,
+    settings,
     environment: env,
     probePath: join(context.distFolder, 'probe.cjs'),
     version: context.version,

@@ -57,11 +57,16 @@ function moduleFormat(url: string): string | undefined {
 
 function describeCause(error: unknown, file: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)}`;
-  const cause = `${error.message.replace(/\s+/g, ' ').trim()}${placeIn(file, error)}`;
+  const cause = `${withoutSource(error.message).replace(/\s+/g, ' ').trim()}${placeIn(file, error)}`;
   if ('code' in error && error.code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
     return `${cause}; write it without enums, namespaces and parameter properties`;
   }
   return cause;
+}
+
+/** `JSON.parse` quotes what stands around its mistake, which may be a password. */
+function withoutSource(message: string): string {
+  return message.replace(/^(Unexpected token) .* is not valid JSON$/s, '$1: it is not valid JSON');
 }
 
 function placeIn(file: string, error: Error): string {

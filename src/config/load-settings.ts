@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConfigFile, readConfigFile } from './config-file.ts';
+import { describeDistrust, orAllowOutside } from './describe-distrust.ts';
+import { judgePath, judgeRoot, OVERRIDE_VARIABLE } from './file-trust.ts';
 import { describeProblem, type Problem } from './problem.ts';
 import { findSettingLine } from './setting-line.ts';
 import { defaultSettings, type Settings } from './settings.ts';
@@ -15,15 +17,36 @@ const fileNames = [
 ] as const;
 
 /**
- * The settings of the root's `runner.config.*`, or the defaults if it has none.
+ * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE`
+ * in the environment counts as `allowUnsafe`.
  *
- * @throws {UsageError} if the file cannot be loaded, or with one line for each wrong setting
+ * @throws {UsageError} if others could have written the file, if it cannot be loaded, or with one line
+ *   for each wrong setting
  */
-export async function loadSettings(root: string): Promise<Settings> {
+export async function loadSettings(
+  root: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<Settings> {
+  const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
+  const settings = await loadFile(root, allowUnsafe);
+  return allowUnsafe ? { ...settings, allowUnsafe } : settings;
+}
+
+async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
   const [name, other] = fileNames.filter((file) => existsSync(join(root, file)));
   if (name === undefined) return defaultSettings;
   if (other !== undefined) throw new UsageError(describeRivals(root, name, other));
+  if (!allowUnsafe) refuseUnsafeFile(root, name);
   return checkConfigFile(await readConfigFile(root, name));
+}
+
+/** Its code runs at once, so what it says itself cannot allow it. */
+function refuseUnsafeFile(root: string, name: string): void {
+  const ofRoot = judgeRoot(root);
+  const distrusted = [...(ofRoot === null ? [] : [ofRoot]), ...judgePath(root, join(root, name))];
+  if (distrusted.length === 0) return;
+  const reasons = distrusted.map((each) => describeDistrust(root, each, orAllowOutside));
+  throw new UsageError(`${root}/${name} is not loaded: ${reasons.join('\n')}`);
 }
 
 function describeRivals(root: string, name: string, other: string): string {
@@ -45,6 +68,8 @@ function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly
     setting: path.join('.') || 'the default export',
     expected,
     found,
+    // Cron would mail it.
+    isSecret: path[0] === 'env' && found !== path[1],
   }));
   const lineOf = ({ line }: Problem) => line ?? Number.MAX_SAFE_INTEGER;
   return problems.toSorted((one, other) => lineOf(one) - lineOf(other));

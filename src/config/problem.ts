@@ -8,12 +8,21 @@ export interface Problem {
   /** Completes "expects …". */
   readonly expected: string;
   readonly found: unknown;
+  /** Whether only the kind of what was found may be told. */
+  readonly isSecret?: boolean;
 }
 
 /** `jobs/hourly/clean.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"` */
 export function describeProblem(problem: Problem): string {
   const place = problem.line === null ? problem.file : `${problem.file}:${problem.line}`;
-  return `${place}: ${problem.setting} expects ${problem.expected}, found ${describeValue(problem.found)}`;
+  const found = problem.isSecret ? describeKind(problem.found) : describeValue(problem.found);
+  return `${place}: ${problem.setting} expects ${problem.expected}, found ${found}`;
+}
+
+function describeKind(value: unknown): string {
+  return typeof value === 'object' || value === undefined
+    ? describeValue(value)
+    : `a ${typeof value}`;
 }
 
 const longestShown = 60;

@@ -22,6 +22,10 @@ export interface ScriptSetting {
 
 export const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** What the runner was started with must not be loaded into scripts; settings may still set these. */
+const passableName =
+  /^(?!(?:NODE_OPTIONS|NODE_CHANNEL_FD|NODE_UNIQUE_ID|LD_PRELOAD|LD_AUDIT|BASH_ENV|ENV)$)[A-Za-z_][A-Za-z0-9_]*$/;
+
 function define<Option extends keyof ScriptOptions>(
   key: string,
   tag: string,
@@ -52,7 +56,10 @@ export const scriptSettings: readonly ScriptSetting[] = [
     'env',
     'env',
     'env',
-    readWords(variableName, 'names of environment variables such as API_KEY'),
+    readWords(
+      passableName,
+      'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS',
+    ),
   ),
   define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
 ];

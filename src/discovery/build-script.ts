@@ -1,23 +1,14 @@
 import { relative } from 'node:path';
 import { describeProblem } from '../config/problem.ts';
 import type { ScriptOptions } from '../config/script-options.ts';
-import type { Settings } from '../config/settings.ts';
+import { shellWord } from '../config/shell-word.ts';
+import { distrustOf, type TierPlace } from './jobs-place.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
-import type { PatternMatcher } from './match-patterns.ts';
 import { mergeOptions } from './merge-options.ts';
 import { printableName } from './printable-name.ts';
 import type { ScriptFile } from './read-script-file.ts';
 import type { Ignored, Launch, Script } from './script.ts';
 import { readScriptTags, type ScriptTags } from './script-tags.ts';
-import { shellWord } from './shell-word.ts';
-
-/** What all files of one tier have in common. */
-export interface TierPlace {
-  readonly root: string;
-  readonly tier: string;
-  readonly settings: Settings;
-  readonly matches: PatternMatcher;
-}
 
 /** How messages name a file: relative to the root, printable. */
 export function fileName(place: TierPlace, path: string): string {
@@ -42,7 +33,12 @@ export function buildScript(
     launch: choice.launch,
     options: optionsOf(place, path, label, tags.options),
     contentHash,
-    refusals: [...tags.problems.map(describeProblem), ...refuseName(file, path)],
+    refusals: [
+      ...place.distrust,
+      ...distrustOf(place, path),
+      ...tags.problems.map(describeProblem),
+      ...refuseName(file, path),
+    ],
     warnings: [...tags.warnings, ...warnOfUse(choice.launch, file, tags, content)],
   };
 }
@@ -60,7 +56,7 @@ export function refuse(
     launch: { kind: 'program', command: [path] },
     options: optionsOf(place, path, label, {}),
     contentHash,
-    refusals: [refusal ?? [], refuseName(fileName(place, path), path)].flat(),
+    refusals: [...place.distrust, refusal ?? [], refuseName(fileName(place, path), path)].flat(),
     warnings: [],
   };
 }

@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import type { Settings } from '../config/settings.ts';
-import type { TierPlace } from './build-script.ts';
+import { enterFolder, enterRoot, type JobsPlace } from './jobs-place.ts';
 import { createPatternMatcher } from './match-patterns.ts';
 import { readTier } from './read-tier.ts';
 import type { Discovery, Tier } from './script.ts';
@@ -22,18 +23,23 @@ export async function discover(
   { tier }: DiscoverOptions = {},
 ): Promise<Discovery> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
-  if (tier !== undefined) return discoverTier({ root, tier, settings, matches });
-  return discoverAll((name) => discoverTier({ root, tier: name, settings, matches }), root);
+  const place = enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs'));
+  if (tier !== undefined) return discoverTier(place, tier);
+  return discoverAll(place);
 }
 
 /** Loaded only here: a pass does without the glob library. */
-async function discoverAll(discoverOne: (tier: string) => Discovery, root: string) {
+async function discoverAll(place: JobsPlace): Promise<Discovery> {
   const { listJobsFolder, listPlainFolder } = await import('./list-jobs-folder.ts');
-  const listed = listJobsFolder(root);
-  const found = listed.tiers.map(discoverOne);
+  const { warnOfUnusedSettings } = await import('./unused-settings.ts');
+  const listed = listJobsFolder(place.root);
+  const found = listed.tiers.map((tier) => discoverTier(place, tier));
+  const tiers = found.flatMap((one) => one.tiers).toSorted(byPeriod);
+  const ignored = [...listed.ignored, ...found.flatMap((one) => one.ignored)];
   return {
-    tiers: found.flatMap((one) => one.tiers).toSorted(byPeriod),
-    ignored: [...listed.ignored, ...found.flatMap((one) => one.ignored)].flatMap(listPlainFolder),
+    tiers,
+    ignored: ignored.flatMap(listPlainFolder),
+    warnings: warnOfUnusedSettings(place, tiers),
   };
 }
 
@@ -43,10 +49,8 @@ function byPeriod(one: Tier, other: Tier): number {
   return (one.periodMs ?? longest) - (other.periodMs ?? longest);
 }
 
-function discoverTier(place: TierPlace): Discovery {
-  const { scripts, ignored } = readTier(place, tierFolder(place.root, place.tier));
-  return {
-    tiers: [{ name: place.tier, periodMs: tierPeriodMs(place.tier), scripts }],
-    ignored,
-  };
+function discoverTier(place: JobsPlace, tier: string): Discovery {
+  const folder = tierFolder(place.root, tier);
+  const { scripts, ignored } = readTier(enterFolder({ ...place, tier }, folder), folder);
+  return { tiers: [{ name: tier, periodMs: tierPeriodMs(tier), scripts }], ignored, warnings: [] };
 }

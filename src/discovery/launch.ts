@@ -1,9 +1,9 @@
 import { basename, extname } from 'node:path';
+import { shellWord } from '../config/shell-word.ts';
 import type { CommentStyle } from './comment-block.ts';
 import type { ScriptFile } from './read-script-file.ts';
 import type { Launch } from './script.ts';
 import { parseShebang, type Shebang } from './shebang.ts';
-import { shellWord } from './shell-word.ts';
 
 /** How a file is run, or why it cannot be, or why it is no script at all. */
 export type LaunchChoice =

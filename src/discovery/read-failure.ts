@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs';
-import { shellWord } from './shell-word.ts';
+import { shellWord } from '../config/shell-word.ts';
 
 /** Why a file or folder cannot be read, in one sentence; null if it is gone, which is no fault. */
 export function describeReadFailure(path: string, file: string, error: unknown): string | null {

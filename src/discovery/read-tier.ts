@@ -1,8 +1,9 @@
 import { type Dirent, readdirSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { buildScript, fileName, isNotUtf8, refuse, type TierPlace } from './build-script.ts';
+import { buildScript, fileName, isNotUtf8, refuse } from './build-script.ts';
 import { compareBytes } from './byte-order.ts';
 import { reasonToIgnore } from './ignored-names.ts';
+import { enterFolder, type TierPlace } from './jobs-place.ts';
 import { describeReadFailure } from './read-failure.ts';
 import { isExecutableFile, readScriptFile } from './read-script-file.ts';
 import { refuseRivals } from './refuse-rivals.ts';
@@ -73,8 +74,9 @@ function explainFailure(place: TierPlace, path: string, label: string, error: un
 }
 
 /** The `index.*` of a folder, else the executable that is called as the folder is. */
-function readScriptFolder(place: TierPlace, folder: string, label: string): readonly Found[] {
+function readScriptFolder(tier: TierPlace, folder: string, label: string): readonly Found[] {
   try {
+    const place = enterFolder(tier, folder);
     const names = readdirSync(folder).filter((name) => reasonToIgnore(name) === null);
     const indexes = names.filter((name) => withoutExtension(name) === 'index');
     const scripts = readScripts(place, folder, label, indexes);
@@ -82,7 +84,7 @@ function readScriptFolder(place: TierPlace, folder: string, label: string): read
     const own = readScripts(place, folder, label, executablesCalled(label, folder, names));
     return own.length > 0 ? own : [{ path: folder, reason: plainFolder }];
   } catch (error) {
-    return [explainFailure(place, folder, label, error)];
+    return [explainFailure(tier, folder, label, error)];
   }
 }
 

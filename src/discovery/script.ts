@@ -43,4 +43,6 @@ export interface Tier {
 export interface Discovery {
   readonly tiers: readonly Tier[];
   readonly ignored: readonly Ignored[];
+  /** Settings that fit nothing here, when all tiers were looked at: one sentence each. */
+  readonly warnings: readonly string[];
 }

@@ -9,9 +9,23 @@ import { printableName } from './printable-name.ts';
 /** Why a name cannot be a tier's: `runner <name>` would mean something else. */
 const reserved: ReadonlyMap<string, string> = new Map([
   ['queue', 'reserved for handlers of queued jobs'],
-  ...['cron', 'help', 'init', 'list', 'report', 'run', 'show', 'tail'].map(
-    (command) => [command, `\`runner ${command}\` is a command; rename the folder`] as const,
-  ),
+  ...[
+    'backup',
+    'cron',
+    'doctor',
+    'due',
+    'help',
+    'init',
+    'list',
+    'pause',
+    'report',
+    'resume',
+    'run',
+    'show',
+    'status',
+    'tail',
+    'why',
+  ].map((command) => [command, `\`runner ${command}\` is a command; rename the folder`] as const),
 ]);
 
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */

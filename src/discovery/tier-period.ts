@@ -20,6 +20,9 @@ const named: ReadonlyMap<string, Period> = new Map([
   ['yearly', { count: 1, unit: 'years' }],
 ]);
 
+/** A month of 31 days and a leap year are a day longer than nominal, and a change of the clock more. */
+const longestExcessMs = 2 * dayMs;
+
 /** Months and years are nominal: 30 and 365 days, good enough for time limits and the report. */
 const unitMs: Readonly<Record<Unit, number>> = {
   min: minuteMs,
@@ -59,6 +62,18 @@ export function periodStart(tierName: string, instantMs: number): number | null 
   return startWithinDays(instantMs, count * unitMs[unit]);
 }
 
+/**
+ * When the period after the one of this instant begins; null if the name tells no period. Looked for,
+ * not added up: months differ, and so do days on which the clock changes.
+ */
+export function nextPeriodStart(tierName: string, instantMs: number): number | null {
+  const periodMs = tierPeriodMs(tierName);
+  if (periodMs === null) return null;
+  const start = periodStart(tierName, instantMs);
+  const hasBegun = (atMs: number): boolean => periodStart(tierName, atMs) !== start;
+  return findFirstMinute(instantMs, instantMs + periodMs + longestExcessMs, hasBegun);
+}
+
 /** `new Date` takes the first of two midnights, and the first moment of a day that has none. */
 function localMidnight(year: number, month: number, day: number): number {
   return new Date(year, month, day).getTime();
@@ -93,11 +108,21 @@ function instantOfWall(wallMs: number, instantMs: number): number {
 
 /** The first minute that has the offset of `laterMs`; clocks change at whole minutes. */
 function findChange(earlierMs: number, laterMs: number): number {
+  const isChanged = (atMs: number): boolean => utcOffsetMs(atMs) === utcOffsetMs(laterMs);
+  return findFirstMinute(earlierMs, laterMs, isChanged);
+}
+
+/** Between two instants, of which only the later one `has` it: the first whole minute that does. */
+function findFirstMinute(
+  earlierMs: number,
+  laterMs: number,
+  has: (atMs: number) => boolean,
+): number {
   let before = Math.floor(earlierMs / minuteMs);
   let after = Math.floor(laterMs / minuteMs);
   while (after - before > 1) {
     const middle = Math.floor((before + after) / 2);
-    if (utcOffsetMs(middle * minuteMs) === utcOffsetMs(laterMs)) after = middle;
+    if (has(middle * minuteMs)) after = middle;
     else before = middle;
   }
   return after * minuteMs;

@@ -1,5 +1,6 @@
 import { fstatSync, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
+import type { Cut } from './mask-secrets.ts';
 import type { CountedOutput } from './run-end.ts';
 import { ifPossible } from './run-files.ts';
 import { omission, type WrittenOutput } from './written-output.ts';
@@ -8,15 +9,15 @@ import { omission, type WrittenOutput } from './written-output.ts';
 const ROW_BYTES = 64 * 1024;
 const HALF_ROW_BYTES = ROW_BYTES / 2;
 
-/** Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. */
+/** Reads what the row keeps of a run's output; the rest goes to one compressed file beside it. Both masked. */
 export async function keepOutput(output: WrittenOutput): Promise<CountedOutput> {
-  const { fd, droppedBytes } = output;
-  const { size } = fstatSync(fd);
+  const { droppedBytes } = output;
+  const { size } = fstatSync(output.fd);
   const bytes = size + droppedBytes;
   if (bytes <= ROW_BYTES) {
-    return { text: readText(fd, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
+    return { text: readText(output, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
   }
-  const text = readEnds(fd, size, bytes);
+  const text = readEnds(output, size, bytes);
   return { text, bytes, ...(await keepFile(output, size)) };
 }
 
@@ -41,16 +42,22 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
 }
 
 /** A script can cut the file itself: `> /dev/stderr` does, as it does to any file. */
-function readEnds(fd: number, size: number, bytes: number): string {
-  const head = readText(fd, 0, Math.min(size, HALF_ROW_BYTES));
+function readEnds(output: WrittenOutput, size: number, bytes: number): string {
+  const head = readText(output, 0, Math.min(size, HALF_ROW_BYTES), { end: true });
   const tailBytes = Math.min(size - Math.min(size, HALF_ROW_BYTES), HALF_ROW_BYTES);
-  const tail = readText(fd, size - tailBytes, tailBytes);
+  const tail = readText(output, size - tailBytes, tailBytes, { start: true });
   return head + omission(bytes - Math.min(size, ROW_BYTES)) + tail;
 }
 
-/** Text that SQLite's own shell can show: no NUL, and no broken UTF-8. */
-function readText(fd: number, position: number, length: number): string {
+/** Text that SQLite's own shell can show: no NUL, no broken UTF-8, and no secrets. */
+function readText(
+  { fd, masker }: WrittenOutput,
+  position: number,
+  length: number,
+  cut?: Cut,
+): string {
   const buffer = Buffer.alloc(length);
   const read = readSync(fd, buffer, 0, length, position);
-  return buffer.toString('utf8', 0, read).replaceAll('\0', '\uFFFD');
+  const masked = masker.bytes(buffer.subarray(0, read), cut);
+  return masked.toString('utf8').replaceAll('\0', '\uFFFD');
 }

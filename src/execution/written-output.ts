@@ -1,3 +1,5 @@
+import type { Masker } from './mask-secrets.ts';
+
 /** What is to be kept of which file. */
 export interface WrittenOutput {
   readonly path: string;
@@ -7,6 +9,7 @@ export interface WrittenOutput {
   readonly droppedBytes: number;
   /** How much of it stays on the disk, at most. */
   readonly maxBytes: number;
+  readonly masker: Masker;
 }
 
 /** The line that stands for bytes left out. */

@@ -1,8 +1,7 @@
-import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { UsageError } from '../config/usage-error.ts';
+import { findWebRoot } from '../config/web-root.ts';
 import { makeRoot, type RootEntry } from './make-root.ts';
 import { findPackageFolder } from './package-folder.ts';
-import { findWebRoot } from './web-root.ts';
 
 export interface StartedRoot {
   readonly entries: readonly RootEntry[];
@@ -10,15 +9,22 @@ export interface StartedRoot {
   readonly webRoot: string | null;
 }
 
-/** Makes a root with the examples of the package whose command runs now. */
-export function startRoot(root: string, distFolder: string): StartedRoot {
+/**
+ * Makes a root with the examples of the package whose command runs now.
+ *
+ * @throws {UsageError} inside a web root, unless it is forced: no pass would run there
+ */
+export function startRoot(root: string, distFolder: string, isForced: boolean): StartedRoot {
   const packageFolder = findPackageFolder(distFolder);
-  const webRoot = findWebRoot(root) ?? findWebRoot(realPathOf(root));
+  const webRoot = findWebRoot(root);
+  if (webRoot !== null && !isForced) throw new UsageError(describeServed(root, webRoot));
   return { entries: makeRoot({ root, packageFolder, isServed: webRoot !== null }), webRoot };
 }
 
-/** `~/www` is often a link to `public_html`, and the root's own folder may not be there yet. */
-function realPathOf(path: string): string {
-  if (existsSync(path)) return realpathSync(path);
-  return join(realPathOf(dirname(path)), basename(path));
+function describeServed(root: string, webRoot: string): string {
+  return (
+    `${root} is inside ${webRoot}, which a web server probably hands out: anybody could read your scripts and what ` +
+    'they print, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
+    '`runner init ~/runner`, or make it there all the same with --force'
+  );
 }

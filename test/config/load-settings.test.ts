@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { loadSettings } from '../../src/config/load-settings.ts';
+import { defaultSettings } from '../../src/config/settings.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const module = new URL('../../src/config/load-settings.ts', import.meta.url).href;
@@ -165,13 +168,28 @@ test('all wrong settings are reported at once, in the order of their lines', () 
       '9: tiers.daily expects an object, found 3',
       '11: scripts expects an object, found an empty list',
       '12: env.a b expects a name such as API_KEY, found "a b"',
-      '12: env.B expects a text, found 3',
+      '12: env.B expects a text, found a number',
       '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
       '13: retention.forever expects one of succeeded, failed, maxDatabaseSize, found "forever"',
       '14: exitZeroOnFailure expects true or false, found "yes"',
       '15: maxOutput expects a size of at least 64kb, found "1kb"',
     ],
   );
+});
+
+test('what stands in env is never shown: cron would mail it', () => {
+  for (const source of [
+    '{ "env": { "PIN": 471147114711 } }',
+    '{ "env": { "PIN": ["471147114711"] } }',
+    '{ "env": "PIN=471147114711" }',
+    '{ "env": { "PIN": 471147114711x } }',
+    '{ "env": { "PIN": x471147114711 } }',
+    '{ "env": { "PIN": "471147114711" "A": "b" } }',
+  ]) {
+    const { name, message } = load({ 'runner.config.json': source });
+    expect(name).toBe('UsageError');
+    expect(message).not.toContain('4711');
+  }
 });
 
 test('settings made by code are reported without a line', () => {
@@ -229,6 +247,37 @@ test.each([
   expect(loaded.stderr).toBe('');
   if (typeof message === 'string') expect(loaded.message).toBe(message);
   else expect(loaded.message).toMatch(message);
+});
+
+describe('a config file that others could have written', () => {
+  const open = { content: '{ "allowUnsafe": true, "concurrency": 4 }', mode: 0o646 };
+
+  test('is not loaded, whatever it says itself', () => {
+    const { root, name, message } = load({ 'runner.config.json': open });
+    expect(name).toBe('UsageError');
+    expect(message).toBe(
+      `${root}/runner.config.json is not loaded: runner.config.json can be written by anybody (mode 0646); close it with: chmod go-w runner.config.json, or allow it with RUNNER_ALLOW_UNSAFE=1 in the environment`,
+    );
+  });
+
+  test('is loaded with RUNNER_ALLOW_UNSAFE=1, which allows all the rest, too', async () => {
+    const root = makeTemporaryRoot({ 'runner.config.json': open });
+    const settings = await loadSettings(root, { RUNNER_ALLOW_UNSAFE: '1' });
+    expect(settings).toMatchObject({ concurrency: 4, allowUnsafe: true });
+    expect(await loadSettings(makeTemporaryRoot(), { RUNNER_ALLOW_UNSAFE: '1' })).toEqual({
+      ...defaultSettings,
+      allowUnsafe: true,
+    });
+    await expect(loadSettings(root, { RUNNER_ALLOW_UNSAFE: '0' })).rejects.toThrow('not loaded');
+  });
+
+  test('also by being put into its folder', () => {
+    const root = makeTemporaryRoot({ 'runner.config.json': '{}' });
+    chmodSync(root, 0o777);
+    return expect(loadSettings(root, {})).rejects.toThrow(
+      `${root} can be written by anybody (mode 0777); close it with: chmod go-w ${root}`,
+    );
+  });
 });
 
 test('a config file that is a folder is wrong use', () => {

@@ -12,7 +12,7 @@ test.each([
   ['timeout', '24d', { timeoutMs: 2_073_600_000 }],
   ['retries', '3', { retries: 3 }],
   ['retries', 0, { retries: 0 }],
-  ['retryDelay', '5m', { retryDelayMs: 300_000 }],
+  ['retryDelay', '5m', { retryDelay: { firstMs: 300_000, factor: 1, longestMs: 300_000 } }],
   ['memory', '256mb', { memoryBytes: 268_435_456 }],
   ['memory', '16mb', { memoryBytes: 16_777_216 }],
   ['nice', '19', { nice: 19 }],
@@ -25,8 +25,11 @@ test.each([
 });
 
 const duration = 'a duration such as 30s, 10m or 2h';
+const delay =
+  'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
 const size = 'a size such as 64mb, 512mb or 1gb';
-const variables = 'names of environment variables such as API_KEY';
+const variables =
+  'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS';
 
 test.each([
   ['description', 3, 'a text'],
@@ -39,7 +42,7 @@ test.each([
   ['retries', '0x10', 'a whole number from 0 to 100'],
   ['retries', '', 'a whole number from 0 to 100'],
   ['retries', null, 'a whole number from 0 to 100'],
-  ['retryDelay', 'soon', duration],
+  ['retryDelay', 'soon', delay],
   ['memory', '256', size],
   ['memory', '1kb', 'a size of at least 16mb'],
   ['nice', '20', 'a whole number from 0 to 19'],
@@ -48,6 +51,8 @@ test.each([
   ['env', 'API-KEY', variables],
   ['env', ['A', 3], variables],
   ['env', { A: 'b' }, variables],
+  ['env', 'API_KEY NODE_OPTIONS', variables],
+  ['env', ['LD_PRELOAD'], variables],
   ['tags', ' ', 'one or more words'],
   ['tags', ['two words'], 'one or more words'],
 ])('%s does not take %j', (key, found, expected) => {

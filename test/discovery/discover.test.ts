@@ -96,7 +96,11 @@ describe('tiers', () => {
 
   test('an empty jobs/queue is not worth a word', async () => {
     const root = makeTemporaryRoot({ 'jobs/queue/.gitkeep': '' });
-    expect(await discover(root, defaultSettings)).toEqual({ tiers: [], ignored: [] });
+    expect(await discover(root, defaultSettings)).toEqual({
+      tiers: [],
+      ignored: [],
+      warnings: [],
+    });
   });
 
   test('a tier may be a symlink to a folder', async () => {

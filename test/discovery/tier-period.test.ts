@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { periodStart, tierPeriodMs } from '../../src/discovery/tier-period.ts';
+import { nextPeriodStart, periodStart, tierPeriodMs } from '../../src/discovery/tier-period.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -112,6 +112,18 @@ describe.each(zones)('in %s', (zone) => {
       );
     },
   );
+
+  test.each(names)('the next period of %s begins where the one before ends', (name) => {
+    fc.assert(
+      fc.property(instants, (instant) => {
+        const next = nextPeriodStart(name, instant) ?? Number.NaN;
+        expect(next).toBeGreaterThan(instant);
+        expect(periodStart(name, next)).toBe(next);
+        expect(periodStart(name, next - 1)).toBe(periodStart(name, instant));
+      }),
+      { numRuns: 300 },
+    );
+  });
 
   test.each(names)('a later instant is never in an earlier period of %s', (name) => {
     fc.assert(

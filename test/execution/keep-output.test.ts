@@ -1,6 +1,9 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import type { StateFolder } from '../../src/config/state-folder.ts';
+import type { RunEnd } from '../../src/execution/run-end.ts';
 import { runScript } from '../../src/execution/run-script.ts';
 import { requestRun, runOne } from '../support/run-one.ts';
 import { runPass } from '../support/run-pass.ts';
@@ -105,4 +108,80 @@ test('after a pass nothing is left but what is too long for the log', () => {
   expect(listed('output')).toEqual([`${run('long').id}.log.gz`]);
   expect(listed('results')).toEqual([]);
   expect(listed('tmp')).toEqual([]);
+});
+
+describe('secrets are masked', () => {
+  const environment = { SHOP_TOKEN: 'tok-0123456789' };
+  const env = '# @env SHOP_TOKEN\n';
+  const readFile = ({ output }: RunEnd, state: StateFolder): string =>
+    gunzipSync(readFileSync(join(state.output, output.file as string))).toString();
+
+  test('in the text, and its bytes are counted as they were', async () => {
+    const { output } = await runOne('a.sh', `${env}echo "with $SHOP_TOKEN!"\n`, { environment });
+    expect(output).toMatchObject({ text: 'with [SHOP_TOKEN]!\n', bytes: 21 });
+  });
+
+  test('in what ended the run: message, stack and reason', async () => {
+    const end = await runOne(
+      'a.mjs',
+      '// @env SHOP_TOKEN\nthrow new TypeError(`no ${process.env.SHOP_TOKEN} here`);\n',
+      { environment },
+    );
+    expect(end.reason).toBe('exit code 1: TypeError: no [SHOP_TOKEN] here');
+    expect(end.error?.message).toBe('no [SHOP_TOKEN] here');
+    expect(end.error?.stack).toContain('no [SHOP_TOKEN] here');
+    expect(JSON.stringify(end)).not.toContain('tok-');
+  });
+
+  test('in the file and at both ends of what the log keeps of it', async () => {
+    const request = await requestRun(
+      'long.pl',
+      `${env}my $s = $ENV{SHOP_TOKEN};
+print 'x' x (${32 * KB} - 7), $s, 'x' x ${40 * KB}, $s, 'x' x (${32 * KB} - 7);\n`,
+      { environment },
+    );
+    const end = await runScript(request);
+    expect(end.output.text).toMatch(
+      /^x+\[SHOP_TOKEN\]\n\[… \d+ bytes left out …\]\n\[SHOP_TOKEN\]x+$/,
+    );
+    expect(readFile(end, request.state)).toMatch(/^x+\[SHOP_TOKEN\]x+\[SHOP_TOKEN\]x+$/);
+  });
+
+  test('wherever the file was cut, and wherever it is read in pieces', async () => {
+    const request = await requestRun(
+      'endless.pl',
+      `${env}$| = 1; for (1 .. 40_000) { print "$ENV{SHOP_TOKEN} " }\n`,
+      { environment, maxOutputBytes: 128 * KB },
+    );
+    const end = await runScript(request);
+    expect(end.output.droppedBytes).toBeGreaterThan(0);
+    for (const kept of [end.output.text, readFile(end, request.state)]) {
+      expect(kept).toContain('[SHOP_TOKEN] [SHOP_TOKEN]');
+      const rest = kept.replaceAll('[SHOP_TOKEN]', '').replace(/\[… .* …\]/g, '');
+      // At most three characters of one that was cut.
+      expect(rest.replace(/\s+/g, '').length).toBeLessThanOrEqual(6);
+      expect(rest).not.toMatch(/tok-|6789/);
+    }
+  });
+
+  test('by a pass, in all that is stored and mailed', () => {
+    const pass = runPass(
+      { 'a.sh': `${env}echo "$SHOP_TOKEN $DB_LOGIN $FIXED_PASSWORD" >&2\nexit 3\n` },
+      {
+        env: { SHOP_TOKEN: 'tok-0123456789', DB_LOGIN: 'not passed on' },
+        files: {
+          'runner.config.json': JSON.stringify({
+            env: { FIXED_PASSWORD: 'horse-battery', DB_LOGIN: 'me:staple' },
+            secrets: ['DB_LOGIN'],
+          }),
+        },
+      },
+    );
+    expect(pass.run('a').output).toBe('[SHOP_TOKEN] [DB_LOGIN] [FIXED_PASSWORD]\n');
+    expect(pass.stderr).toContain('| [SHOP_TOKEN] [DB_LOGIN] [FIXED_PASSWORD]');
+    expect(JSON.stringify(pass)).not.toMatch(/tok-|horse|staple/);
+    expect(readFileSync(join(pass.root, '.runner/activity.db')).toString('latin1')).not.toMatch(
+      /tok-|horse|staple/,
+    );
+  });
 });

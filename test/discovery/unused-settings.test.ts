@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { discover } from '../../src/discovery/discover.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const options = { timeoutMs: 1000 };
+const files = { 'jobs/hourly/clean-tmp.sh': '', 'jobs/daily/backup/index.ts': '' };
+
+test('settings of tiers and scripts that fit nothing are pointed out', async () => {
+  const settings = {
+    ...defaultSettings,
+    tiers: { hourly: options, dayly: options, queue: options },
+    scripts: {
+      'hourly/clean-*': options,
+      'daily/backup/index.ts': options,
+      'hourly/*.sh': options,
+      'hourly/clean-tpm': options,
+      'weekly/**': options,
+    },
+  };
+  const { warnings } = await discover(makeTemporaryRoot(files), settings);
+  expect(warnings).toEqual([
+    'tiers["dayly"] of the settings fits no tier and has no effect; did you mean daily?',
+    'tiers["queue"] of the settings fits no tier and has no effect',
+    'scripts["hourly/clean-tpm"] of the settings fits no script and has no effect; did you mean hourly/clean-tmp?',
+    'scripts["weekly/**"] of the settings fits no script and has no effect',
+  ]);
+});
+
+test('a pass looks at one tier, and cannot tell', async () => {
+  const settings = { ...defaultSettings, tiers: { dayly: options } };
+  const { warnings } = await discover(makeTemporaryRoot(files), settings, { tier: 'hourly' });
+  expect(warnings).toEqual([]);
+});

@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createMasker, type Masker } from '../../src/execution/mask-secrets.ts';
+
+const makeMasker = (env: Record<string, string>, secrets: readonly string[] = []): Masker =>
+  createMasker({ env, secrets }, {});
+
+const mask = (env: Record<string, string>, text: string, secrets?: readonly string[]): string =>
+  makeMasker(env, secrets).text(text);
+
+describe('the value of a variable is masked', () => {
+  test.each([
+    'API_KEY',
+    'AWS_SECRET_ACCESS_KEY',
+    'SECRET_KEY_BASE',
+    'SHOP_TOKEN',
+    'shop_token',
+    'shopToken',
+    'TOKENS',
+    'TOKEN_2',
+    'SECRET',
+    'DB_PASSWORD',
+    'MYSQL_PWD',
+    'PGPASSWORD',
+    'DB_PASS',
+    'PASSWD',
+    'KEY_PASSPHRASE',
+    'GOOGLE_CREDENTIALS',
+    'DATABASE_URL',
+    'SENTRY_DSN',
+  ])('of %s', (name) => {
+    expect(mask({ [name]: 'hunter2hunter2' }, 'a hunter2hunter2 b')).toBe(`a [${name}] b`);
+  });
+
+  test.each(['PWD', 'OLDPWD', 'HOME', 'SITE_URL', 'KEYBOARD', 'COMPASSION', 'LANG'])(
+    'but not of %s',
+    (name) => {
+      expect(mask({ [name]: '/home/me/site' }, 'in /home/me/site')).toBe('in /home/me/site');
+    },
+  );
+
+  test('of names in the settings, wherever the variable is set', () => {
+    const settings = { env: {}, secrets: ['SHOP_LOGIN'] };
+    const { text } = createMasker(settings, { SHOP_LOGIN: 'alice@example.org', HOME: '/home/me' });
+    expect(text('alice@example.org in /home/me')).toBe('[SHOP_LOGIN] in /home/me');
+  });
+
+  test('by default, of this process’s own environment', () => {
+    process.env.MASK_TEST_TOKEN = 'abcdef123456';
+    try {
+      expect(createMasker({ env: {}, secrets: [] }).text('abcdef123456')).toBe('[MASK_TEST_TOKEN]');
+    } finally {
+      delete process.env.MASK_TEST_TOKEN;
+    }
+  });
+});
+
+test('of five characters it is not: text would be shredded', () => {
+  expect(mask({ PIN_TOKEN: '12345', TOKEN: '123456' }, '12345 123456')).toBe('12345 [TOKEN]');
+});
+
+test('white space around a value is no part of it', () => {
+  expect(mask({ TOKEN: ' abcdef12\n' }, 'abcdef12')).toBe('[TOKEN]');
+});
+
+test('a value is masked as it stands in URLs, in JSON and in what is printed of an object', () => {
+  const value = 'p&ss "wörd"\nline';
+  const masked = [encodeURIComponent(value), JSON.stringify({ value }), `${value}!`];
+  expect(masked.map((text) => mask({ PASSWORD: value }, text))).toEqual([
+    '[PASSWORD]',
+    '{"value":"[PASSWORD]"}',
+    '[PASSWORD]!',
+  ]);
+});
+
+describe('the password in a URL', () => {
+  test('is masked whatever the variable is called', () => {
+    const env = { CACHE: 'redis://me:s3cret%20word@cache.example.org:6379/0' };
+    expect(mask(env, 'AUTH s3cret word at cache.example.org')).toBe(
+      'AUTH [CACHE] at cache.example.org',
+    );
+    expect(mask(env, 'redis://me:s3cret%20word@cache.example.org:6379/0')).toBe(
+      'redis://me:[CACHE]@cache.example.org:6379/0',
+    );
+  });
+
+  test('goes with the whole URL where the name is secret', () => {
+    const env = { DATABASE_URL: 'mysql://me:hunter2@db/shop' };
+    expect(mask(env, 'cannot reach mysql://me:hunter2@db/shop (hunter2)')).toBe(
+      'cannot reach [DATABASE_URL] ([DATABASE_URL])',
+    );
+  });
+
+  test.each([
+    'https://example.org/a:b@c',
+    'https://user@example.org',
+    'http://[::1]:8080/',
+    '://:@',
+    'x://:%E0%A4%A@h',
+  ])('is not found in %s where there is none', (url) => {
+    expect(mask({ SITE_URL: url, OTHER_URL: 'b@c' }, `${url} user example.org`)).toContain('user');
+  });
+});
+
+test('the longer of two that begin alike is masked as a whole', () => {
+  expect(mask({ A_KEY: 'abcdef', B_KEY: 'abcdefgh' }, 'abcdefgh abcdef')).toBe('[B_KEY] [A_KEY]');
+});
+
+test('characters that mean something in a pattern mean nothing', () => {
+  expect(
+    mask({ A_KEY: '.*+?^${}()|[]\\/', B_KEY: '$&$1$$' }, 'x.*+?^${}()|[]\\/$&$1$$xxxxxxx'),
+  ).toBe('x[A_KEY][B_KEY]xxxxxxx');
+});
+
+test('text without secrets stays as it is, lone surrogates too', () => {
+  expect(mask({ TOKEN: 'abcdef' }, 'ä\ud800b')).toBe('ä\ud800b');
+});
+
+test('without secrets nothing is changed, nor copied', () => {
+  const masker = makeMasker({ HOME: '/root' });
+  const bytes = Buffer.from('abc');
+  expect(masker.bytes(bytes)).toBe(bytes);
+});
+
+test('bytes that are no text stay as they are around a secret', () => {
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  const { bytes: maskBytes } = makeMasker({ TOKEN: 'gehe1m' });
+  expect(maskBytes(bytes('\xff\xfegehe1m\x00\xc3'))).toEqual(bytes('\xff\xfe[TOKEN]\x00\xc3'));
+});
+
+describe('where text was cut', () => {
+  const { bytes } = makeMasker({ TOKEN: 'abcdefgh', OTHER_KEY: 'xyzabcd' });
+  const cut = (text: string, edges: { start?: boolean; end?: boolean }) =>
+    bytes(Buffer.from(text), edges).toString();
+
+  test('what is left of a secret is masked', () => {
+    expect(cut('… abcd', { end: true })).toBe('… [TOKEN]');
+    expect(cut('… abcdefg', { end: true })).toBe('… [TOKEN]');
+    expect(cut('efgh …', { start: true })).toBe('[TOKEN] …');
+    expect(cut('abcd … abcd', { start: true, end: true })).toBe('[OTHER_KEY] … [TOKEN]');
+    expect(cut('abcdefgh', { start: true, end: true })).toBe('[TOKEN]');
+  });
+
+  test('but not three characters of it, nor anything in the midst', () => {
+    expect(cut('… abc', { end: true })).toBe('… abc');
+    expect(cut('fgh …', { start: true })).toBe('fgh …');
+    expect(cut('… abcdefg …', { start: true, end: true })).toBe('… abcdefg …');
+    expect(cut('… abcdefg', {})).toBe('… abcdefg');
+  });
+});
+
+describe('in a stream', () => {
+  const env = { A_TOKEN: 'abcdef', B_TOKEN: 'abcdefgh', C_KEY: 'uvwxyz' };
+  const masker = makeMasker(env);
+
+  async function* inPieces(text: string, sizes: readonly number[]): AsyncGenerator<Buffer> {
+    let rest = text;
+    for (const size of [...sizes, text.length]) {
+      yield Buffer.from(rest.slice(0, size));
+      rest = rest.slice(size);
+    }
+  }
+
+  async function streamed(text: string, sizes: readonly number[], edges = {}): Promise<string> {
+    const pieces: Buffer[] = [];
+    for await (const piece of masker.stream(inPieces(text, sizes), edges)) pieces.push(piece);
+    return Buffer.concat(pieces).toString();
+  }
+
+  test('a secret spread over two pieces is masked', async () => {
+    expect(await streamed('xx abcdef yy', [6])).toBe('xx [A_TOKEN] yy');
+    expect(await streamed('abcdefgh', [6])).toBe('[B_TOKEN]');
+    expect(await streamed('xx abcd', [4, 1], { end: true })).toBe('xx [B_TOKEN]');
+    expect(await streamed('cdefgh yyyyyyyyyy', [2, 1, 1], { start: true })).toBe(
+      '[B_TOKEN] yyyyyyyyyy',
+    );
+  });
+
+  test('it is masked as in one piece, wherever it is divided', async () => {
+    const word = fc.constantFrom(
+      'abcdef',
+      'abcdefgh',
+      'uvwxyz',
+      'uvw',
+      'ab',
+      'cdef',
+      'gh',
+      ' ',
+      '\n',
+    );
+    const text = fc.array(word, { maxLength: 12 }).map((words) => words.join(''));
+    const sizes = fc.array(fc.nat({ max: 9 }), { maxLength: 20 });
+    const edges = fc.record({ start: fc.boolean(), end: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(text, sizes, edges, async (whole, pieces, cut) => {
+        const expected = masker.bytes(Buffer.from(whole), cut).toString();
+        expect(await streamed(whole, pieces, cut)).toBe(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,210 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { cronPlace } from '../support/cron-place.ts';
+import { commandPath, type Ended } from '../support/run-command.ts';
+import { readRuns } from '../support/run-pass.ts';
+import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+/** In no file of the machine. */
+const ALICE = 4711;
+const BOB = 4712;
+/** On every Debian: users whose groups are of the same name. */
+const WWW_DATA = 33;
+const GAMES_GROUP = 60;
+
+type Files = Readonly<Record<string, FileContent>>;
+
+/** A root, and all that is in it, of this user. */
+function makeRootOf(uid: number, files: Files = { 'jobs/hourly/a.sh': 'echo ran\n' }): string {
+  const root = makeTemporaryRoot(files);
+  chmodSync(root, 0o755);
+  for (const path of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
+    lchownSync(join(root, path), uid, uid);
+  }
+  chownSync(root, uid, uid);
+  return root;
+}
+
+function runAs(uid: number, root: string, env: NodeJS.ProcessEnv = {}, what = 'hourly'): Ended {
+  const place = cronPlace(root);
+  const args = [commandPath, what, '--root', root];
+  const options = { uid, gid: uid, cwd: '/', env: { ...place.env, ...env } };
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    ...options,
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+function reasonOf(root: string, label = 'a'): string | null {
+  const { outcome, reason } = readRuns(root).run(label);
+  return outcome === 'succeeded' ? 'it ran' : reason;
+}
+
+describe('a user runs', () => {
+  test('what is their own, and what is root’s', () => {
+    const root = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', 'jobs/hourly/b.sh': '' });
+    for (const path of ['jobs', 'jobs/hourly', 'jobs/hourly/b.sh']) {
+      chownSync(join(root, path), 0, 0);
+    }
+    expect(runAs(ALICE, root)).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect([reasonOf(root), reasonOf(root, 'b')]).toEqual(['it ran', 'it ran']);
+  });
+
+  test('no script of another user, nor from another’s folder, and the log says so', () => {
+    for (const path of ['jobs/hourly/a.sh', 'jobs/hourly', 'jobs']) {
+      const root = makeRootOf(ALICE);
+      chownSync(join(root, path), BOB, BOB);
+      expect(runAs(ALICE, root).status).toBe(1);
+      expect(reasonOf(root)).toMatch(
+        `${path} belongs to another user, uid ${BOB}; look at it, and replace it by a copy of your own, or allow it with`,
+      );
+    }
+  });
+
+  test('it all the same where it is allowed, by the settings or the environment', () => {
+    const root = makeRootOf(ALICE);
+    chownSync(join(root, 'jobs/hourly/a.sh'), BOB, BOB);
+    expect(runAs(ALICE, root, { RUNNER_ALLOW_UNSAFE: '1' }).status).toBe(0);
+    writeFileSync(join(root, 'runner.config.json'), '{ "allowUnsafe": true }');
+    expect(runAs(ALICE, root).status).toBe(0);
+  });
+
+  test('nothing behind a link to another’s file, or of another, or through another’s folder', () => {
+    const of = makeRootOf(BOB, { 'mine/x.sh': '', 'open/x.sh': '' });
+    const links = {
+      file: [ALICE, 'open/x.sh'],
+      folder: [ALICE, 'mine/x.sh'],
+      link: [BOB, 'alices.sh'],
+    } as const;
+    const root = makeRootOf(ALICE);
+    writeFileSync(join(root, 'alices.sh'), '');
+    chownSync(join(root, 'alices.sh'), ALICE, ALICE);
+    chownSync(join(of, 'mine/x.sh'), ALICE, ALICE);
+    chownSync(of, 0, 0);
+    chownSync(join(of, 'open'), ALICE, ALICE);
+    for (const [name, [owner, target]] of Object.entries(links)) {
+      const path = join(root, 'jobs/hourly', `${name}.sh`);
+      symlinkSync(join(target === 'alices.sh' ? root : of, target), path);
+      lchownSync(path, owner, owner);
+    }
+    runAs(ALICE, root);
+    expect(reasonOf(root)).toBe('it ran');
+    expect(reasonOf(root, 'file')).toMatch(`${of}/open/x.sh belongs to another user, uid ${BOB}`);
+    expect(reasonOf(root, 'folder')).toMatch(`${of}/mine belongs to another user, uid ${BOB}`);
+    expect(reasonOf(root, 'link')).toMatch(
+      `jobs/hourly/link.sh belongs to another user, uid ${BOB}`,
+    );
+  });
+
+  test('with nobody else’s settings, be it an empty file', () => {
+    const root = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', 'runner.config.json': '{}' });
+    chownSync(join(root, 'runner.config.json'), BOB, BOB);
+    const { status, stderr } = runAs(ALICE, root);
+    expect(status).toBe(2);
+    expect(stderr).toContain(`runner.config.json belongs to another user, uid ${BOB}`);
+    expect(stderr).toContain('allow it with RUNNER_ALLOW_UNSAFE=1 in the environment\n');
+    expect(runAs(ALICE, root, { RUNNER_ALLOW_UNSAFE: '1' }).status).toBe(0);
+  });
+
+  test('with nobody else’s state folder', () => {
+    const root = makeRootOf(ALICE);
+    mkdirSync(join(root, '.runner'), { mode: 0o777 });
+    chownSync(join(root, '.runner'), BOB, BOB);
+    chmodSync(join(root, '.runner'), 0o777);
+    const { status, stderr } = runAs(ALICE, root);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(`.runner belongs to another user, uid ${BOB}`);
+    expect(readdirSync(join(root, '.runner'))).toEqual([]);
+  });
+
+  test('with their own state folder only while nothing of another’s is in it', () => {
+    const root = makeRootOf(ALICE);
+    expect(runAs(ALICE, root).status).toBe(0);
+    chmodSync(join(root, '.runner'), 0o777);
+    writeFileSync(join(root, '.runner/activity.db-journal'), '');
+    chownSync(join(root, '.runner/activity.db-journal'), BOB, BOB);
+    const { status, stderr } = runAs(ALICE, root);
+    expect(status).toBe(2);
+    expect(stderr).toContain(`.runner/activity.db-journal belongs to another user, uid ${BOB}`);
+  });
+});
+
+describe('what a group can write runs', () => {
+  test('where the group is the user’s own, as on hosts with umask 002', () => {
+    for (const uid of [ALICE, WWW_DATA]) {
+      const root = makeRootOf(uid);
+      for (const path of ['', 'jobs', 'jobs/hourly', 'jobs/hourly/a.sh']) {
+        chmodSync(join(root, path), 0o775);
+      }
+      expect(runAs(uid, root)).toEqual({ status: 0, stdout: '', stderr: '' });
+    }
+  });
+
+  test('and not where others are in it, or it is not known who is', () => {
+    const cases = [
+      [WWW_DATA, GAMES_GROUP, `games (gid ${GAMES_GROUP})`],
+      [ALICE, WWW_DATA, `www-data (gid ${WWW_DATA})`],
+      [ALICE, BOB, `gid ${BOB}`],
+    ] as const;
+    for (const [uid, gid, name] of cases) {
+      const root = makeRootOf(uid);
+      chownSync(join(root, 'jobs/hourly/a.sh'), uid, gid);
+      chmodSync(join(root, 'jobs/hourly/a.sh'), 0o664);
+      expect(runAs(uid, root).status).toBe(1);
+      expect(reasonOf(root)).toMatch(
+        `jobs/hourly/a.sh can be written by the group ${name} (mode 0664); close it with: chmod g-w jobs/hourly/a.sh`,
+      );
+    }
+  });
+});
+
+describe('root', () => {
+  test('runs no script of a user: it would be the user’s way to become root', () => {
+    const root = makeRootOf(0);
+    chownSync(join(root, 'jobs/hourly/a.sh'), ALICE, ALICE);
+    expect(runAs(0, root).status).toBe(1);
+    expect(reasonOf(root)).toMatch(
+      `jobs/hourly/a.sh belongs to uid ${ALICE}, and root uses only what is root's; run this as that user, or look at it and make it root's with: chown root jobs/hourly/a.sh`,
+    );
+  });
+
+  test('uses nothing of a user’s root: settings, state, scripts', () => {
+    const root = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', 'runner.config.mjs': 'evil();' });
+    expect(runAs(0, root)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(`${root} belongs to uid ${ALICE}, and root uses only`),
+    });
+    const other = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', '.runner/activity.db': 'a trap' });
+    expect(runAs(0, other)).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(`.runner belongs to uid ${ALICE}, and root uses only`),
+    });
+    expect(existsSync(join(other, '.runner/locks'))).toBe(false);
+    expect(runAs(0, other, {}, 'report')).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(
+        /\.runner belongs to .*, or allow it with RUNNER_ALLOW_UNSAFE=1/,
+      ),
+    });
+  });
+
+  test('takes no compiled code from a user’s home, as under sudo', () => {
+    const root = makeRootOf(0);
+    const home = makeRootOf(ALICE, { '.cache/folder-runner/x': '' });
+    chmodSync(join(home, '.cache/folder-runner'), 0o700);
+    expect(runAs(0, root, { HOME: home }).status).toBe(0);
+    expect(readdirSync(join(home, '.cache/folder-runner'))).toEqual(['x']);
+  });
+});
