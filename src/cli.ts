@@ -3,6 +3,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import type { CommandContext } from './commands/command-context.ts';
 import { nearestName } from './config/near-miss.ts';
 import { UsageError } from './config/usage-error.ts';
+import { StoreUnavailable } from './store/store-unavailable.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
 
@@ -11,10 +12,17 @@ const commands: Readonly<Record<string, LoadCommand>> = {
   init: async () => (await import('./commands/init.ts')).initCommand,
   cron: async () => (await import('./commands/cron.ts')).cronCommand,
   list: async () => (await import('./commands/list.ts')).listCommand,
+  due: async () => (await import('./commands/due.ts')).dueCommand,
   run: async () => (await import('./commands/run.ts')).runCommand,
   report: async () => (await import('./commands/report.ts')).reportCommand,
+  status: async () => (await import('./commands/status.ts')).statusCommand,
+  why: async () => (await import('./commands/why.ts')).whyCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
   show: async () => (await import('./commands/show.ts')).showCommand,
   tail: async () => (await import('./commands/tail.ts')).tailCommand,
+  backup: async () => (await import('./commands/backup.ts')).backupCommand,
+  pause: async () => (await import('./commands/pause.ts')).pauseCommand,
+  resume: async () => (await import('./commands/resume.ts')).resumeCommand,
 };
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
@@ -69,7 +77,14 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
     .exitOverride()
     .configureOutput(output)
     .action((tier: string | undefined) => runTier(context, program, tier));
-  for (const name of chooseCommands(args)) {
+  const chosen = chooseCommands(args);
+  if (chosen.length !== 1) {
+    program.option(
+      '--budget <duration>',
+      'start no script that would take longer than this in all',
+    );
+  }
+  for (const name of chosen) {
     const create = await (commands[name] as LoadCommand)();
     const command = create(context)
       .exitOverride()
@@ -96,7 +111,7 @@ async function runTier(
   if (tier === undefined) program.help();
   const { runTierCommand } = await import('./commands/run-tier.ts');
   try {
-    await runTierCommand(context, tier as string, program.opts().root);
+    await runTierCommand(context, tier as string, program.opts());
   } catch (error) {
     throw error instanceof UsageError ? guessCommand(error, tier as string) : error;
   }
@@ -116,7 +131,7 @@ function guessCommand(error: UsageError, tier: string): UsageError {
 function reportError(error: unknown): number {
   if (error instanceof CommanderError) return reportCommanderError(error);
   if (error instanceof UsageError) return complain(error.message, 2);
-  if (isSystemError(error)) return complain(error.message, 1);
+  if (error instanceof StoreUnavailable || isSystemError(error)) return complain(error.message, 1);
   return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), 70);
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { CommandContext } from './command-context.ts';
-import { discoverScripts, rootOf } from './open-log.ts';
+import { discoverScripts, readPauses, rootOf } from './open-log.ts';
 
 interface ListOptions {
   readonly json?: true;
@@ -27,14 +27,15 @@ export function listCommand(context: CommandContext): Command {
 async function list(context: CommandContext, options: ListOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const discovery = await discoverScripts(root);
+  const pauses = await readPauses(context, root);
   const { openTextOutput } = await import('../report/text-output.ts');
   const output = openTextOutput(context.stdout);
   if (options.json) {
     const { discoveryToJson, formatJson } = await import('../report/json.ts');
-    await output.write(formatJson(discoveryToJson(discovery)));
+    await output.write(formatJson(discoveryToJson(discovery, pauses)));
     return;
   }
   const { createScreen } = await import('../report/terminal/screen.ts');
   const { renderList } = await import('../report/terminal/render-list.ts');
-  await output.write(renderList(discovery, root, createScreen(context)));
+  await output.write(renderList(discovery, root, createScreen(context), pauses));
 }

@@ -2,7 +2,12 @@ import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
 import { formatBytes, formatDuration } from '../report/format.ts';
 import { firstLine, printableLine } from '../report/printable.ts';
-import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
+import type {
+  PassStarted,
+  RunFinished,
+  RunStarted,
+  WorkerEvents,
+} from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];

@@ -1,9 +1,12 @@
+import { checkStateFolder } from '../config/check-place.ts';
 import { findRoot } from '../config/root.ts';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Discovery } from '../discovery/script.ts';
+import type { Pause } from '../queue/pauses.ts';
 import type { KnownTier } from '../report/overview.ts';
-import type { Database } from '../store/open-store.ts';
+import type { Database, Store } from '../store/open-store.ts';
+import { StoreUnavailable } from '../store/store-unavailable.ts';
 import type { CommandContext } from './command-context.ts';
 
 /** What a command reads from. */
@@ -13,24 +16,88 @@ export interface OpenLog {
   /** Without rows where there is no log: reading does not make one. */
   readonly db: Database;
   readonly hasLog: boolean;
+  /** Why there is a log that cannot be read; null: it can, or there is none. */
+  readonly problem: string | null;
 }
 
-/** Opens the log for reading, lets it be used, and closes it whatever happens. */
+/**
+ * Opens the log for reading, lets what died be recorded and the log be used, and closes it whatever
+ * happens.
+ *
+ * @throws {StoreUnavailable} when there is a log that cannot be read
+ */
 export async function withLog<T>(
   context: CommandContext,
   rootOption: string | undefined,
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
+  return await useStore(context, root, { store: await openLog(root), problem: null }, use);
+}
+
+/** The same, for what has something to say without a log, too: then a note tells why there is none. */
+export async function withLogIfAny<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (log: OpenLog) => Promise<T>,
+): Promise<T> {
+  const root = rootOf(context, rootOption);
+  return await useStore(context, root, await openLogOrTell(context, root), use);
+}
+
+/** The pauses in force; none, and a note, where the log cannot be read. */
+export async function readPauses(context: CommandContext, root: string): Promise<Pause[]> {
+  const { selectPauses } = await import('../queue/pauses.ts');
+  const { store } = await openLogOrTell(context, root);
+  if (store === null) return [];
+  return await selectPauses(store.db, context.now()).finally(() => store.close());
+}
+
+async function openLog(root: string): Promise<Store | null> {
   const state = stateFolderOf(root);
+  checkStateFolder(root, state);
   const { openExistingStore } = await import('../store/open-store.ts');
-  const store = await openExistingStore(state);
+  return await openExistingStore(state);
+}
+
+interface OpenedLog {
+  readonly store: Store | null;
+  readonly problem: string | null;
+}
+
+async function openLogOrTell(context: CommandContext, root: string): Promise<OpenedLog> {
   try {
+    return { store: await openLog(root), problem: null };
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    context.stderr.write(`Note: the activity log was not read. ${error.message}\n`);
+    return { store: null, problem: error.message };
+  }
+}
+
+async function useStore<T>(
+  context: CommandContext,
+  root: string,
+  { store, problem }: OpenedLog,
+  use: (log: OpenLog) => Promise<T>,
+): Promise<T> {
+  try {
+    if (store !== null) await reconcileLog(context, root, store);
     const db = store?.db ?? (await import('../report/empty-log.ts')).openEmptyLog();
-    return await use({ root, state, db, hasLog: store !== null });
+    const state = stateFolderOf(root);
+    return await use({ root, state, db, hasLog: store !== null, problem });
   } finally {
     await store?.close();
   }
+}
+
+/** Loaded only where something may be lost: mostly nothing runs when somebody looks. */
+async function reconcileLog(context: CommandContext, root: string, store: Store): Promise<void> {
+  const { mayNeedReconciling } = await import('../worker/may-need-reconciling.ts');
+  const reconciler = { root, state: stateFolderOf(root) };
+  if (!(await mayNeedReconciling(reconciler, store.db))) return;
+  const { reconcileForReader } = await import('./reconcile-for-reader.ts');
+  await reconcileForReader(context, reconciler, store);
 }
 
 export function rootOf(context: CommandContext, option: string | undefined): string {
@@ -52,15 +119,18 @@ export async function findKnownTiers(
   root: string,
 ): Promise<KnownTier[] | undefined> {
   try {
-    const { tiers } = await discoverScripts(root);
-    return tiers.map(({ name, periodMs, scripts }) => ({
-      tier: name,
-      periodMs,
-      scripts: scripts.map((script) => script.name),
-    }));
+    return toKnownTiers(await discoverScripts(root));
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     context.stderr.write(`Note: jobs/ was not looked at. ${error.message}\n`);
     return undefined;
   }
+}
+
+function toKnownTiers({ tiers }: Discovery): KnownTier[] {
+  return tiers.map(({ name, periodMs, scripts }) => ({
+    tier: name,
+    periodMs,
+    scripts: scripts.map((script) => script.name),
+  }));
 }

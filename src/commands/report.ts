@@ -77,7 +77,12 @@ async function reportAll(
   { known, filter, options }: Request,
 ): Promise<string> {
   const { readOverview } = await import('../report/read-overview.ts');
-  const overview = await readOverview(db, { ...filter, tier: options.tier, known });
+  const overview = await readOverview(db, {
+    ...filter,
+    tier: options.tier,
+    known,
+    nowMs: context.now(),
+  });
   if (options.tier !== undefined && overview.tiers.length === 0) {
     const { unknownTier } = await import('../report/find-script.ts');
     throw unknownTier(options.tier, known?.map((tier) => tier.tier) ?? []);

@@ -13,6 +13,7 @@ export function runCommand(context: CommandContext): Command {
       const { runAndShow } = await import('./run-and-show.ts');
       const runner = await openRunner(context, command.optsWithGlobals().root);
       const { tier, script } = await findScript(runner, name);
+      await notePause(context, runner.root, script.name);
       const { runTier } = await import('../worker/run-tier.ts');
       const request = { kind: 'script' as const, tier, scripts: [script] };
       const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) =>
@@ -20,6 +21,21 @@ export function runCommand(context: CommandContext): Command {
       );
       if (ends === null) context.setExitCode(1);
     });
+}
+
+/** Who names a script means it: a pause keeps only passes from it. */
+async function notePause(context: CommandContext, root: string, script: string): Promise<void> {
+  const { readPauses } = await import('./open-log.ts');
+  const { findPause } = await import('../queue/pauses.ts');
+  const pause = findPause(await readPauses(context, root), script);
+  if (pause === null) return;
+  const { createClock } = await import('../report/clock.ts');
+  const { describePaused } = await import('../report/pause-text.ts');
+  const { printableLine } = await import('../report/printable.ts');
+  const what = describePaused(pause, '', createClock(context.now()));
+  context.stderr.write(
+    `Note: ${what}; ${printableLine(script)} is run all the same, as you named it.\n`,
+  );
 }
 
 const examples = `

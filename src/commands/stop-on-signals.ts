@@ -20,7 +20,10 @@ export function stopOnSignals(stop: StopRequest): () => number | null {
       }
       exitCode = code;
       // Ctrl-C is meant; a host that shuts down or a closed terminal says nothing about the work.
-      stop.endAll(`the runner was told to stop by ${signal}`, signal === 'SIGINT' ? 'cancel' : 'defer');
+      stop.endAll(
+        `the runner was told to stop by ${signal}`,
+        signal === 'SIGINT' ? 'cancel' : 'defer',
+      );
     });
   }
   return () => exitCode;

@@ -81,6 +81,7 @@ const runTitles = [
   'exitCode',
   'signal',
   'reason',
+  'warning',
   'errorName',
   'errorMessage',
   'contentHash',

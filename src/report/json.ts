@@ -1,9 +1,11 @@
 import type { Discovery, Script } from '../discovery/script.ts';
+import { findPause, type Pause } from '../queue/pauses.ts';
 import type { MissedPasses } from './missed-passes.ts';
 import type { Overview, ScriptOverview, TierOverview } from './overview.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Pass } from './select-passes.ts';
 import type { RunningRun } from './select-running.ts';
+import { instant, pauseToJson, waitingToJson } from './shared-json.ts';
 
 /**
  * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. What a terminal could
@@ -58,6 +60,7 @@ export function runToJson(run: RunRecord): object {
     exitCode: run.exitCode,
     signal: run.signal,
     reason: run.reason,
+    warning: run.warning,
     error: run.error,
     contentHash: run.contentHash,
     pid: run.pid,
@@ -67,19 +70,31 @@ export function runToJson(run: RunRecord): object {
 }
 
 /** What is in `jobs/`: `runner list --json`. */
-export function discoveryToJson({ tiers, ignored }: Discovery): object {
+export function discoveryToJson(
+  { tiers, ignored, warnings }: Discovery,
+  pauses: readonly Pause[] = [],
+): object {
   return {
     tiers: tiers.map(({ name, periodMs, scripts }) => ({
       tier: name,
       periodMs,
-      scripts: scripts.map(foundScriptToJson),
+      pause: pausedToJson(pauses, name),
+      scripts: scripts.map((script) => foundScriptToJson(script, pauses)),
     })),
     ignored: ignored.map(({ path, reason }) => ({ path, reason })),
+    warnings,
   };
 }
 
-function foundScriptToJson({ name, path, options, refusals, warnings }: Script): object {
-  return { script: name, path, options, refusals, warnings };
+function foundScriptToJson(script: Script, pauses: readonly Pause[]): object {
+  const { name, path, options, refusals, warnings } = script;
+  const pause = pausedToJson(pauses, name);
+  return { script: name, path, options, refusals, warnings, pause };
+}
+
+function pausedToJson(pauses: readonly Pause[], name: string): object | null {
+  const pause = findPause(pauses, name);
+  return pause && pauseToJson(pause);
 }
 
 function tierToJson(tier: TierOverview): object {
@@ -99,6 +114,7 @@ function tierToJson(tier: TierOverview): object {
     skippedPasses: tier.skippedPasses,
     lastSkippedPass: tier.lastSkipped && passToJson(tier.lastSkipped),
     missedPasses: tier.missed && missedToJson(tier.missed),
+    pause: tier.pause && pauseToJson(tier.pause),
   };
 }
 
@@ -141,10 +157,12 @@ function scriptToJson({ summary, ...script }: ScriptOverview): object {
     lastRun: script.lastRun && runToJson(script.lastRun),
     lastError: script.lastError,
     recentDurationsMs: script.recentRuns.map((run) => run.durationMs),
+    pause: script.pause && pauseToJson(script.pause),
+    waiting: script.waiting && waitingToJson(script.waiting),
   };
 }
 
-function runningToJson(run: RunningRun): object {
+export function runningToJson(run: RunningRun): object {
   return {
     id: run.id,
     script: run.script,
@@ -152,11 +170,10 @@ function runningToJson(run: RunningRun): object {
     pid: run.pid,
     host: run.host,
     liveness: run.liveness,
+    isOrphan: run.isOrphan,
+    attempt: run.attempt,
+    maxRssBytes: run.maxRssBytes,
   };
-}
-
-function instant(atMs: number | null): string | null {
-  return atMs === null ? null : new Date(atMs).toISOString();
 }
 
 /** JSON escapes C0 itself; these it leaves as they are. */

@@ -1,9 +1,11 @@
 import type { Liveness } from '../process/process-identity.ts';
+import type { Pause } from '../queue/pauses.ts';
 import type { MissedPasses } from './missed-passes.ts';
 import type { RunRecord } from './run-record.ts';
 import type { Pass } from './select-passes.ts';
 import type { RunningRun } from './select-running.ts';
 import type { RecentRun } from './select-runs.ts';
+import type { WaitingJob } from './status.ts';
 import type { Summary, Totals } from './summarize-runs.ts';
 
 /** What the log says about all scripts in one window of time. */
@@ -15,6 +17,8 @@ export interface Overview {
   /** In the order of the tiers, then by name. */
   readonly scripts: readonly ScriptOverview[];
   readonly running: readonly RunningRun[];
+  /** What is paused now. */
+  readonly pauses: readonly Pause[];
   readonly totals: Totals;
 }
 
@@ -30,6 +34,8 @@ export interface TierOverview {
   readonly skippedPasses: number;
   readonly lastSkipped: Pass | null;
   readonly missed: MissedPasses | null;
+  /** What keeps all of it from running now. */
+  readonly pause: Pause | null;
 }
 
 export interface LastPass extends Pass {
@@ -54,6 +60,10 @@ export interface ScriptOverview {
   readonly lastError: string | null;
   /** Oldest first, at most 20, however old. */
   readonly recentRuns: readonly RecentRun[];
+  /** Its own, or that of its tier or of everything. */
+  readonly pause: Pause | null;
+  /** Its job that waits to be run or tried again. */
+  readonly waiting: WaitingJob | null;
 }
 
 /** A tier of `jobs/` and the names of its scripts. */

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { compareBytes } from '../discovery/byte-order.ts';
 import { tierPeriodMs } from '../discovery/tier-period.ts';
+import { findPause, type Pause, selectPauses } from '../queue/pauses.ts';
 import type { ActivityLog, Outcome } from '../store/schema.ts';
 import { describeError } from './describe-error.ts';
 import { findMissedPasses } from './missed-passes.ts';
@@ -31,7 +32,9 @@ import {
   selectRunsById,
   type TimeWindow,
 } from './select-runs.ts';
+import { selectWaiting } from './select-waiting.ts';
 import { addUp, type RunFigures, summarizeRuns } from './summarize-runs.ts';
+import { selectHolders } from './tier-state.ts';
 
 export interface OverviewQuery extends TimeWindow {
   /** Only this tier. */
@@ -42,6 +45,8 @@ export interface OverviewQuery extends TimeWindow {
   readonly limit?: number | undefined;
   /** What is in `jobs/` now; without it nothing is called gone or never run. */
   readonly known?: readonly KnownTier[] | undefined;
+  /** Default: the end of the window. */
+  readonly nowMs?: number | undefined;
 }
 
 const RECENT_RUNS = 20;
@@ -54,21 +59,29 @@ export async function readOverview(
   const isWanted = (tier: string): boolean => query.tier === undefined || tier === query.tier;
   const logged = (await selectScriptNames(db)).filter((script) => isWanted(tierOf(script)));
   const figures = await selectFigures(db, logged, query);
-  const tiers = await readTiers(db, query, [...(query.known ? figures.keys() : logged)], isWanted);
-  const scripts = await readScripts(db, query, { logged, figures, tiers });
+  const pauses = await selectPauses(db, query.nowMs ?? query.untilMs);
+  const names = [...(query.known ? figures.keys() : logged)];
+  const tiers = await readTiers(db, { ...query, pauses }, names, isWanted);
+  const scripts = await readScripts(db, { ...query, pauses }, { logged, figures, tiers });
   return {
     sinceMs: query.sinceMs,
     untilMs: query.untilMs,
     tiers,
     scripts,
+    pauses,
     running: (await selectRunning(db)).filter((run) => isWanted(tierOf(run.script))),
     totals: addUp(scripts.map((script) => script.summary)),
   };
 }
 
+/** The question, and what was asked once for all of the answer. */
+interface PausedQuery extends OverviewQuery {
+  readonly pauses: readonly Pause[];
+}
+
 async function readTiers(
   db: Kysely<ActivityLog>,
-  query: OverviewQuery,
+  query: PausedQuery,
   scripts: readonly string[],
   isWanted: (tier: string) => boolean,
 ): Promise<TierOverview[]> {
@@ -85,7 +98,7 @@ async function readTiers(
 async function readTier(
   db: Kysely<ActivityLog>,
   tier: string,
-  { sinceMs, untilMs, known }: OverviewQuery,
+  { sinceMs, untilMs, known, pauses }: PausedQuery,
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
   const presence = presenceOf(known, (each) => each.tier === tier);
@@ -104,6 +117,7 @@ async function readTier(
     // Nobody expects a folder that is gone to be called.
     missed:
       presence === 'gone' ? null : findMissedPasses({ periodMs, calledAtMs, sinceMs, untilMs }),
+    pause: findPause(pauses, tier),
   };
 }
 
@@ -130,7 +144,7 @@ interface Found {
 
 async function readScripts(
   db: Kysely<ActivityLog>,
-  query: OverviewQuery,
+  query: PausedQuery,
   found: Found,
 ): Promise<ScriptOverview[]> {
   const names = chooseScripts(query, found);
@@ -140,6 +154,7 @@ async function readScripts(
   }
   const lastIds = [...recent.values()].flatMap(([newest]) => newest?.id ?? []);
   const lastRuns = new Map((await selectRunsById(db, lastIds)).map((run) => [run.script, run]));
+  const waiting = await selectWaiting(db, await selectHolders(db));
   const scripts: ScriptOverview[] = [];
   for (const script of names) {
     const lastRun = lastRuns.get(script) ?? null;
@@ -151,6 +166,8 @@ async function readScripts(
       lastRun,
       lastError: lastRun && (await readLastError(db, lastRun)),
       recentRuns: (recent.get(script) ?? []).toReversed(),
+      pause: findPause(query.pauses, script),
+      waiting: waiting.find((job) => job.script === script) ?? null,
     });
   }
   return scripts;

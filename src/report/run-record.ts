@@ -19,6 +19,8 @@ export interface RunRecord {
   readonly signal: string | null;
   /** How it ended, in one sentence; null when it succeeded. */
   readonly reason: string | null;
+  /** What was noted though it did not end the run; one line each. */
+  readonly warning: string | null;
   readonly error: RunError | null;
   readonly contentHash: string | null;
   readonly pid: number | null;
@@ -58,6 +60,7 @@ export const runColumns = [
   'exit_code',
   'signal',
   'reason',
+  'warning',
   'error_name',
   'error_message',
   'error_stack',
@@ -85,6 +88,7 @@ export function toRunRecord(row: Pick<RunRow, (typeof runColumns)[number]>): Run
     exitCode: row.exit_code,
     signal: row.signal,
     reason: row.reason,
+    warning: row.warning,
     error: toRunError(row),
     contentHash: row.content_hash,
     pid: row.pid,

@@ -1,17 +1,22 @@
 import { type Kysely, sql } from 'kysely';
 import { checkLiveness, type Liveness } from '../process/process-identity.ts';
-import type { ActivityLog } from '../store/schema.ts';
+import type { ActivityLog, WorkerState } from '../store/schema.ts';
 
 /** A run that has not ended yet, as far as the log knows. */
 export interface RunningRun {
   readonly id: number;
   readonly script: string;
   readonly startedAtMs: number;
+  readonly attempt: number;
   readonly pid: number | null;
   readonly host: string;
+  /** The most that its processes were seen with so far. */
+  readonly maxRssBytes: number | null;
+  /** Its runner is gone, and it runs on. */
+  readonly isOrphan: boolean;
   /**
-   * `dead`: its runner and its process are both gone, so that it was cut off by a crash that the
-   * next pass will record.
+   * `dead`: its runner and its process are both gone. Who opens the log records that first, so that
+   * it is only met where the log cannot be written, or since.
    */
   readonly liveness: Liveness;
 }
@@ -24,8 +29,11 @@ export async function selectRunning(db: Kysely<ActivityLog>): Promise<RunningRun
     id: row.id,
     script: row.script,
     startedAtMs: row.started_at,
+    attempt: row.attempt,
     pid: row.pid,
     host: row.host,
+    maxRssBytes: row.max_rss_bytes,
+    isOrphan: livenessOfWorker(row) === 'dead',
     liveness: livenessOf(row),
   }));
 }
@@ -45,10 +53,13 @@ function runningRuns(db: Kysely<ActivityLog>) {
         'runs.id',
         'runs.script',
         'runs.started_at',
+        'runs.attempt',
+        'runs.max_rss_bytes',
         'runs.pid',
         'runs.pid_start_ticks',
         'workers.host',
         'workers.boot_id',
+        'workers.state as worker_state',
         'workers.pid as worker_pid',
         'workers.pid_start_ticks as worker_start_ticks',
       ])
@@ -60,6 +71,7 @@ function runningRuns(db: Kysely<ActivityLog>) {
 interface RunningRow {
   readonly host: string;
   readonly boot_id: string | null;
+  readonly worker_state: WorkerState;
   readonly worker_pid: number;
   readonly worker_start_ticks: number | null;
   readonly pid: number | null;
@@ -68,9 +80,16 @@ interface RunningRow {
 
 /** A script can outlive its runner, and goes on writing its output when it does. */
 function livenessOf(row: RunningRow): Liveness {
-  const { host, boot_id: bootId } = row;
-  const worker = { host, bootId, pid: row.worker_pid, startTicks: row.worker_start_ticks };
-  const ofWorker = checkLiveness(worker);
-  if (ofWorker !== 'dead' || row.pid === null) return ofWorker;
-  return checkLiveness({ host, bootId, pid: row.pid, startTicks: row.pid_start_ticks });
+  const ofWorker = livenessOfWorker(row);
+  if (ofWorker !== 'dead') return ofWorker;
+  const { host, boot_id: bootId, pid, pid_start_ticks: startTicks } = row;
+  // Not written down in time. Who found its worker dead has looked for it, or it would have ended.
+  if (pid === null) return row.worker_state === 'running' ? 'dead' : 'alive';
+  return checkLiveness({ host, bootId, pid, startTicks });
+}
+
+function livenessOfWorker(row: RunningRow): Liveness {
+  if (row.worker_state !== 'running') return 'dead';
+  const { host, boot_id: bootId, worker_pid: pid, worker_start_ticks: startTicks } = row;
+  return checkLiveness({ host, bootId, pid, startTicks });
 }

@@ -57,6 +57,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     exitCode: 1,
     signal: null,
     reason: 'exit code 1',
+    warning: null,
     error: { name: 'Error', message: 'boom', stack: 'Error: boom\n  at x' },
     contentHash: 'ab'.repeat(32),
     pid: 42,
@@ -84,7 +85,15 @@ test('the overview has every key of docs/json.md', async () => {
   expect(json).toMatchObject({
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
-    running: [{ script: 'daily/lost', liveness: 'dead', pid: NO_SUCH_PID }],
+    running: [
+      {
+        script: 'daily/lost',
+        liveness: 'dead',
+        pid: NO_SUCH_PID,
+        attempt: 1,
+        maxRssBytes: null,
+      },
+    ],
     totals: { runs: 2, succeeded: 1, failed: 0, successRate: 1, durationMs: 100, cpuMs: 50 },
   });
   const { tiers, scripts } = json as Record<'tiers' | 'scripts', Record<string, unknown>[]>;
@@ -108,6 +117,7 @@ test('the overview has every key of docs/json.md', async () => {
     skippedPasses: 0,
     lastSkippedPass: null,
     missedPasses: { count: 0, gaps: [] },
+    pause: null,
   });
   expect(scripts[0]).toEqual({
     script: 'hourly/clean',
@@ -125,6 +135,8 @@ test('the overview has every key of docs/json.md', async () => {
     lastRun: expect.objectContaining({ id: run, outcome: 'succeeded' }),
     lastError: null,
     recentDurationsMs: [100],
+    pause: null,
+    waiting: null,
   });
   expect(scripts[0]?.lastRun).not.toHaveProperty('output');
 });
@@ -164,11 +176,13 @@ test('the list has scripts with their options, and what was ignored and why', ()
   } as const;
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
   const tiers = [{ name: 'hourly', periodMs: 3_600_000, scripts: [script] }];
-  expect(throughText(discoveryToJson({ tiers, ignored }))).toEqual({
+  const pauses = [{ name: 'hourly/clean', until: null, createdAt: now }];
+  expect(throughText(discoveryToJson({ tiers, ignored, warnings: ['scripts?'] }, pauses))).toEqual({
     tiers: [
       {
         tier: 'hourly',
         periodMs: 3_600_000,
+        pause: null,
         scripts: [
           {
             script: 'hourly/clean',
@@ -176,11 +190,13 @@ test('the list has scripts with their options, and what was ignored and why', ()
             options: { timeoutMs: 600_000 },
             refusals: [],
             warnings: ['@timout'],
+            pause: { name: 'hourly/clean', until: null, since: '2026-11-03T14:05:00.000Z' },
           },
         ],
       },
     ],
     ignored,
+    warnings: ['scripts?'],
   });
 });
 

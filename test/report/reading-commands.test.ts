@@ -146,6 +146,17 @@ describe('runner show', () => {
     expect(out.endsWith('\noutput\nworking\ndisk full\n')).toBe(true);
   });
 
+  test('names what was noted though the run succeeded, and so do the runs of its script', async () => {
+    const root = makeTemporaryRoot(scripts);
+    const log = await writeLog(root);
+    const warning = 'its memory was above 100MB for 9s';
+    const id = await log.addRun('hourly/clean-tmp', Date.now() - 60_000, { warning });
+    expect((await runner(root, 'show', String(id))).out).toContain(` succeeded\n${warning}\n`);
+    expect((await runner(root, 'report', 'clean-tmp')).out).toContain(warning);
+    const json = JSON.parse((await runner(root, 'show', String(id), '--json')).out);
+    expect(json).toMatchObject({ outcome: 'succeeded', warning });
+  });
+
   test('as JSON has the output as it was written', async () => {
     const root = makeTemporaryRoot(scripts);
     const { out } = await runner(root, 'show', String(await writeFailure(root)), '--json');

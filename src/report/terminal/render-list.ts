@@ -1,71 +1,75 @@
 import { relative, resolve } from 'node:path';
-import type { RetryDelay } from '../../config/retry-delay.ts';
-import type { ScriptOptions } from '../../config/script-options.ts';
 import type { Discovery, Ignored, Script, Tier } from '../../discovery/script.ts';
-import { countOf, formatBytes, formatDuration, formatPeriod } from '../format.ts';
+import { EVERYTHING, type Pause } from '../../queue/pauses.ts';
+import { describeSetOptions } from '../describe-options.ts';
+import { countOf, formatPeriod } from '../format.ts';
+import { describePaused } from '../pause-text.ts';
 import { printableLine } from '../printable.ts';
 import type { Screen } from './screen.ts';
 import { joinFitting } from './truncate.ts';
 
-/** Every tier with its scripts, then every file that is none, and why. */
-export function renderList(discovery: Discovery, root: string, screen: Screen): string {
+/** Every tier with its scripts, then every file that is none, and why; then what fits nothing. */
+export function renderList(
+  discovery: Discovery,
+  root: string,
+  screen: Screen,
+  pauses: readonly Pause[] = [],
+): string {
+  const list: List = { root, screen, pauses };
   const blocks = [
-    ...discovery.tiers.map((tier) => renderTier(tier, root, screen)),
+    renderPause(EVERYTHING, list),
+    ...discovery.tiers.map((tier) => renderTier(tier, list)),
     ...(discovery.ignored.length > 0 ? [renderIgnored(discovery.ignored, root, screen)] : []),
+    ...(discovery.warnings.length > 0 ? [renderWarnings(discovery.warnings, screen)] : []),
   ];
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  return `${blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n')}\n`;
 }
 
-function renderTier(tier: Tier, root: string, screen: Screen): string[] {
-  const { palette } = screen;
+/** What every line of it is written with. */
+interface List {
+  readonly root: string;
+  readonly screen: Screen;
+  readonly pauses: readonly Pause[];
+}
+
+function renderTier(tier: Tier, list: List): string[] {
+  const { palette } = list.screen;
   const period = tier.periodMs === null ? 'runs by hand' : formatPeriod(tier.periodMs);
   const head = `${palette.bold(printableLine(tier.name))} · ${period}`;
   const none = `  ${palette.dim('no scripts')}`;
-  const scripts = tier.scripts.flatMap((script) => renderScript(script, root, screen));
-  return [head, ...(scripts.length > 0 ? scripts : [none])];
+  const scripts = tier.scripts.flatMap((script) => renderScript(script, list));
+  const pause = renderPause(tier.name, list);
+  return [head, ...pause.map((line) => `  ${line}`), ...(scripts.length > 0 ? scripts : [none])];
 }
 
-function renderScript(script: Script, root: string, screen: Screen): string[] {
+function renderScript(script: Script, list: List): string[] {
+  const { root, screen } = list;
   const { palette } = screen;
   const path = printableLine(relative(root, resolve(root, script.path)));
   const name = printableLine(script.name);
-  const details = [script.options.description ?? '', ...describeOptions(script.options)];
+  const details = [script.options.description ?? '', ...describeSetOptions(script.options)];
   return [
     ...fitLine([name, palette.dim(path)], screen, 2),
     ...fitLine(details.filter(Boolean).map(printableLine), screen, 4),
     ...script.refusals.map((refusal) => `    ${palette.bad(`refused: ${printableLine(refusal)}`)}`),
     ...script.warnings.map((warning) => `    ${palette.warning(printableLine(warning))}`),
+    ...renderPause(script.name, list).map((line) => `    ${line}`),
   ];
+}
+
+/** Only its own: a pause of more stands above. */
+function renderPause(name: string, { pauses, screen }: List): string[] {
+  const pause = pauses.find((each) => each.name === name);
+  if (pause === undefined) return [];
+  const of = name === EVERYTHING ? '' : name;
+  return [screen.palette.warning(describePaused(pause, of, screen.clock))];
 }
 
 function fitLine(parts: readonly string[], { columns }: Screen, indent: number): string[] {
   return joinFitting(parts, columns - indent).map((line) => ' '.repeat(indent) + line);
-}
-
-function describeOptions(options: ScriptOptions): string[] {
-  const { timeoutMs, retries, retryDelay, onCrash, memoryBytes, nice, env, tags } = options;
-  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes } = options;
-  const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
-    value === undefined ? [] : [tell(value)];
-  return [
-    ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
-    ...said(retries, (count) => countOf(count, 'retry', 'retries')),
-    ...said(retryDelay, describeRetryDelay),
-    ...said(onCrash, (policy) => `on crash ${policy}`),
-    ...said(memoryBytes, (bytes) => `heap ${formatBytes(bytes)}`),
-    ...said(warnRssBytes, (bytes) => `warn at ${formatBytes(bytes)}`),
-    ...said(maxRssBytes, (bytes) => `end at ${formatBytes(bytes)}`),
-    ...said(rssSustainMs, (ms) => `sustained ${formatDuration(ms)}`),
-    ...said(maxOutputBytes, (bytes) => `keep ${formatBytes(bytes)} of output`),
-    ...said(nice, (value) => `nice ${value}`),
-    ...said(env, (names) => `env ${names.join(' ')}`),
-    ...said(tags, (words) => `tags ${words.join(' ')}`),
-  ];
-}
-
-function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string {
-  const first = `retry after ${formatDuration(firstMs)}`;
-  return factor === 1 ? first : `${first}, doubling up to ${formatDuration(longestMs)}`;
 }
 
 function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen): string[] {
@@ -78,4 +82,8 @@ function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen
     ),
   );
   return [`${bold('not scripts')} · ${countOf(ignored.length, 'file')}`, ...lines];
+}
+
+function renderWarnings(warnings: readonly string[], { palette }: Screen): string[] {
+  return warnings.map((warning) => palette.warning(printableLine(warning)));
 }

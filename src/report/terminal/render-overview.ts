@@ -1,4 +1,5 @@
 import sparkly from 'sparkly';
+import { EVERYTHING } from '../../queue/pauses.ts';
 import {
   countOf,
   formatBytes,
@@ -10,9 +11,11 @@ import {
 } from '../format.ts';
 import type { LastPass, Overview, ScriptOverview, TierOverview } from '../overview.ts';
 import { tierOf } from '../overview.ts';
+import { describePaused, resumeCommand } from '../pause-text.ts';
 import { printableLine } from '../printable.ts';
 import type { RunningRun } from '../select-running.ts';
 import type { RecentRun } from '../select-runs.ts';
+import { describeWait } from './describe-wait.ts';
 import { type Palette, paintOutcome } from './palette.ts';
 import type { Screen } from './screen.ts';
 import { type Column, type FittedColumn, fitColumns, renderTable } from './table.ts';
@@ -28,7 +31,7 @@ export function renderOverview(overview: Overview, screen: Screen): string {
     screen.columns - INDENT.length,
   );
   const blocks = [
-    renderHead(overview, screen),
+    [...renderHead(overview, screen), ...renderPauseOfAll(overview, screen)],
     ...(overview.running.length > 0 ? [renderRunning(overview.running, screen)] : []),
     ...overview.tiers.map((tier) => renderTier(tier, overview, columns, screen)),
     renderTotals(overview, screen),
@@ -45,13 +48,23 @@ export function renderNothing(overview: Overview, root: string, screen: Screen):
       : `Nothing has run yet; ${countOf(count, 'script')} in ${printableLine(root)}/jobs.`;
   const tier = printableLine(overview.scripts[0]?.tier ?? 'hourly');
   const next = `\`runner ${tier}\` runs that tier now, \`runner cron --install\` lets cron do it.`;
-  return `${found}\n${screen.palette.dim(next)}\n`;
+  const paused = overview.pauses.map(
+    (pause) => `${describePaused(pause, '', screen.clock)} · \`${resumeCommand(pause)}\` ends it`,
+  );
+  return [found, screen.palette.dim(next), ...paused.map(screen.palette.warning), ''].join('\n');
 }
 
 function renderHead({ sinceMs, untilMs }: Overview, { clock, ...screen }: Screen): string[] {
   const until = Math.abs(untilMs - screen.nowMs) < 60_000 ? 'now' : clock.short(untilMs);
   const parts = [`${clock.short(sinceMs)} to ${until}`, `times in ${clock.zone}`];
   return joinFitting(parts, screen.columns).map(screen.palette.dim);
+}
+
+function renderPauseOfAll({ pauses }: Overview, { palette, clock }: Screen): string[] {
+  const pause = pauses.find(({ name }) => name === EVERYTHING);
+  if (pause === undefined) return [];
+  const what = describePaused(pause, '', clock);
+  return [palette.warning(`${what} · \`${resumeCommand(pause)}\` ends it`)];
 }
 
 function renderRunning(running: readonly RunningRun[], screen: Screen): string[] {
@@ -84,6 +97,7 @@ function fitIndented(parts: readonly string[], { columns }: Screen): string[] {
 }
 
 function describeLiveness(run: RunningRun): string {
+  if (run.isOrphan && run.liveness === 'alive') return 'runs on though its runner is gone';
   if (run.liveness === 'on-another-host') return `on ${printableLine(run.host)}`;
   return run.liveness === 'dead' ? 'cut off: the process is gone' : '';
 }
@@ -95,7 +109,7 @@ function renderTier(
   screen: Screen,
 ): string[] {
   const scripts = overview.scripts.filter((script) => script.tier === tier.tier);
-  const below = (script: ScriptOverview): string | null => renderError(script, screen);
+  const below = (script: ScriptOverview): string[] => renderBelow(script, screen);
   const table = renderTable(columns, scripts, { palette: screen.palette, indent: INDENT, below });
   const empty = `${INDENT}${screen.palette.dim('no scripts')}`;
   return [...renderTierHead(tier, screen), ...(scripts.length > 0 ? table : [empty])];
@@ -109,8 +123,16 @@ function renderTierHead(tier: TierOverview, screen: Screen): string[] {
   return [
     [palette.bold(title), ...rest].join(' · '),
     ...more.map((line) => INDENT + line),
+    ...describeTierPause(tier, screen),
     ...describeTrouble(tier, screen).map((line) => INDENT + palette.warning(line)),
   ];
+}
+
+function describeTierPause({ pause, tier }: TierOverview, { palette, clock }: Screen): string[] {
+  // A pause of everything stands at the top.
+  if (pause?.name !== tier) return [];
+  const text = `${describePaused(pause, tier, clock)} · \`${resumeCommand(pause)}\` ends it`;
+  return [INDENT + palette.warning(text)];
 }
 
 function describePasses(tier: TierOverview, { clock }: Screen): string[] {
@@ -160,10 +182,18 @@ function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
   return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, reason].filter(Boolean);
 }
 
-function renderError(script: ScriptOverview, { columns, palette }: Screen): string | null {
-  if (script.lastError === null) return null;
-  const room = columns - INDENT.length - 2;
-  return `  ${palette.bad(truncate(script.lastError, room))}`;
+/** What is to be said of a script besides its figures. A pause of its whole tier stands above. */
+function renderBelow(script: ScriptOverview, screen: Screen): string[] {
+  const { columns, palette, clock } = screen;
+  const { lastError, waiting, pause } = script;
+  const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
+  const wait = waiting === null || waiting.state === 'queued' ? [] : describeWait(waiting, screen);
+  const isOwn = pause !== null && pause.name === script.script;
+  const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
+  return [
+    ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
+    ...[...wait, ...paused].map((text) => palette.warning(cut(text))),
+  ].map((line) => `  ${line}`);
 }
 
 function renderTotals({ totals, scripts }: Overview, { palette, columns }: Screen): string[] {

@@ -12,6 +12,7 @@ export function renderRun(run: RunRecord, screen: Screen): string {
   const lines = [
     `${palette.bold(printableLine(run.script))} · run ${run.id} · ${outcome}`,
     ...(run.reason === null ? [] : [printableLine(run.reason)]),
+    ...(run.warning === null ? [] : [palette.warning(printableLine(run.warning))]),
     '',
     ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
     ...renderError(run, screen),

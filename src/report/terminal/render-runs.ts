@@ -1,6 +1,6 @@
 import { describeError } from '../describe-error.ts';
 import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../format.ts';
-import { printableLine } from '../printable.ts';
+import { firstLine, printableLine } from '../printable.ts';
 import type { ScriptRuns } from '../read-script-runs.ts';
 import type { RunRecord } from '../run-record.ts';
 import { paintOutcome } from './palette.ts';
@@ -48,11 +48,17 @@ function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
     figure('system', 3, (run) => formatDuration(run.systemCpuMs)),
     figure('memory', 4, (run) => formatBytes(run.maxRssBytes)),
     figure('output', 1, (run) => formatBytes(run.outputBytes)),
-    { title: 'why', rank: 5, text: whyOf, shrinks: { first: 16, last: 16 } },
+    {
+      title: 'why',
+      rank: 5,
+      text: whyOf,
+      paint: (text, run) => (run.outcome === 'succeeded' ? palette.warning(text) : text),
+      shrinks: { first: 16, last: 16 },
+    },
   ];
 }
 
 function whyOf(run: RunRecord): string {
-  if (run.outcome === 'succeeded' || run.outcome === 'running') return '';
+  if (run.outcome === 'succeeded' || run.outcome === 'running') return firstLine(run.warning ?? '');
   return describeError(run, '') ?? UNKNOWN;
 }

@@ -41,8 +41,8 @@ export function fitColumns<Row>(
 export interface TableLayout<Row> {
   readonly palette: Palette;
   readonly indent: string;
-  /** A line under a row, as wide as the table may be. */
-  readonly below?: (row: Row) => string | null;
+  /** Lines under a row, as wide as the table may be. */
+  readonly below?: (row: Row) => readonly string[];
 }
 
 /** The lines of a table without borders. */
@@ -56,7 +56,7 @@ export function renderTable<Row>(
     ...rows.map((row) => columns.map((column) => drawCell(column, row))),
   ]);
   const [head = '', ...body] = lines;
-  const withBelow = rows.flatMap((row, index) => [body[index] ?? '', below?.(row) ?? []].flat());
+  const withBelow = rows.flatMap((row, index) => [body[index] ?? '', ...(below?.(row) ?? [])]);
   return [head, ...withBelow].map((line) => `${indent}${line}`.trimEnd());
 }
 

@@ -39,7 +39,9 @@ test('the list has each tier with its scripts, and each other file with the reas
     { name: 'by-hand', periodMs: null, scripts: [] },
   ];
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
-  expect(renderList({ tiers, ignored }, '/root', screen)).toBe(`hourly · every hour
+  expect(
+    renderList({ tiers, ignored, warnings: ['tiers?'] }, '/root', screen),
+  ).toBe(`hourly · every hour
   hourly/clean-tmp · jobs/hourly/clean-tmp.ts
     Removes old files · timeout 10m · 1 retry · retry after 5s · heap 256MB
     nice 5 · env API_KEY · tags disk
@@ -53,6 +55,8 @@ by-hand · runs by hand
 
 not scripts · 1 file
   jobs/hourly/notes.txt · text
+
+tiers?
 `);
 });
 
@@ -65,7 +69,7 @@ test('hostile names and tags are made visible', () => {
   };
   const tiers = [{ name: 'hour\rly', periodMs: null, scripts: [hostile] }];
   const text = renderList(
-    { tiers, ignored: [{ path: '/root/\x07', reason: '\x1bc' }] },
+    { tiers, ignored: [{ path: '/root/\x07', reason: '\x1bc' }], warnings: ['\x07'] },
     '/root',
     screen,
   );

@@ -1,0 +1,88 @@
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
+import { UsageError } from '../config/usage-error.ts';
+import type { Store } from '../store/open-store.ts';
+import { utcStamp } from '../store/utc-stamp.ts';
+import type { CommandContext } from './command-context.ts';
+import { rootOf } from './open-log.ts';
+
+interface BackupOptions {
+  readonly force?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner backup ~/activity.db            a copy of the log in this file
+  runner backup ~/backups                a copy named activity-<date>.db in this folder
+  runner backup --force ~/activity.db    replaces the copy of yesterday
+
+The copy holds the log as it is at one moment, also while passes write to it; it is looked through
+before it gets its name. Only you can read it.
+
+Exit codes: 0 the copy is there, 1 there is none, 2 wrong use.`;
+
+/** `runner backup`: a copy of the activity log. */
+export function backupCommand(context: CommandContext): Command {
+  const command = new Command('backup');
+  return command
+    .description('copy the activity log, also while passes write to it')
+    .argument('<file>', 'where the copy goes; a folder: activity-<date>.db in it')
+    .option('--force', 'replace a file that is there')
+    .addHelpText('after', EXAMPLES)
+    .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
+}
+
+async function backup(
+  context: CommandContext,
+  word: string,
+  options: BackupOptions,
+): Promise<void> {
+  const state = stateFolderOf(rootOf(context, options.root));
+  const path = targetOf(resolve(context.cwd, word), context.now());
+  assertUsable(path, state, options.force === true);
+  const { openExistingStore } = await import('../store/open-store.ts');
+  const store = await openExistingStore(state);
+  if (store === null) tellNoLog(context, state);
+  else await copy(context, store, path).finally(() => store.close());
+}
+
+function tellNoLog(context: CommandContext, { database }: StateFolder): void {
+  context.stderr.write(`runner: There is no activity log at ${database} yet.\n`);
+  context.setExitCode(1);
+}
+
+async function copy(context: CommandContext, store: Store, path: string): Promise<void> {
+  const { backUp } = await import('../store/back-up.ts');
+  const { formatBytes } = await import('../report/format.ts');
+  const { bytes } = await backUp(store, path);
+  context.stdout.write(`${path} ${formatBytes(bytes)}\n`);
+}
+
+function targetOf(path: string, nowMs: number): string {
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder ? join(path, `activity-${utcStamp(nowMs)}.db`) : path;
+}
+
+function assertUsable(path: string, state: StateFolder, isForced: boolean): void {
+  const folder = dirname(path);
+  if (!existsSync(folder)) throw new UsageError(`There is no folder ${folder}; make it first.`);
+  if (isOfLiveLog(path, state)) {
+    throw new UsageError(`${path} is the activity log itself; name another file for the copy.`);
+  }
+  if (existsSync(path) && !isForced) {
+    throw new UsageError(`${path} is there already; --force replaces it.`);
+  }
+}
+
+/** The log or a file that SQLite keeps beside it, by whatever way it is named. */
+function isOfLiveLog(path: string, state: StateFolder): boolean {
+  const real = existsSync(path) ? realpathSync(path) : path;
+  return (
+    existsSync(state.path) &&
+    realpathSync(dirname(real)) === realpathSync(state.path) &&
+    /^activity\.db(-wal|-shm|-journal)?$/.test(basename(real))
+  );
+}

@@ -1,0 +1,64 @@
+import { Command } from 'commander';
+import type { Pause } from '../queue/pauses.ts';
+import type { CommandContext } from './command-context.ts';
+import { type OpenLog, withLog } from './open-log.ts';
+
+const EXAMPLES = `
+What waited meanwhile is run by the next call.
+
+Examples:
+  runner resume                 end all pauses
+  runner resume hourly          end the pause of that tier; those of its scripts stay
+  runner resume daily/backup    end the pause of that script`;
+
+/** `runner resume`: the end of pauses. */
+export function resumeCommand(context: CommandContext): Command {
+  const command = new Command('resume');
+  return command
+    .description('end a pause, or all of them')
+    .argument('[name]', 'what is paused: a tier, or <tier>/<script> (default: all pauses)')
+    .addHelpText('after', EXAMPLES)
+    .action(async (name: string | undefined) => {
+      const { root } = command.optsWithGlobals<{ root?: string }>();
+      const told = await withLog(context, root, (log) => resumeName(context, log, name));
+      context.stdout.write(`${told}\n`);
+    });
+}
+
+async function resumeName(
+  context: CommandContext,
+  log: OpenLog,
+  word: string | undefined,
+): Promise<string> {
+  const { findPause, resume, selectPauses } = await import('../queue/pauses.ts');
+  const at = context.now();
+  const pauses = await selectPauses(log.db, at);
+  const name = word === undefined ? null : await findName(log.root, word, pauses);
+  const ended = log.hasLog ? await resume(log.db, name, at) : [];
+  const told = await describeEnded(name, ended);
+  const rest = pauses.filter((pause) => !ended.includes(pause.name));
+  const wider = name === null ? null : findPause(rest, name);
+  return wider === null ? told : `${told}\n${await describeWider(context, wider)}`;
+}
+
+/** Whatever is paused can be resumed, be it in `jobs/` or not. */
+async function findName(root: string, word: string, pauses: readonly Pause[]): Promise<string> {
+  if (pauses.some(({ name }) => name === word)) return word;
+  const { findPausable } = await import('./find-pausable.ts');
+  const { lookIntoJobs } = await import('./look-into-jobs.ts');
+  return findPausable(word, (await lookIntoJobs(root)).discovery.tiers);
+}
+
+async function describeEnded(name: string | null, ended: readonly string[]): Promise<string> {
+  const { nameOfPaused } = await import('../report/pause-text.ts');
+  const names = ended.map((each) => nameOfPaused({ name: each }));
+  if (names.length > 0) return `Resumed: ${names.join(', ')}.`;
+  return name === null ? 'Nothing was paused.' : `${nameOfPaused({ name })} was not paused.`;
+}
+
+async function describeWider(context: CommandContext, pause: Pause): Promise<string> {
+  const { createClock } = await import('../report/clock.ts');
+  const { describePaused, resumeCommand: command } = await import('../report/pause-text.ts');
+  const what = describePaused(pause, '', createClock(context.now()));
+  return `But ${what}: \`${command(pause)}\` ends that.`;
+}

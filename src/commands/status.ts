@@ -1,0 +1,57 @@
+import { Command } from 'commander';
+import type { CommandContext } from './command-context.ts';
+import { type OpenLog, withLogIfAny } from './open-log.ts';
+
+interface StatusOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner status           what runs, what waits, what is paused, when each tier is called next
+  runner status --json    for programs; docs/json.md names the keys
+
+The next call of a tier is judged by its last one: a crontab calls at the same minute of each period.
+What a terminal was not there for counts as called by cron.`;
+
+/** `runner status`: how things stand now. */
+export function statusCommand(context: CommandContext): Command {
+  const command = new Command('status');
+  return command
+    .description('show what runs now, what waits, what is paused and what is next')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(() => showStatus(context, command.optsWithGlobals<StatusOptions>()));
+}
+
+async function showStatus(context: CommandContext, options: StatusOptions): Promise<void> {
+  const text = await withLogIfAny(context, options.root, (log) => describe(context, log, options));
+  const { openTextOutput } = await import('../report/text-output.ts');
+  await openTextOutput(context.stdout).write(text);
+}
+
+async function describe(
+  context: CommandContext,
+  { root, state, db, problem }: OpenLog,
+  options: StatusOptions,
+): Promise<string> {
+  const { fallbackStateFolderOf } = await import('../config/fallback-state-folder.ts');
+  const { tierNames } = await import('../discovery/tier-folders.ts');
+  const { readStatus } = await import('../report/read-status.ts');
+  const states = [state, fallbackStateFolderOf(root)];
+  const status = await readStatus({
+    db,
+    states,
+    tiers: tierNames(root),
+    nowMs: context.now(),
+    isLogUnread: problem !== null,
+  });
+  if (options.json) {
+    const { formatJson } = await import('../report/json.ts');
+    return formatJson((await import('../report/status-json.ts')).statusToJson(status));
+  }
+  const { createScreen } = await import('../report/terminal/screen.ts');
+  const { renderStatus } = await import('../report/terminal/render-status.ts');
+  return renderStatus(status, createScreen(context));
+}

@@ -1,0 +1,123 @@
+import { basename, dirname, extname, join, resolve, sep } from 'node:path';
+import { nearestName } from '../config/near-miss.ts';
+import { UsageError } from '../config/usage-error.ts';
+import type { Discovery, Ignored, Script } from '../discovery/script.ts';
+import { printableLine } from './printable.ts';
+
+/** What somebody meant who asked about a script, by its name or by its file. */
+export type Target =
+  | { readonly kind: 'script'; readonly script: Script }
+  /** Only the log knows it. */
+  | { readonly kind: 'gone'; readonly name: string }
+  | { readonly kind: 'ignored'; readonly ignored: Ignored }
+  | { readonly kind: 'unknown'; readonly nearest: string | null };
+
+export interface TargetQuery {
+  readonly word: string;
+  readonly cwd: string;
+  readonly root: string;
+  readonly discovery: Discovery;
+  /** Every script that ever ran. */
+  readonly logged: readonly string[];
+}
+
+/** @throws {UsageError} when it names a tier, or several scripts */
+export function findTarget(query: TargetQuery): Target {
+  const { word, discovery, logged } = query;
+  const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
+  if (discovery.tiers.some(({ name }) => name === word)) throw namesTier(word);
+  const found = findScript(query, scripts);
+  if (found !== null) return { kind: 'script', script: found };
+  const ignored = findIgnored(query);
+  if (ignored !== null) return { kind: 'ignored', ignored };
+  const gone = onlyOne(
+    word,
+    logged.filter((name) => name === word || endsWith(name, word)),
+  );
+  if (gone !== null) return { kind: 'gone', name: gone };
+  return { kind: 'unknown', nearest: nearestOf(word, scripts) };
+}
+
+function findScript(query: TargetQuery, scripts: readonly Script[]): Script | null {
+  const { word } = query;
+  const paths = pathsOf(query);
+  const isPath = ({ path }: Script): boolean => paths.includes(path) || isIndexOf(path, paths);
+  const isCalled = ({ name, path }: Script): boolean =>
+    endsWith(name, word) || basename(path) === word;
+  const exact = scripts.find(({ name }) => name === word) ?? scripts.find(isPath);
+  const name =
+    exact?.name ??
+    onlyOne(
+      word,
+      scripts.filter(isCalled).map((each) => each.name),
+    );
+  return scripts.find((script) => script.name === name) ?? null;
+}
+
+/** Where a file of that name might be meant to be: here, in the root, in `jobs/`. */
+function pathsOf({ word, cwd, root }: TargetQuery): readonly string[] {
+  return [cwd, root, join(root, 'jobs')].map((folder) => resolve(folder, word));
+}
+
+/** A folder that is a script by the `index.*` in it. */
+function isIndexOf(path: string, folders: readonly string[]): boolean {
+  return folders.includes(dirname(path)) && basename(path, extname(path)) === 'index';
+}
+
+/** By its path or its name; by the name that it would have as a script; or as part of an ignored folder. */
+function findIgnored(query: TargetQuery): Ignored | null {
+  const { word, discovery } = query;
+  const paths = pathsOf(query);
+  const ways: readonly ((path: string) => boolean)[] = [
+    (path) => paths.includes(path),
+    (path) => namesOf(path).some((name) => paths.includes(join(dirname(path), name))),
+    (path) => namesOf(path).includes(word),
+    (path) => paths.some((each) => each.startsWith(path + sep)),
+  ];
+  for (const isMeant of ways) {
+    const found = discovery.ignored.find(({ path }) => isMeant(path));
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+/** By what a file may be meant: `_x.sh.disabled` also by `x.sh.disabled`, `x.sh` and `x`. */
+function namesOf(path: string): readonly string[] {
+  const name = basename(path);
+  const names = [name, name.replace(/^[._]+|~$/g, '')];
+  for (let last = names.at(-1) ?? ''; extname(last) !== ''; last = names.at(-1) ?? '') {
+    names.push(basename(last, extname(last)));
+  }
+  return names;
+}
+
+function endsWith(name: string, label: string): boolean {
+  return name.endsWith(`/${label}`);
+}
+
+function onlyOne(word: string, names: readonly string[]): string | null {
+  const [first, ...others] = new Set(names);
+  if (others.length === 0) return first ?? null;
+  throw new UsageError(
+    `${quote(word)} is the name of ${others.length + 1} scripts: ` +
+      `${[...new Set(names)].map(printableLine).join(', ')}. Name one of them with its tier.`,
+  );
+}
+
+function nearestOf(word: string, scripts: readonly Script[]): string | null {
+  const names = scripts.map(({ name }) => name);
+  const labels = new Map(names.map((name) => [name.slice(name.indexOf('/') + 1), name]));
+  const label = nearestName(word, labels.keys());
+  return nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
+}
+
+function namesTier(word: string): UsageError {
+  return new UsageError(
+    `${quote(word)} is a tier: \`runner status\` shows how it stands. To ask about a script, name it: ` +
+      `${printableLine(word)}/<script>.`,
+  );
+}
+
+function quote(word: string): string {
+  return JSON.stringify(printableLine(word));
+}

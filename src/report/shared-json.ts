@@ -1,0 +1,24 @@
+import type { Pause } from '../queue/pauses.ts';
+import type { WaitingJob } from './status.ts';
+
+export function waitingToJson(job: WaitingJob): object {
+  return {
+    script: job.script,
+    tier: job.tier,
+    state: job.state,
+    since: instant(job.sinceMs),
+    runAt: instant(job.runAtMs),
+    attempts: job.attempts,
+    maxAttempts: job.maxAttempts,
+    reason: job.reason,
+  };
+}
+
+export function pauseToJson({ name, until, createdAt }: Pause): object {
+  return { name, until: instant(until), since: instant(createdAt) };
+}
+
+/** An ISO 8601 string in UTC. */
+export function instant(atMs: number | null): string | null {
+  return atMs === null ? null : new Date(atMs).toISOString();
+}

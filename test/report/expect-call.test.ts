@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { expectCall } from '../../src/report/expect-call.ts';
+
+const at = (time: string): number => new Date(`2026-11-03T${time}`).getTime();
+const expected = (tier: string, last: string, now: string) => expectCall(tier, at(last), at(now));
+
+test('a tier is called again at the same minute of its next period', () => {
+  expect(expected('hourly', '13:57:00', '14:10:00')).toEqual({
+    atMs: at('14:57:00'),
+    isOverdue: false,
+  });
+  expect(expected('15min', '13:33:05', '13:40:00')?.atMs).toBe(at('13:48:05'));
+  expect(expected('daily', '04:06:00', '13:40:00')?.atMs).toBe(at('04:06:00') + 24 * 3_600_000);
+});
+
+test.each([
+  ['15min', '13:33:00', '13:55:00', false],
+  ['15min', '13:33:00', '13:56:00', true],
+  ['hourly', '13:57:00', '15:26:00', false],
+  ['hourly', '13:57:00', '15:28:00', true],
+])('%s, called %s, is at %s overdue: %j', (tier, last, now, isOverdue) => {
+  expect(expected(tier, last, now)?.isOverdue).toBe(isOverdue);
+});
+
+test('a tier of a day is overdue after an hour, not after half a day', () => {
+  const last = at('04:06:00') - 24 * 3_600_000;
+  expect(expectCall('daily', last, at('05:05:00'))?.isOverdue).toBe(false);
+  expect(expectCall('daily', last, at('05:07:00'))?.isOverdue).toBe(true);
+});
+
+test('nothing is expected of what was never called or has no period', () => {
+  expect(expectCall('hourly', null, at('14:00:00'))).toBeNull();
+  expect(expectCall('by-hand', at('13:00:00'), at('14:00:00'))).toBeNull();
+});

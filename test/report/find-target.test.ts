@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { discover } from '../../src/discovery/discover.ts';
+import { findTarget, type Target } from '../../src/report/find-target.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const sh = executable('#!/bin/sh\n');
+const files = {
+  'jobs/hourly/clean.sh': sh,
+  'jobs/hourly/report/index.mjs': '',
+  'jobs/hourly/same.sh': sh,
+  'jobs/daily/same.sh': sh,
+  'jobs/daily/old.sh.disabled': sh,
+  'jobs/daily/_draft.mjs': '',
+  'jobs/daily/notes.txt': '',
+  'jobs/daily/plain': 'no script',
+  'jobs/daily/node_modules/x/y.js': '',
+  'jobs/queue/mail.sh': sh,
+} as const;
+
+async function find(word: string, cwd = ''): Promise<Target & { readonly root: string }> {
+  const root = makeTemporaryRoot(files);
+  const discovery = await discover(root, defaultSettings);
+  const logged = ['hourly/clean', 'hourly/gone'];
+  const query = { word: word.replace('ROOT', root), root, cwd: join(root, cwd), discovery, logged };
+  return { ...findTarget(query), root };
+}
+
+test.each([
+  ['hourly/clean', '', 'hourly/clean'],
+  ['clean', '', 'hourly/clean'],
+  ['clean.sh', '', 'hourly/clean'],
+  ['hourly/clean.sh', '', 'hourly/clean'],
+  ['jobs/hourly/clean.sh', '', 'hourly/clean'],
+  ['ROOT/jobs/hourly/clean.sh', '', 'hourly/clean'],
+  ['./clean.sh', 'jobs/hourly', 'hourly/clean'],
+  ['jobs/hourly/report', '', 'hourly/report'],
+  ['report', '', 'hourly/report'],
+  ['./same.sh', 'jobs/daily', 'daily/same'],
+])('%s, said in %j, is the script %s', async (word, cwd, name) => {
+  expect(await find(word, cwd)).toMatchObject({ kind: 'script', script: { name } });
+});
+
+test.each([
+  ['jobs/daily/notes.txt', 'jobs/daily/notes.txt'],
+  ['notes.txt', 'jobs/daily/notes.txt'],
+  ['daily/notes', 'jobs/daily/notes.txt'],
+  ['daily/old', 'jobs/daily/old.sh.disabled'],
+  ['jobs/daily/old.sh', 'jobs/daily/old.sh.disabled'],
+  ['old', 'jobs/daily/old.sh.disabled'],
+  ['draft', 'jobs/daily/_draft.mjs'],
+  ['daily/plain', 'jobs/daily/plain'],
+  ['jobs/daily/node_modules/x/y.js', 'jobs/daily/node_modules'],
+  ['jobs/queue/mail.sh', 'jobs/queue'],
+])('%s is the file %s, which is ignored', async (word, path) => {
+  const { root, ...target } = await find(word);
+  expect(target).toMatchObject({ kind: 'ignored', ignored: { path: join(root, path) } });
+});
+
+test('what is not there any more is known from the log', async () => {
+  expect(await find('gone')).toMatchObject({ kind: 'gone', name: 'hourly/gone' });
+});
+
+test.each([
+  ['hourly/claen', 'hourly/clean'],
+  ['claen', 'hourly/clean'],
+  ['nothing-like-it', null],
+])('%s is unknown, and nearest to %s', async (word, nearest) => {
+  expect(await find(word)).toMatchObject({ kind: 'unknown', nearest });
+});
+
+test('a tier, or the name of two scripts, is no answerable question', async () => {
+  await expect(find('hourly')).rejects.toThrow('"hourly" is a tier');
+  await expect(find('same')).rejects.toThrow('2 scripts: hourly/same, daily/same');
+});

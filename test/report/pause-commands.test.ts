@@ -1,0 +1,175 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const says = executable('#!/bin/sh\necho said\n');
+const site = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/daily/b.sh': says });
+
+interface PauseRow {
+  readonly name: string;
+  readonly until: number | null;
+}
+const pausesOf = (root: string) =>
+  queryLog<PauseRow>(root, 'select name, until from pauses order by name');
+const runsOf = (root: string) =>
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
+    (run) => run.script,
+  );
+
+describe('runner pause', () => {
+  test('keeps a tier from running until it is resumed', () => {
+    const root = site();
+    expect(inRoot(root, 'pause', 'hourly')).toEqual({
+      status: 0,
+      stdout: 'hourly is paused until `runner resume hourly`.\n',
+      stderr: '',
+    });
+    expect(inRoot(root, 'hourly')).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    expect(inRoot(root, 'daily')).toMatchObject({ status: 0 });
+    expect(runsOf(root)).toEqual(['daily/b']);
+    expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
+    expect(inRoot(root, 'hourly')).toMatchObject({ status: 0 });
+    expect(runsOf(root)).toEqual(['daily/b', 'hourly/a']);
+  });
+
+  test('takes everything, one script by its short name, and a time', () => {
+    const root = site();
+    expect(inRoot(root, 'pause').stdout).toBe('everything is paused until `runner resume`.\n');
+    const before = Date.now();
+    expect(inRoot(root, 'pause', 'a', '--for', '3w').stdout).toMatch(
+      /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`runner resume hourly\/a` ends it before\.\n$/,
+    );
+    const [everything, script] = pausesOf(root);
+    expect(everything).toEqual({ name: '*', until: null });
+    expect(script?.name).toBe('hourly/a');
+    const threeWeeks = 21 * 24 * 3_600_000;
+    expect(script?.until).toBeGreaterThanOrEqual(before + threeWeeks);
+    expect(script?.until).toBeLessThanOrEqual(Date.now() + threeWeeks);
+  });
+
+  test('works with wrong settings, too: somebody may be about to mend them', () => {
+    const root = site();
+    writeFileSync(join(root, 'runner.config.json'), '{"concurrency": "many"}');
+    expect(inRoot(root, 'pause', 'hourly')).toMatchObject({ status: 0, stderr: '' });
+    expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
+  });
+
+  test('a pause that is over keeps nothing from running, and is shown nowhere', () => {
+    const root = site();
+    inRoot(root, 'pause', 'hourly', '--for', '1ms');
+    inRoot(root, 'hourly');
+    expect(runsOf(root)).toEqual(['hourly/a']);
+    expect(inRoot(root, 'status').stdout).not.toContain('paused');
+    expect(inRoot(root, 'resume').stdout).toBe('Nothing was paused.\n');
+  });
+
+  test.each([
+    [['houly'], 'There is no tier and no script "houly" in jobs/; did you mean hourly?'],
+    [['hourly/b'], 'did you mean hourly/a?'],
+    [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
+    [['hourly', '--for', '900000000000w'], '--for expects a duration'],
+  ])('%j is wrong use, and makes nothing', (args, message) => {
+    const root = site();
+    const { status, stdout, stderr } = inRoot(root, 'pause', ...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(existsSync(join(root, '.runner'))).toBe(false);
+  });
+});
+
+describe('a pause is shown by', () => {
+  const paused = () => {
+    const root = site();
+    inRoot(root, 'hourly');
+    inRoot(root, 'pause', 'daily', '--for', '2h');
+    inRoot(root, 'pause', 'hourly/a');
+    return root;
+  };
+
+  test('status, why, list and report', () => {
+    const root = paused();
+    const shown = (...args: string[]) => inRoot(root, ...args).stdout;
+    expect(shown('status')).toMatch(
+      /\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /,
+    );
+    expect(shown('why', 'b')).toMatch(
+      /✖ paused +daily is paused until .*\n +→ `runner resume daily`/,
+    );
+    expect(shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends that.');
+    expect(shown('list')).toMatch(/daily · every day\n {2}paused until /);
+    expect(shown('list')).toContain('a.sh\n    paused\n');
+    expect(shown('report')).toMatch(
+      /\n {2}paused until \d\d-\d\d \d\d:\d\d · `runner resume daily`/,
+    );
+    expect(shown('report')).toContain('\n    paused\n');
+    const { tiers } = JSON.parse(shown('report', '--json'));
+    expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);
+  });
+
+  test('report also before anything has run', () => {
+    const root = site();
+    inRoot(root, 'pause', 'daily');
+    expect(inRoot(root, 'report').stdout).toContain(
+      '\ndaily is paused · `runner resume daily` ends it\n',
+    );
+  });
+
+  test('run, which runs the script all the same', () => {
+    const root = paused();
+    const { status, stderr } = inRoot(root, 'run', 'hourly/a');
+    expect(status).toBe(0);
+    expect(stderr).toContain('Note: hourly/a is paused; hourly/a is run all the same');
+    expect(runsOf(root)).toEqual(['hourly/a', 'hourly/a']);
+  });
+
+  test('list also where nothing has run, without making anything', () => {
+    const root = site();
+    expect(inRoot(root, 'list')).toMatchObject({ status: 0, stderr: '' });
+    expect(existsSync(join(root, '.runner'))).toBe(false);
+  });
+});
+
+describe('runner resume', () => {
+  test('ends all pauses, and names them', () => {
+    const root = site();
+    inRoot(root, 'pause');
+    inRoot(root, 'pause', 'daily');
+    expect(inRoot(root, 'resume').stdout).toBe('Resumed: everything, daily.\n');
+    expect(pausesOf(root)).toEqual([]);
+  });
+
+  test('tells of a wider pause that stays', () => {
+    const root = site();
+    inRoot(root, 'pause');
+    inRoot(root, 'pause', 'hourly/a');
+    expect(inRoot(root, 'resume', 'hourly/a').stdout).toBe(
+      'Resumed: hourly/a.\nBut everything is paused: `runner resume` ends that.\n',
+    );
+    expect(inRoot(root, 'resume', 'daily').stdout).toContain('daily was not paused.\n');
+  });
+
+  test('takes the name of what is gone from jobs/, and no name that is nothing', () => {
+    const root = site();
+    inRoot(root, 'pause', 'daily');
+    rmSync(join(root, 'jobs/daily'), { recursive: true });
+    expect(inRoot(root, 'resume', 'dayly')).toMatchObject({ status: 2, stdout: '' });
+    expect(pausesOf(root)).toHaveLength(1);
+    expect(inRoot(root, 'resume', 'daily').stdout).toBe('Resumed: daily.\n');
+    expect(pausesOf(root)).toEqual([]);
+  });
+
+  test('where nothing has ever run has nothing to end, and makes nothing', () => {
+    const root = site();
+    expect(inRoot(root, 'resume')).toMatchObject({ status: 0, stdout: 'Nothing was paused.\n' });
+    expect(existsSync(join(root, '.runner'))).toBe(false);
+  });
+});
+
+test.each(['pause', 'resume', 'status', 'why'])('runner %s --help has examples', (command) => {
+  const { stdout, status } = inRoot(makeTemporaryRoot(), command, '--help');
+  expect(status).toBe(0);
+  expect(stdout).toContain(`Examples:\n  runner ${command}`);
+});

@@ -1,0 +1,148 @@
+import { writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { takeLockFile } from '../../src/lock/lock-file.ts';
+import { identifyProcess } from '../../src/process/process-identity.ts';
+import { inRoot } from '../support/in-root.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { running, writeLog } from '../support/written-log.ts';
+
+const HOUR = 3_600_000;
+const says = executable('#!/bin/sh\necho said\n');
+
+test('where nothing goes on, status is short', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/by-hand/b.sh': says });
+  expect(inRoot(root, 'status')).toEqual({
+    status: 0,
+    stderr: '',
+    stdout: `Nothing runs, nothing waits.
+
+tier     last pass  next
+hourly   –          never called by cron (every hour)
+by-hand  –          runs by hand
+
+times in UTC
+`,
+  });
+});
+
+test('status tells what runs, for how long and since when, and who has the lock', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const log = await writeLog(root);
+  const now = Date.now();
+  await log.addRun('hourly/a', now - 30 * HOUR, { duration_ms: 130_000 });
+  const pass = await log.addPass('hourly', now - 61_000, { state: 'running', pid: process.pid });
+  const run = await log.addRun('hourly/a', now - 60_000, {
+    ...running,
+    worker_id: pass,
+    pid: process.pid,
+    attempt: 2,
+    max_rss_bytes: 48 * 1024 ** 2,
+  });
+  const { stdout } = inRoot(root, 'status');
+  expect(stdout).toMatch(
+    new RegExp(
+      `^running\\n  hourly/a · for 1m[^,]*, usually 2m 10s · try 2 · 48MB · since .* · pid ${process.pid} · run ${run}\\n`,
+    ),
+  );
+  expect(stdout).toContain(`running: pid ${process.pid} on ${hostname()}, since `);
+  expect(JSON.parse(inRoot(root, 'status', '--json').stdout)).toMatchObject({
+    running: [
+      { id: run, attempt: 2, usualDurationMs: 130_000, isOrphan: false, liveness: 'alive' },
+    ],
+    tiers: [{ tier: 'hourly', holder: { kind: 'tier', pid: process.pid, host: hostname() } }],
+  });
+});
+
+test('status tells what waits, and why', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable('#!/bin/sh\n# @retries 3\n# @retry-delay 10m\nexit 3\n'),
+    'jobs/daily/b.sh': says,
+  });
+  expect(inRoot(root, 'hourly').status).toBe(1);
+  const log = await writeLog(root);
+  const reason = 'the load average is 7.2 (maxLoad 4)';
+  const at = Date.now();
+  const job = {
+    name: 'daily/b',
+    tier: 'daily',
+    state: 'queued',
+    run_at: at,
+    created_at: at,
+  } as const;
+  await log.db
+    .insertInto('jobs')
+    .values({ ...job, reason })
+    .execute();
+  const { stdout } = inRoot(root, 'status');
+  expect(stdout).toMatch(
+    /^Nothing runs\.\n\nwaiting\n {2}daily\/b · deferred, waits since .* · the load/,
+  );
+  expect(stdout).toMatch(/\n {2}hourly\/a · next try \d\d-\d\d \d\d:\d\d, 2 of 4 · exit code 3\n/);
+  expect(JSON.parse(inRoot(root, 'status', '--json').stdout).waiting).toMatchObject([
+    { script: 'daily/b', state: 'deferred', reason, attempts: 0 },
+    { script: 'hourly/a', state: 'retrying', reason: 'exit code 3', attempts: 1, maxAttempts: 4 },
+  ]);
+  expect(inRoot(root, 'report').stdout).toMatch(/\n {4}next try .*, 2 of 4\n/);
+});
+
+test('status tells of a tier that cron has stopped calling, and of one that it calls', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/daily/b.sh': says });
+  const log = await writeLog(root);
+  await log.addPass('hourly', Date.now() - 3 * HOUR);
+  await log.addPass('daily', Date.now() - 3 * HOUR);
+  const { stdout } = inRoot(root, 'status');
+  expect(stdout).toMatch(/\nhourly .* overdue since .*: cron has not called it\n/);
+  expect(stdout).toMatch(/\ndaily .*, in (20|21|22)h/);
+  expect(stdout).toContain('`runner doctor` looks at why cron does not call.');
+});
+
+test('status tells of what waits to be taken in and of logs that were set aside', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const { state } = await writeLog(root);
+  writeFileSync(`${state.database}.broken-20261103-140500`, '');
+  writeFileSync(`${state.database}.broken-20261103-140500-wal`, '');
+  writeFileSync(join(state.spool, 'nonsense.jsonl'), 'no spool\n');
+  const { stdout, status } = inRoot(root, 'status');
+  expect(status).toBe(0);
+  expect(stdout).toContain(
+    '1 broken log set aside in .runner/: activity.db.broken-20261103-140500\n',
+  );
+  expect(stdout).toContain('recorded without the log wait to be taken into it');
+});
+
+test('status fits a narrow terminal, and shows nothing raw', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const log = await writeLog(root);
+  const name = `hourly/${'very-long-'.repeat(12)}\x1b[2J`;
+  const pass = await log.addPass('hourly', Date.now(), { state: 'running', pid: process.pid });
+  await log.addRun(name, Date.now(), { ...running, worker_id: pass, pid: process.pid });
+  const { stdout } = inRoot(root, 'status');
+  expect(stdout).not.toContain('\x1b');
+  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(110);
+});
+
+test('status names a pass that works without the log by its lock file', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const self = { ...identifyProcess(process.pid), since: Date.now() };
+  const lock = await takeLockFile(makeStateOf(root).locks, 'hourly', self, () => {});
+  if (!('release' in lock)) throw new Error('somebody else has the lock');
+  expect(inRoot(root, 'status').stdout).toMatch(
+    new RegExp(`hourly +– +without the log: pid ${process.pid} on ${hostname()}, since `),
+  );
+  await lock.release();
+  expect(inRoot(root, 'status').stdout).toContain('Nothing runs, nothing waits.');
+});
+
+test('without a readable log status still shows the tiers', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const { state } = await writeLog(root);
+  writeFileSync(state.database, 'no database at all, whatever SQLite makes of it'.repeat(100));
+  const { stdout, stderr, status } = inRoot(root, 'status');
+  expect(status).toBe(0);
+  expect(stdout).toContain('is not known without the log');
+  expect(stdout).not.toContain('never');
+  expect(stderr).toMatch(/^Note: the activity log was not read\. /);
+});

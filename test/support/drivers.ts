@@ -1,0 +1,9 @@
+import { loadBetterSqlite3 } from '../../src/store/sqlite/better-sqlite3.ts';
+import type { Driver } from '../../src/store/sqlite/connection.ts';
+import { loadNodeSqlite } from '../../src/store/sqlite/node-sqlite.ts';
+
+/** For `describe.each`: a test must not open one file with both at the same time. */
+export const drivers: readonly (readonly [string, Driver])[] = [
+  ['better-sqlite3', loadBetterSqlite3()],
+  ['node:sqlite', loadNodeSqlite()],
+];

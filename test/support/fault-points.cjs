@@ -1,0 +1,200 @@
+/*
+ * Loaded into a runner by `NODE_OPTIONS=--require`, from outside: the product knows nothing of it.
+ * It counts every step by which the runner's process changes anything outside itself, in their
+ * order, can end the process by SIGKILL at any of them, and can set its clock.
+ *
+ *   FAULT_LOG       file that gets a line for each point: "<name>#<how often so far>"
+ *   FAULT_AT        "before <point>" or "after <point>"; the point by its line, or by its number from 1
+ *   FAULT_CLOCK     "<ms>" or "<ms> from <number of a point>": what `Date.now()` is ahead of the
+ *                   kernel's clock, which scripts and files go by
+ */
+'use strict';
+
+const fs = require('node:fs');
+const childProcess = require('node:child_process');
+const Module = require('node:module');
+const os = require('node:os');
+
+const { openSync, writeSync } = fs;
+const kill = process.kill.bind(process);
+const { FAULT_LOG: logPath, FAULT_AT: faultAt, FAULT_CLOCK: clock } = process.env;
+const [, side, wanted] = /^(before|after) (.+)$/.exec(faultAt ?? '') ?? [];
+const [aheadMs, stepAt = 0] = (clock ?? '').split(' from ').map(Number);
+const log = logPath === undefined ? null : openSync(logPath, 'a');
+const counts = new Map();
+let number = 0;
+/** Within a step: what Node or a driver does to carry it out is part of it. */
+let isInside = false;
+
+/** A new point; what it answers is told when the step has been done. */
+function reach(name) {
+  const count = (counts.get(name) ?? 0) + 1;
+  counts.set(name, count);
+  number += 1;
+  const point = `${name}#${count}`;
+  if (log !== null) writeSync(log, `${point}\n`);
+  const isHit = wanted === point || wanted === String(number);
+  if (isHit && side === 'before') kill(process.pid, 'SIGKILL');
+  return () => isHit && kill(process.pid, 'SIGKILL');
+}
+
+/** @param nameOf a step's name by its arguments; null: these change nothing */
+function wrapSync(object, method, nameOf) {
+  const original = object[method];
+  if (typeof original !== 'function') return;
+  const wrapped = function (...args) {
+    const name = isInside ? null : nameOf(args, this);
+    if (name === null) return original.apply(this, args);
+    const done = reach(name);
+    isInside = true;
+    try {
+      return original.apply(this, args);
+    } finally {
+      isInside = false;
+      done();
+    }
+  };
+  replace(object, method, wrapped);
+}
+
+/** The mark tells a test what is watched; `promisify` and the like find what the original has. */
+function replace(object, method, wrapped) {
+  object[method] = Object.assign(wrapped, object[method], { isFaultPoint: true });
+}
+
+function wrapCallback(object, method, nameOf) {
+  const original = object[method];
+  if (typeof original !== 'function') return;
+  const wrapped = function (...args) {
+    const name = isInside ? null : nameOf(args);
+    const callback = args.at(-1);
+    if (name === null || typeof callback !== 'function') return original.apply(this, args);
+    const done = reach(name);
+    const told = (...answer) => {
+      done();
+      callback(...answer);
+    };
+    return original.apply(this, [...args.slice(0, -1), told]);
+  };
+  replace(object, method, wrapped);
+}
+
+function wrapPromise(object, method, nameOf) {
+  const original = object[method];
+  if (typeof original !== 'function') return;
+  const wrapped = async function (...args) {
+    const name = nameOf(args);
+    if (name === null) return await original.apply(this, args);
+    const done = reach(name);
+    try {
+      return await original.apply(this, args);
+    } finally {
+      done();
+    }
+  };
+  replace(object, method, wrapped);
+}
+
+/** The same in every run and every root: without pids, ids and tokens. */
+function tellPath(path) {
+  if (typeof path === 'number') return 'fd';
+  return String(path)
+    .replace(/^.*\/(?=\.runner(\/|$))/, '')
+    .replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12,}/g, '<token>')
+    .replace(/\/runner-\w{6}(?=\/|$)/, '/<root>')
+    .replace(/(?<=[./-])\d+/g, '<n>');
+}
+
+function changes([, flags = 'r']) {
+  return typeof flags === 'number' ? (flags & fs.constants.O_CREAT) !== 0 : /[wa]/.test(flags);
+}
+
+const changing = [
+  ...['mkdir', 'mkdtemp', 'rmdir', 'rm', 'unlink', 'rename', 'link', 'symlink', 'copyFile', 'cp'],
+  ...['writeFile', 'appendFile', 'truncate', 'chmod', 'lchmod', 'chown', 'lchown', 'utimes', 'lutimes'],
+];
+const changingByDescriptor = [
+  ...['write', 'writev', 'ftruncate', 'fchmod', 'fchown', 'futimes', 'fsync', 'fdatasync'],
+];
+
+const nameFile = (method) => ([path]) => `fs.${method} ${tellPath(path)}`;
+const nameOpen = (args) => (changes(args) ? `fs.open ${tellPath(args[0])}` : null);
+/** Standard output and error come and go with who listens. */
+const nameDescriptor = (method) => () => `fs.${method}`;
+
+for (const method of changing) {
+  wrapSync(fs, `${method}Sync`, nameFile(method));
+  wrapCallback(fs, method, nameFile(method));
+  wrapPromise(fs.promises, method, nameFile(method));
+}
+for (const method of changingByDescriptor) {
+  wrapSync(fs, `${method}Sync`, nameDescriptor(method));
+  wrapCallback(fs, method, nameDescriptor(method));
+}
+wrapSync(fs, 'openSync', nameOpen);
+wrapCallback(fs, 'open', nameOpen);
+wrapPromise(fs.promises, 'open', nameOpen);
+for (const method of ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execFileSync', 'fork']) {
+  wrapSync(childProcess, method, () => 'spawn');
+}
+wrapSync(process, 'kill', ([, signal]) => (signal === 0 ? null : `kill ${signal ?? 'SIGTERM'}`));
+wrapSync(os, 'setPriority', () => 'setPriority');
+
+/** "insert jobs", "update runs set pid", "begin", "commit"; null for what only reads. */
+function tellSql(text) {
+  const words = String(text).trim().toLowerCase().replaceAll('"', '').split(/[\s(]+/);
+  const [first, second, third, fourth] = words;
+  if (['select', 'with', 'explain'].includes(first)) return null;
+  if (first === 'insert' || first === 'delete') return `sql ${first} ${third}`;
+  if (first === 'update') return `sql update ${second} set ${fourth}`;
+  if (first === 'create') return `sql create ${words.slice(1, 4).join(' ')}`;
+  if (first === 'pragma') return tellPragma(words.slice(1).join(' '));
+  return `sql ${first}`;
+}
+
+function tellPragma(source) {
+  const changesSomething = source.includes('=') || source.startsWith('incremental_vacuum');
+  return changesSomething ? `sql pragma ${source.split(/[\s=(]/)[0]}` : null;
+}
+
+function wrapStatement(statement, text) {
+  if (tellSql(text) === null) return statement;
+  for (const method of ['run', 'get', 'all', 'iterate']) wrapSync(statement, method, () => tellSql(text));
+  return statement;
+}
+
+function wrapDatabase(prototype) {
+  const { prepare } = prototype;
+  prototype.prepare = function (text, ...rest) {
+    return wrapStatement(prepare.call(this, text, ...rest), text);
+  };
+  wrapSync(prototype, 'exec', ([text]) => tellSql(text));
+  wrapSync(prototype, 'pragma', ([source]) => tellPragma(source.toLowerCase()));
+  wrapSync(prototype, 'close', () => 'sql close');
+  wrapPromise(prototype, 'backup', () => 'sql backup');
+}
+
+const wrappedModules = new Set();
+const load = Module._load;
+Module._load = function (request, ...rest) {
+  const loaded = load.call(this, request, ...rest);
+  if (!['better-sqlite3', 'node:sqlite'].includes(request) || wrappedModules.has(request)) return loaded;
+  wrappedModules.add(request);
+  wrapDatabase((loaded.DatabaseSync ?? loaded.Database ?? loaded).prototype);
+  return loaded;
+};
+
+if (clock !== undefined) setClock();
+
+/** Only the clock that tells the date: durations come from the monotonic one. */
+function setClock() {
+  const { now } = Date;
+  const read = () => now() + (number >= stepAt ? aheadMs : 0);
+  const ItsDate = class extends Date {
+    constructor(...args) {
+      super(...(args.length === 0 ? [read()] : args));
+    }
+  };
+  ItsDate.now = read;
+  globalThis.Date = ItsDate;
+}

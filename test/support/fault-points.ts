@@ -1,0 +1,61 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { cronPlace } from './cron-place.ts';
+import type { Ended, Place } from './run-command.ts';
+import { startCommand } from './start-command.ts';
+
+const preload = new URL('./fault-points.cjs', import.meta.url).pathname;
+
+/** What happens to a runner on its way; see `fault-points.cjs`. */
+export interface Fault {
+  /** "before sql commit#2", "after 17": where it ends by SIGKILL. */
+  readonly at?: string;
+  /** What its clock is ahead of the kernel's, in milliseconds. */
+  readonly clockMs?: number;
+  /** The number of the point from which on the clock is like that; from the beginning if not given. */
+  readonly clockFrom?: number;
+}
+
+/** The built command, from outside made to fail. A status of null: it came to the point, and was killed. */
+export function runWithFault(
+  root: string,
+  args: readonly string[],
+  fault: Fault = {},
+): Promise<Ended> {
+  return startCommand(['--root', root, ...args], placeOf(root, fault)).ended;
+}
+
+/** Every point of a command that nothing happens to, in their order. */
+export async function listFaultPoints(
+  root: string,
+  args: readonly string[],
+  fault: Omit<Fault, 'at'> = {},
+): Promise<readonly string[]> {
+  const log = join(root, 'fault-points');
+  const { cwd, env } = placeOf(root, fault);
+  const command = startCommand(['--root', root, ...args], { cwd, env: { ...env, FAULT_LOG: log } });
+  await command.ended;
+  const points = readFileSync(log, 'utf8').trimEnd().split('\n');
+  rmSync(log);
+  return points;
+}
+
+/** What a point does, without how often it was done before. */
+export function kindOf(point: string): string {
+  return point.replace(/#\d+$/, '');
+}
+
+function placeOf(root: string, { at, clockMs, clockFrom = 0 }: Fault): Place {
+  const { cwd, env } = cronPlace(root);
+  return {
+    cwd,
+    env: {
+      ...env,
+      // Periods begin alike everywhere.
+      TZ: 'UTC',
+      NODE_OPTIONS: `--require=${preload}`,
+      ...(at !== undefined && { FAULT_AT: at }),
+      ...(clockMs !== undefined && { FAULT_CLOCK: `${clockMs} from ${clockFrom}` }),
+    },
+  };
+}

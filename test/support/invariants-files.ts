@@ -1,0 +1,52 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import type { LogContent, RunProcess } from './invariants-log.ts';
+
+/** Every process that has this root in its environment: its scripts, and what these have started. */
+export function listRunProcesses(root: string): readonly RunProcess[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => {
+    const variables = readVariables(pid);
+    if (variables.get('RUNNER_ROOT') !== root) return [];
+    const runId = variables.get('RUNNER_RUN') ?? '';
+    return { pid: Number(pid), runId, script: variables.get('RUNNER_SCRIPT') ?? '' };
+  });
+}
+
+/** Empty of one that is gone, or dead and not yet asked for its end. */
+function readVariables(pid: string): ReadonlyMap<string, string> {
+  try {
+    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
+    return new Map(variables.map((text) => text.split(/=(.*)/s, 2) as [string, string]));
+  } catch {
+    return new Map();
+  }
+}
+
+/** What lies in the state folder of a root that nobody works in. */
+export function checkFiles(root: string, log: LogContent | null): string[] {
+  const state = stateFolderOf(root);
+  const running = new Set(
+    log?.runs.filter(({ outcome }) => outcome === 'running').map(({ id }) => String(id)),
+  );
+  const kept = new Set(log?.runs.map(({ output_file }) => output_file));
+  const isOfRunning = (name: string): boolean => running.has(name.split('.', 1)[0] as string);
+  const left = [
+    ...listFolder(state.locks),
+    ...listFolder(state.spool),
+    ...listFolder(state.temporary).filter((name) => !isOfRunning(name)),
+    ...listFolder(state.results).filter((name) => !isOfRunning(name)),
+    ...listFolder(state.output).filter((name) => !isOfRunning(name) && !kept.has(name)),
+  ];
+  const missing = [...kept].filter((name) => name !== null && !existsSync(join(state.output, name)));
+  return [
+    ...left.map((name) => `${name} is left over`),
+    ...missing.map((name) => `the log promises the output ${name}, and it is gone`),
+  ];
+}
+
+/** Names with their folder, as `locks/hourly.lock`. */
+function listFolder(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}

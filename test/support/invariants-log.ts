@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
+import Database from 'better-sqlite3';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { checkLiveness } from '../../src/process/process-identity.ts';
+import type { ActivityTable, JobRow, RunRow, WorkerRow } from '../../src/store/schema.ts';
+
+type ActivityRow = { readonly [Column in keyof ActivityTable]: ActivityTable[Column] } & {
+  readonly id: number;
+};
+
+/** Everything that a root's log says, read at once. */
+export interface LogContent {
+  readonly workers: readonly WorkerRow[];
+  readonly jobs: readonly JobRow[];
+  readonly runs: readonly RunRow[];
+  readonly activity: readonly ActivityRow[];
+  /** What SQLite itself finds wrong. */
+  readonly damage: readonly string[];
+}
+
+/** Null where nothing has been recorded yet: no log, or none with tables. */
+export function readLog(root: string): LogContent | null {
+  const path = stateFolderOf(root).database;
+  if (!existsSync(path)) return null;
+  const database = new Database(path, { readonly: true, timeout: 15_000 });
+  try {
+    database.exec('begin');
+    const tables = database.prepare("select 1 from sqlite_master where name = 'pauses'").get();
+    return tables === undefined ? null : readTables(database);
+  } finally {
+    database.close();
+  }
+}
+
+function readTables(database: Database.Database): LogContent {
+  const all = <Row>(sql: string): Row[] => database.prepare<[], Row>(sql).all();
+  const integrity = database.pragma('integrity_check') as { integrity_check: string }[];
+  const keys = database.pragma('foreign_key_check') as object[];
+  return {
+    workers: all('select * from workers order by id'),
+    jobs: all('select * from jobs order by id'),
+    runs: all('select * from runs order by id'),
+    activity: all('select * from activity order by id'),
+    damage: [
+      ...integrity.map((row) => row.integrity_check).filter((text) => text !== 'ok'),
+      ...keys.map((row) => `foreign key: ${JSON.stringify(row)}`),
+    ],
+  };
+}
+
+/** Whether anything is still to be done by the next pass, or being done. */
+export function listOpenJobs({ jobs }: LogContent): readonly JobRow[] {
+  return jobs.filter(({ finished_at }) => finished_at === null);
+}
+
+export function checkJobs(log: LogContent): string[] {
+  const open = listOpenJobs(log).map(({ name }) => name);
+  const doubled = open.filter((name, index) => open.indexOf(name) !== index);
+  return [
+    ...doubled.map((name) => `${name} has two open jobs`),
+    ...log.jobs.flatMap((job) =>
+      checkJob(
+        job,
+        log.runs.filter((run) => run.job_id === job.id),
+      ).map((wrong) => `job ${job.id} (${job.name}, ${job.state}): ${wrong}`),
+    ),
+  ];
+}
+
+const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
+
+function checkJob(job: JobRow, runs: readonly RunRow[]): string[] {
+  const last = runs.at(-1);
+  const isEnded = endStates.includes(job.state);
+  const allowed = Math.max(job.max_attempts, job.on_crash === 'retry' ? 2 : 1);
+  const running = runs.filter(({ outcome }) => outcome === 'running');
+  const attempts = runs.map(({ attempt }) => attempt).sort((one, other) => one - other);
+  return listWrong([
+    [isEnded === (job.finished_at !== null), 'state and finished_at disagree'],
+    [attempts.every((attempt, index) => attempt === index + 1), `attempts are ${attempts}`],
+    [runs.length === job.attempts, `${runs.length} runs, but ${job.attempts} attempts`],
+    [job.attempts <= allowed, `${job.attempts} attempts of ${allowed}`],
+    [(job.state === 'running') === (job.claim_token !== null), 'state and claim disagree'],
+    [running.length === (job.state === 'running' ? 1 : 0), `${running.length} runs are running`],
+    [job.state !== 'finished' || last?.outcome === 'succeeded', `last run: ${last?.outcome}`],
+    [job.state !== 'failed' || isFailure(last), `last run: ${last?.outcome}`],
+    [job.state !== 'retrying' || isFailure(last), `last run: ${last?.outcome}`],
+    [job.state !== 'retrying' || job.attempts < allowed, 'no tries are left'],
+    [job.state !== 'queued' || runs.length === 0, 'it has been run'],
+    [job.state !== 'cancelled' || last?.outcome !== 'succeeded', 'its last run succeeded'],
+  ]);
+}
+
+const isFailure = (run: RunRow | undefined): boolean =>
+  run !== undefined && !['running', 'succeeded'].includes(run.outcome);
+
+/** @param hasClockMoved whether instants may go backwards */
+export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: boolean): string[] {
+  const names = new Set(runs.map(({ script }) => script));
+  return [
+    ...runs.flatMap((run) =>
+      listWrong([
+        [(run.outcome === 'running') === (run.finished_at === null), 'outcome, but no end'],
+        [(run.duration_ms ?? 0) >= 0, `lasted ${run.duration_ms} ms`],
+        [jobs.some(({ id }) => id === run.job_id), 'has no job'],
+        [workers.some(({ id }) => id === run.worker_id), 'has no worker'],
+        [(run.outcome === 'succeeded') === (run.reason === null) || run.outcome === 'running',
+          `succeeded because of ${run.reason}`],
+        [run.outcome !== 'succeeded' || run.exit_code === 0, `exit code ${run.exit_code}`],
+        [hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at,
+          'ended before it started'],
+      ]).map((wrong) => `run ${run.id} (${run.script}, ${run.outcome}): ${wrong}`),
+    ),
+    ...(hasClockMoved ? [] : [...names].flatMap((name) => findOverlap(name, runs))),
+  ];
+}
+
+function findOverlap(script: string, runs: readonly RunRow[]): string[] {
+  const own = runs.filter((run) => run.script === script);
+  return own.slice(1).flatMap((run, index) => {
+    const before = own[index] as RunRow;
+    const isAfter = before.finished_at !== null && before.finished_at <= run.started_at;
+    return isAfter ? [] : [`runs ${before.id} and ${run.id} of ${script} overlap`];
+  });
+}
+
+/** @param isSettled whether somebody has looked since anything died: then nothing dead is at work */
+export function checkWorkers({ workers, runs }: LogContent, isSettled: boolean): string[] {
+  const isAlive = (worker: WorkerRow): boolean =>
+    checkLiveness({
+      host: worker.host,
+      bootId: worker.boot_id,
+      pid: worker.pid,
+      startTicks: worker.pid_start_ticks,
+    }) !== 'dead';
+  return workers.flatMap((worker) =>
+    listWrong([
+      [(worker.state === 'running') === (worker.finished_at === null), 'state without its end'],
+      [!isSettled || worker.state !== 'running' || isAlive(worker), 'its process is gone'],
+      [worker.state !== 'skipped' || !runs.some((run) => run.worker_id === worker.id), 'has runs'],
+    ]).map((wrong) => `worker ${worker.id} (${worker.tier}, ${worker.state}): ${wrong}`),
+  );
+}
+
+/** A run that goes on has a process, or at least a worker that is about to start it. */
+export function checkRunning({ runs, workers }: LogContent, processes: readonly RunProcess[]): string[] {
+  const running = runs.filter(({ outcome }) => outcome === 'running');
+  return running.flatMap((run) => {
+    const worker = workers.find(({ id }) => id === run.worker_id);
+    const isElsewhere = worker?.host !== hostname();
+    const hasProcess = processes.some(({ runId }) => runId === String(run.id));
+    const isKnown = isElsewhere || hasProcess || worker?.state === 'running';
+    return isKnown ? [] : [`run ${run.id} (${run.script}) is running without a process`];
+  });
+}
+
+/** A process that a run of the root has started, or is. */
+export interface RunProcess {
+  readonly pid: number;
+  readonly runId: string;
+  readonly script: string;
+}
+
+/** What of this must hold and does not. */
+export function listWrong(claims: readonly (readonly [boolean, string])[]): string[] {
+  return claims.flatMap(([holds, wrong]) => (holds ? [] : [wrong]));
+}
