@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../child/probe-contract.ts';
 import type { StateFolder } from '../config/state-folder.ts';
-import { checkLiveness, type ProcessIdentity } from '../process/process-identity.ts';
+import { checkLiveness, type ProcessIdentity, readAgeMs } from '../process/process-identity.ts';
 import { describeCrash, describeExit, describeOverdue } from './describe-end.ts';
 import { findRunProcess } from './find-run-process.ts';
 import { keepOutput } from './keep-output.ts';
@@ -47,7 +47,7 @@ const POLL_MS = 20;
 export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
-  if (liveness !== 'dead' && !(request.mayTerminate && isOverdue(request))) return null;
+  if (liveness !== 'dead' && !(request.mayTerminate && isOverdue(request, identity))) return null;
   // Another host's process can be waited for, but not be ended from here.
   const isTerminated = identity !== null && liveness === 'alive';
   if (isTerminated) await terminate(identity, request.graceMs);
@@ -58,8 +58,14 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
 }
 
-function isOverdue({ now, startedAt, timeoutMs }: LostRunRequest): boolean {
-  return now - startedAt > timeoutMs;
+/** The clock may have been set since it began; its process's own age is not altered by that. */
+function isOverdue(
+  { now, startedAt, timeoutMs }: LostRunRequest,
+  identity: ProcessIdentity | null,
+): boolean {
+  const isHere = identity !== null && checkLiveness(identity) === 'alive';
+  const ageMs = isHere ? readAgeMs(identity.pid) : null;
+  return (ageMs ?? now - startedAt) > timeoutMs;
 }
 
 function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity | null {
@@ -88,7 +94,7 @@ function endBySelf(
     ...measureBySelf(result),
     outcome: exitCode === 0 ? 'succeeded' : 'failed',
     finishedAt,
-    durationMs: finishedAt - startedAt,
+    durationMs: elapsedMs(startedAt, finishedAt),
     exitCode,
     signal: null,
     reason: exitCode === 0 ? null : describeExit(exitCode, describeError(result)),
@@ -98,10 +104,15 @@ function endBySelf(
   };
 }
 
+/** Null where the clock was set back in between: then nobody knows. */
+function elapsedMs(from: number, to: number): number | null {
+  return to < from ? null : to - from;
+}
+
 function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
   const { now, startedAt, runner } = request;
   const reason = describeOverdue(runner);
-  const durationMs = now - startedAt;
+  const durationMs = elapsedMs(startedAt, now);
   const end = endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
   return { ...end, ...lastSeenMemory(request) };
 }

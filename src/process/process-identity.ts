@@ -1,5 +1,5 @@
 import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { hostname, uptime } from 'node:os';
 
 /** Tells one process from every other, across reused pids, reboots and machines. */
 export interface ProcessIdentity {
@@ -48,6 +48,18 @@ export function isSameProcess(one: ProcessIdentity, other: ProcessIdentity): boo
 export function readStartTicks(pid: number): number | null {
   const fields = readStatFields(pid);
   return fields === null ? null : Number(fields[19]);
+}
+
+/** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
+const MS_PER_TICK = 10;
+
+/** For how long a process has been running, whatever was done to the clock; null where it is unknown. */
+export function readAgeMs(pid: number): number | null {
+  const startTicks = readStartTicks(pid);
+  if (startTicks === null) return null;
+  const ageMs = uptime() * 1000 - startTicks * MS_PER_TICK;
+  // In some containers the two are not counted from the same moment.
+  return ageMs >= 0 ? ageMs : null;
 }
 
 /**

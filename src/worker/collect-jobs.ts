@@ -1,7 +1,7 @@
 import type { Script } from '../discovery/script.ts';
 import { cancelJobs } from '../queue/cancel-jobs.ts';
 import { enqueueScripts } from '../queue/enqueue-scripts.ts';
-import { isDue, type OpenJob, selectOpenJobs } from '../queue/open-jobs.ts';
+import { isDue, type OpenJob } from '../queue/open-jobs.ts';
 import { findPause, type Pause } from '../queue/pauses.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
@@ -19,8 +19,8 @@ export interface Collector {
   readonly scheduledFor: number | null;
   readonly at: number;
   readonly pauses: readonly Pause[];
-  /** Whether the tier has open jobs: none, mostly, and then they are not even looked for. */
-  readonly hasOpenJobs: boolean;
+  /** The tier's, in the order they are to be run. */
+  readonly openJobs: readonly OpenJob[];
   /** Runs that outlived their runner. */
   readonly orphans: readonly Orphan[];
 }
@@ -30,7 +30,7 @@ export interface Collector {
  * So no script is ever twice under way, and what was deferred is first in line.
  */
 export async function collectJobs(collector: Collector): Promise<readonly PassJob[]> {
-  const open = collector.hasOpenJobs ? await selectOwnJobs(collector) : [];
+  const open = chooseOpenJobs(collector);
   const due = open.filter((job) => mayRun(collector, job));
   const left = due.flatMap((job) => toPassJob(collector.request, job) ?? []);
   await tellOfRunning(collector, open);
@@ -39,11 +39,10 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
 }
 
 /** By hand only that one script is run, whatever else waits. */
-async function selectOwnJobs({ db, request }: Collector): Promise<OpenJob[]> {
-  const jobs = await selectOpenJobs(db, request.tier.name);
-  if (request.kind !== 'script') return jobs;
+function chooseOpenJobs({ openJobs, request }: Collector): readonly OpenJob[] {
+  if (request.kind !== 'script') return openJobs;
   const wanted = new Set(request.scripts.map(({ name }) => name));
-  return jobs.filter(({ name }) => wanted.has(name));
+  return openJobs.filter(({ name }) => wanted.has(name));
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */

@@ -1,6 +1,6 @@
+import type { Script } from '../discovery/script.ts';
 import type { Store } from '../store/open-store.ts';
 import type { CalledBy } from '../store/schema.ts';
-import type { Script } from '../discovery/script.ts';
 import type { Budget } from './budget.ts';
 import type { Journal } from './journal.ts';
 import type { Orphan } from './reconcile.ts';

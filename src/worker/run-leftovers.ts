@@ -1,7 +1,7 @@
 import { discover } from '../discovery/discover.ts';
 import { tierNames } from '../discovery/tier-folders.ts';
 import type { RunEnd } from '../execution/run-end.ts';
-import { isDue, selectOpenJobs, summarizeOpenJobs } from '../queue/open-jobs.ts';
+import { isDue, selectOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
 import type { Database } from '../store/open-store.ts';
 import type { LoggedCall } from './pass.ts';
@@ -37,13 +37,10 @@ async function runTiers(call: LoggedCall, tiers: readonly string[]): Promise<Run
 /** Tiers with something due that no worker has and nobody has paused. */
 async function findTiers({ runner, stop, store: { db } }: LoggedCall): Promise<readonly string[]> {
   const at = runner.now();
-  const open = await summarizeOpenJobs(db);
-  const mayBeDue = open.some(({ state, firstRunAt }) => isDue({ state, runAt: firstRunAt }, at));
-  if (!mayBeDue || stop.reason !== null) return [];
+  const open = await selectOpenJobs(db);
+  if (stop.reason !== null || !open.some((job) => isDue(job, at))) return [];
   const pauses = await selectPauses(db, at);
-  const due = (await selectOpenJobs(db)).filter(
-    (job) => isDue(job, at) && findPause(pauses, job.name) === null,
-  );
+  const due = open.filter((job) => isDue(job, at) && findPause(pauses, job.name) === null);
   const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
   return tierNames(runner.root).filter((name) => free.has(name));
 }

@@ -1,7 +1,7 @@
 import type { RunEnd } from '../execution/run-end.ts';
 import { takeTier } from '../lock/take-tier.ts';
 import { skipTier, type WorkerRequest } from '../lock/tier-slot.ts';
-import { summarizeOpenJobs } from '../queue/open-jobs.ts';
+import { selectOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
 import { recordActivity } from '../store/activity.ts';
 import { isStoreFailure } from '../store/store-failure.ts';
@@ -96,9 +96,8 @@ async function prepare(call: LoggedCall, holder: Holder): Promise<readonly PassJ
   const { tier, scheduledFor, startedAt: at } = holder.worker;
   const { events, orphans, store } = call;
   const { db } = store;
-  const open = await summarizeOpenJobs(db);
-  const hasOpenJobs = open.some((each) => each.tier === tier);
-  return await collectJobs({ ...holder, db, events, scheduledFor, at, hasOpenJobs, orphans });
+  const openJobs = await selectOpenJobs(db, tier);
+  return await collectJobs({ ...holder, db, events, scheduledFor, at, openJobs, orphans });
 }
 
 /** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
