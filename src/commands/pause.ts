@@ -42,10 +42,13 @@ async function pauseName(
   const createdAt = context.now();
   const until = await readEnd(options.for, createdAt);
   const name = word === undefined ? EVERYTHING : await findName(root, word);
+  const { checkStateFolder } = await import('../config/check-place.ts');
   const { createStateFolder, stateFolderOf } = await import('../config/state-folder.ts');
   const { openStore } = await import('../store/open-store.ts');
-  createStateFolder(stateFolderOf(root));
-  const store = await openStore(stateFolderOf(root));
+  const state = stateFolderOf(root);
+  checkStateFolder(root, state);
+  createStateFolder(state);
+  const store = await openStore(state);
   try {
     await pause(store.db, { name, until, createdAt });
   } finally {
