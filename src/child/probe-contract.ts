@@ -5,6 +5,8 @@ export interface ProbeOptions {
   readonly cacheFolder: string;
   /** It holds no function for the runner to call. */
   readonly exportsNothing: boolean;
+  /** Open from the start; once it is closed, Node has come as far as the probe. */
+  readonly signOfLifeFd?: number;
   readonly context: ProbeContext;
 }
 

@@ -1,3 +1,4 @@
+import { closeSync } from 'node:fs';
 import { callDefault } from './call-default.ts';
 import { PROBE_VARIABLE, type ProbeOptions } from './probe-contract.ts';
 import { recordEnd } from './record-end.ts';
@@ -10,6 +11,7 @@ if (variable !== undefined) {
   delete process.env[PROBE_VARIABLE];
   forgetArgument(process.execArgv);
   const options = JSON.parse(variable) as ProbeOptions;
+  if (options.signOfLifeFd !== undefined) closeSync(options.signOfLifeFd);
   installTypeScript(options.cacheFolder);
   recordEnd(options.resultPath, options.exportsNothing ? () => false : callDefault(options));
 }

@@ -61,12 +61,13 @@ const TRIED_BYTES = 64 * 1024;
 function tryWrite({ spool }: StateFolder): void {
   const path = join(spool, `try-${process.pid}`);
   const fd = openSync(path, 'w', 0o600);
+  // At once: who is killed meanwhile leaves nothing behind.
+  unlinkSync(path);
   try {
     const bytes = Buffer.alloc(TRIED_BYTES, ' ');
     for (let written = 0; written < TRIED_BYTES; ) written += writeSync(fd, bytes, written);
     fsyncSync(fd);
   } finally {
     closeSync(fd);
-    unlinkSync(path);
   }
 }

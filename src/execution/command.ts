@@ -1,6 +1,6 @@
-import { accessSync, constants } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { Launch } from '../discovery/script.ts';
+import { findOwnNode, findProgram } from '../process/find-program.ts';
 
 /** The argument vector that runs a script: Node with the probe, or the script's interpreter. */
 export function buildCommand(
@@ -13,7 +13,7 @@ export function buildCommand(
     node.heapLimitBytes === null
       ? []
       : [`--max-old-space-size=${Math.ceil(node.heapLimitBytes / 1_048_576)}`];
-  return [process.execPath, ...heap, '--require', node.probePath, scriptPath];
+  return [findOwnNode(), ...heap, '--require', node.probePath, scriptPath];
 }
 
 /** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */
@@ -24,15 +24,5 @@ export function findMissingInterpreter(
   const [program, name] = command;
   if (program === undefined || name === undefined) return null;
   if (basename(program) !== 'env' || name.startsWith('-') || name.includes('/')) return null;
-  const folders = (path ?? '').split(':');
-  return folders.some((folder) => isExecutable(join(folder, name))) ? null : name;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  return findProgram(name, path ?? '') === null ? name : null;
 }

@@ -1,19 +1,26 @@
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
+import type { MemoryExcess } from './memory-limits.ts';
+import type { Cause } from './terminate.ts';
 
 /** Everything that is known about the end of a process, before it has words. */
 export interface EndFacts {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
-  readonly termination: 'timeout' | 'stop' | null;
+  readonly termination: Cause | null;
   /** Whether SIGTERM was not enough to end it. */
   readonly killedAfterGrace: boolean;
   readonly timeoutMs: number;
   readonly graceMs: number;
   readonly durationMs: number;
+  /** What it was ended for, if that was its memory. */
+  readonly memoryExcess: MemoryExcess | null;
+  /** Why it never came to the script's first line, in one sentence; null: it may have. */
+  readonly startFailure: string | null;
   /** The heap limit that was set; null: V8's own. */
   readonly heapLimitBytes: number | null;
-  readonly reachedHeapLimit: boolean;
+  /** What V8 ended it for: its own limit, or that the system gave it nothing more. */
+  readonly memoryFailure: 'heap-limit' | 'refused' | null;
   readonly lastSeenRssBytes: number | null;
   /** "TypeError: x is not a function", of a Node script. */
   readonly errorSentence: string | null;
@@ -23,9 +30,12 @@ export interface EndFacts {
 export function describeEnd(facts: EndFacts): string | null {
   if (facts.termination === 'timeout') return describeTimeout(facts);
   if (facts.termination === 'stop') return `stopped with the runner, ${describeTermination(facts)}`;
-  if (facts.reachedHeapLimit) return describeHeapLimit(facts.heapLimitBytes);
+  if (facts.memoryExcess !== null) return describeMemory(facts.memoryExcess, facts);
+  if (facts.startFailure !== null) return facts.startFailure;
+  if (facts.memoryFailure === 'heap-limit') return describeHeapLimit(facts.heapLimitBytes);
+  if (facts.memoryFailure === 'refused') return REFUSED_MEMORY;
   if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
-  if (facts.signal !== null) return `killed by ${facts.signal}, not by the runner`;
+  if (facts.signal !== null) return describeSignal(facts.signal);
   if (facts.exitCode === 0) return null;
   return describeExit(facts.exitCode, facts.errorSentence);
 }
@@ -37,10 +47,15 @@ export function describeExit(exitCode: number | null, errorSentence: string | nu
 }
 
 /** What is known of a run that ended with its runner, or unseen after it. */
-export function describeCrash(runner: string, output: string): string {
+export function describeCrash(
+  runner: string,
+  output: string,
+  lastSeenRssBytes: number | null,
+): string {
   const lastLine = output.trimEnd().split('\n').at(-1) ?? '';
+  const memory = lastSeenRssBytes === null ? '' : `; last seen with ${size(lastSeenRssBytes)}`;
   const seen = lastLine === '' ? '' : `; its last output line: ${lastLine.slice(0, 200)}`;
-  return `the runner (${runner}) died while it ran${seen}`;
+  return `the runner (${runner}) died while it ran${memory}${seen}`;
 }
 
 /** How a run ended that outlived its runner. */
@@ -48,24 +63,15 @@ export function describeOverdue(runner: string): string {
   return `ran into its time limit after its runner (${runner}) had died, and was ended`;
 }
 
-/** Why a script could not even be started. */
-export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
-  if (error.code === 'ENOENT') return `interpreter not found: ${program}`;
-  if (error.code === 'EACCES') return `not allowed to execute ${program}`;
-  if (error.code === 'EAGAIN') {
-    return `no process could be started for ${program}: the limit of processes is reached`;
-  }
-  return `could not start ${program}: ${error.message}`;
-}
-
-/** A full disk, or a state folder that somebody else has changed. */
-export function describeNoFiles(error: NodeJS.ErrnoException): string {
-  return `no place for its output or its temporary files: ${error.message}`;
-}
-
 function describeTimeout(facts: EndFacts): string {
   const limit = `timed out after ${duration(facts.durationMs)} (limit ${duration(facts.timeoutMs)})`;
   return `${limit}, ${describeTermination(facts)}`;
+}
+
+function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
+  const lasting = excess.forMs === 0 ? '' : ` for ${duration(excess.forMs)}`;
+  const used = `used ${size(excess.usedBytes)} of resident memory${lasting}`;
+  return `${used} (limit ${size(excess.limitBytes)}), ${describeTermination(facts)}`;
 }
 
 function describeTermination(facts: EndFacts): string {
@@ -80,9 +86,23 @@ function describeHeapLimit(heapLimitBytes: number | null): string {
   return `heap limit of ${size(heapLimitBytes)} reached`;
 }
 
+const REFUSED_MEMORY =
+  'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+
 function describeForeignKill(lastSeenRssBytes: number | null): string {
   const seen = lastSeenRssBytes === null ? '' : ` (last seen ${size(lastSeenRssBytes)})`;
   return `killed by SIGKILL, not by the runner: probably the host's memory limit${seen}`;
+}
+
+/** The kernel's way of saying that a limit of the host is reached. */
+function describeSignal(signal: NodeJS.Signals): string {
+  if (signal === 'SIGXFSZ') {
+    return "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)";
+  }
+  if (signal === 'SIGXCPU') {
+    return 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)';
+  }
+  return `killed by ${signal}, not by the runner`;
 }
 
 const duration = (ms: number): string => prettyMilliseconds(Math.round(ms));

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { findOwnNode } from '../process/find-program.ts';
 import type { RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
 
@@ -36,5 +37,5 @@ export function buildEnvironment(
 }
 
 function defaultPath(): string {
-  return [dirname(process.execPath), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
+  return [dirname(findOwnNode()), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
 }

@@ -1,12 +1,5 @@
 import type { ProbeResult } from '../child/probe-contract.ts';
-import type { KeptOutput, Measurement, RunEnd } from './run-end.ts';
-
-const unmeasured: Measurement = {
-  userCpuMs: null,
-  systemCpuMs: null,
-  maxRssBytes: null,
-  measuredBy: null,
-};
+import { type KeptOutput, type Measurement, type RunEnd, unmeasured } from './run-end.ts';
 
 const noOutput: KeptOutput = { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
 

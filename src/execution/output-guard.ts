@@ -7,6 +7,9 @@ import { signalGroup } from './terminate.ts';
 const FASTEST_CHECK_MS = 5;
 const SLOWEST_CHECK_MS = 100;
 const CHUNK_BYTES = 256 * 1024;
+const GAP_SAMPLE_BYTES = 4096;
+/** Of `stat`, whatever the file system's own are. */
+const BLOCK_BYTES = 512;
 /** How long to wait for a stopped group to stand still: a write in progress is finished first. */
 const STANDSTILL_MS = 50;
 
@@ -25,18 +28,30 @@ export interface OutputGuard {
  */
 export function guardOutput(fd: number, pid: number, maxBytes: number): OutputGuard {
   let droppedBytes = 0;
+  let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
   let bytesBefore = 0;
   let delayMs = FASTEST_CHECK_MS;
+  const cut = (): void => {
+    last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last));
+    droppedBytes += last.droppedBytes;
+  };
   const check = (): void => {
     const bytes = fstatSync(fd).size;
     const isFast = bytes - bytesBefore > maxBytes / 8;
-    if (bytes > 2 * maxBytes) droppedBytes += whileStopped(pid, () => cutMiddle(fd, maxBytes));
+    if (bytes > 2 * maxBytes && bytes - findGap(fd, last) > 2 * maxBytes) cut();
     bytesBefore = Math.min(bytes, maxBytes);
     delayMs = isFast ? FASTEST_CHECK_MS : Math.min(2 * delayMs, SLOWEST_CHECK_MS);
     timer = setTimeout(check, delayMs);
   };
   let timer = setTimeout(check, delayMs);
-  return { droppedBytes: () => droppedBytes, stop: () => clearTimeout(timer) };
+  return {
+    droppedBytes: () => droppedBytes,
+    stop: () => {
+      clearTimeout(timer);
+      const { size } = fstatSync(fd);
+      if (size > 2 * maxBytes || findGap(fd, last) > 0) cut();
+    },
+  };
 }
 
 /** How much of a kept file is its head, when something was dropped behind that. */
@@ -44,15 +59,38 @@ export function headBytes(maxBytes: number): number {
   return Math.floor(maxBytes / 2);
 }
 
-/** Moves the tail down behind the head; the number of bytes that went. */
-function cutMiddle(fd: number, maxBytes: number): number {
+interface Cut {
+  /** The file's size before it. */
+  readonly size: number;
+  /** What was left of it. */
+  readonly kept: number;
+  readonly droppedBytes: number;
+}
+
+/** Moves the tail down behind the head. */
+function cutMiddle(fd: number, maxBytes: number, last: Cut): Cut {
   const { size } = fstatSync(fd);
+  const gap = findGap(fd, last);
   const head = headBytes(maxBytes);
-  const tailStart = size - (maxBytes - head);
+  const tailStart = Math.max(size - (maxBytes - head), gap > 0 ? last.size : 0);
   moveDown(fd, tailStart, head);
   const kept = head + (size - tailStart);
   ftruncateSync(fd, kept);
-  return size - kept;
+  return { size, kept, droppedBytes: size - kept - gap };
+}
+
+/**
+ * `> /dev/stderr` opens the file a second time, with a position of its own: after a cut its writer
+ * goes on where it was, and leaves a gap behind what was kept. Nobody has written that.
+ */
+function findGap(fd: number, last: Cut): number {
+  const gap = last.size - last.kept;
+  const { size, blocks } = fstatSync(fd);
+  // Who writes zeros has them on the disk.
+  if (gap <= 0 || size <= last.size || blocks * BLOCK_BYTES > size - gap / 2) return 0;
+  const start = Buffer.alloc(Math.min(gap, GAP_SAMPLE_BYTES), 1);
+  readSync(fd, start, 0, start.length, last.kept);
+  return start.every((byte) => byte === 0) ? gap : 0;
 }
 
 function moveDown(fd: number, from: number, to: number): void {
@@ -66,7 +104,7 @@ function moveDown(fd: number, from: number, to: number): void {
 }
 
 /** What is written between reading the size and cutting would be lost without being counted. */
-function whileStopped(pid: number, cut: () => number): number {
+function whileStopped<T>(pid: number, cut: () => T): T {
   signalGroup(pid, 'SIGSTOP');
   try {
     waitForStandstill(pid);

@@ -1,40 +1,54 @@
-import { readTreeUsage, type TreeUsage } from '../process/process-tree.ts';
-import type { Measurement } from './run-end.ts';
+import { readUsage, type TreeUsage } from '../process/process-tree.ts';
+import { type Measurement, unmeasured } from './run-end.ts';
 
 export interface ProcessSampler {
   /** Ends the sampling; what was seen, with nulls where nothing was. */
   stop(): Measurement;
 }
 
+/** Whom to look at, and how often. */
+export interface Sampling {
+  readonly listMembers: () => readonly number[];
+  /** The first samples come this close together, the others ever less close. */
+  readonly firstDelayMs: number;
+  readonly longestDelayMs: number;
+  readonly onSample: (sample: Sample) => void;
+}
+
+export interface Sample {
+  readonly usage: TreeUsage;
+  readonly pids: readonly number[];
+  /** The most memory of this and all earlier samples. */
+  readonly peakRssBytes: number;
+}
+
 /** A script of a few milliseconds must be caught; one of an hour must not be watched that closely. */
-const FIRST_DELAY_MS = 1;
 const CLOSE_DELAY_MS = 100;
 const CLOSE_UNTIL_MS = 10_000;
-const WIDE_DELAY_MS = 1_000;
+/** What a sample takes of the time until the next one where there are many processes: 2 %. */
+const COST_FACTOR = 50;
 
-/**
- * Samples a process and its descendants from `/proc`.
- *
- * @param firstDelayMs the first samples come this close together; a Node script measures itself, so
- *   it needs none early on
- */
-export function sampleProcess(pid: number, firstDelayMs = FIRST_DELAY_MS): ProcessSampler {
+/** Samples a run's processes from `/proc`. */
+export function sampleProcess(sampling: Sampling): ProcessSampler {
   const startedAt = performance.now();
   let seen: TreeUsage | null = null;
-  let peakRssBytes: number | null = null;
-  let delayMs = firstDelayMs;
+  let peakRssBytes = 0;
   const sample = (): void => {
-    const usage = readTreeUsage(pid);
+    const pids = sampling.listMembers();
+    const usage = readUsage(pids);
     if (usage === null) return;
     seen = mostCpu(seen, usage);
-    peakRssBytes = Math.max(peakRssBytes ?? 0, usage.rssBytes, usage.peakRssBytes);
+    peakRssBytes = Math.max(peakRssBytes, usage.rssBytes, usage.peakRssBytes);
+    sampling.onSample({ usage, pids, peakRssBytes });
   };
   const next = (): void => {
+    const before = performance.now();
     sample();
-    delayMs = nextDelayMs(delayMs, performance.now() - startedAt);
+    delayMs = nextDelayMs(sampling, delayMs, before - startedAt, performance.now() - before);
     timer = setTimeout(next, delayMs);
   };
-  if (firstDelayMs === FIRST_DELAY_MS) sample();
+  let delayMs = sampling.firstDelayMs;
+  if (delayMs < CLOSE_DELAY_MS / 10) sample();
   let timer = setTimeout(next, delayMs);
   return {
     stop: () => {
@@ -44,9 +58,15 @@ export function sampleProcess(pid: number, firstDelayMs = FIRST_DELAY_MS): Proce
   };
 }
 
-function nextDelayMs(delayMs: number, elapsedMs: number): number {
-  if (elapsedMs > CLOSE_UNTIL_MS) return WIDE_DELAY_MS;
-  return Math.min(delayMs * 2, CLOSE_DELAY_MS);
+function nextDelayMs(
+  { longestDelayMs }: Sampling,
+  delayMs: number,
+  elapsedMs: number,
+  costMs: number,
+): number {
+  if (elapsedMs > CLOSE_UNTIL_MS) return longestDelayMs;
+  if (delayMs < CLOSE_DELAY_MS) return Math.min(delayMs * 2, CLOSE_DELAY_MS);
+  return Math.min(Math.max(CLOSE_DELAY_MS, costMs * COST_FACTOR), longestDelayMs);
 }
 
 /** A descendant that ended without being waited for takes its CPU time out of the sum. */
@@ -59,11 +79,8 @@ function mostCpu(before: TreeUsage | null, now: TreeUsage): TreeUsage {
   };
 }
 
-function toMeasurement(seen: TreeUsage | null, peakRssBytes: number | null): Measurement {
-  return {
-    userCpuMs: seen?.userCpuMs ?? null,
-    systemCpuMs: seen?.systemCpuMs ?? null,
-    maxRssBytes: peakRssBytes,
-    measuredBy: seen === null ? null : 'sampled',
-  };
+function toMeasurement(seen: TreeUsage | null, peakRssBytes: number): Measurement {
+  if (seen === null) return unmeasured;
+  const { userCpuMs, systemCpuMs } = seen;
+  return { userCpuMs, systemCpuMs, maxRssBytes: peakRssBytes, measuredBy: 'sampled' };
 }

@@ -15,6 +15,13 @@ export interface Measurement {
   readonly measuredBy: MeasuredBy | null;
 }
 
+export const unmeasured: Measurement = {
+  userCpuMs: null,
+  systemCpuMs: null,
+  maxRssBytes: null,
+  measuredBy: null,
+};
+
 /** What is kept of a run's output. */
 export interface KeptOutput {
   /** All of it, or its head and tail with a line between them that says what is left out. */

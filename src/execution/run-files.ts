@@ -1,4 +1,4 @@
-import { mkdirSync, openSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 
@@ -43,6 +43,11 @@ export function createRunFiles(files: RunFiles): OpenOutput {
 function create(files: RunFiles): OpenOutput {
   mkdirSync(files.temporary, { mode: 0o700 });
   return { appendFd: openSync(files.output, 'ax', 0o600), fd: openSync(files.output, 'r+') };
+}
+
+export function closeOutput({ appendFd, fd }: OpenOutput): void {
+  closeSync(appendFd);
+  closeSync(fd);
 }
 
 /** To be called once the end is in the log: until then these files are all there is of it. */

@@ -1,5 +1,6 @@
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Script } from '../discovery/script.ts';
+import type { Masker } from './mask-secrets.ts';
 
 /** Everything that one run needs to know. */
 export interface RunRequest {
@@ -26,10 +27,16 @@ export interface RunRequest {
   readonly variables: Readonly<Record<string, string>>;
   /** The runner's own environment, of which a script gets what is allowed. */
   readonly environment: NodeJS.ProcessEnv;
+  /** For all that is kept of what the script says. */
+  readonly masker: Masker;
   /** Aborted when the runner is told to stop. */
   readonly stop: AbortSignal;
   /** Aborted when it is to end at once. */
   readonly kill?: AbortSignal;
-  /** Called once the child has its process. */
+  /** Called once the child has its process; again where it had to be started a second time. */
   readonly onStarted: (pid: number) => void;
+  /** Called with the most memory that was seen so far, at every sample. */
+  readonly onSample?: (peakRssBytes: number) => void;
+  /** How long a Node script may stand still before its first line. Default: 30 s. */
+  readonly hangAfterMs?: number;
 }

@@ -1,42 +1,36 @@
-import { closeSync } from 'node:fs';
 import type { ProbeResult } from '../child/probe-contract.ts';
-import { describeEnd, describeNoFiles, type EndFacts } from './describe-end.ts';
+import { describeEnd, type EndFacts } from './describe-end.ts';
+import { describeNoFiles } from './describe-not-started.ts';
+import { describeWarnings } from './describe-warnings.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endNotStarted, measureBySelf, roundMs } from './make-end.ts';
+import { type Observation, observeRun } from './observe-run.ts';
 import { decideOutcome } from './outcome.ts';
-import { guardOutput } from './output-guard.ts';
 import { readProbeResult } from './probe-result.ts';
-import { sampleProcess } from './process-sampler.ts';
 import type { KeptOutput, Measurement, RunEnd } from './run-end.ts';
-import { createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from './run-files.ts';
-import type { RunRequest } from './run-request.ts';
 import {
-  type Exit,
-  type StartedProcess,
-  type StartFailure,
-  startProcess,
-} from './start-process.ts';
-import { type Termination, watchLimits } from './terminate.ts';
-
-/** A Node script measures itself; samples only serve for one that is killed. */
-const NODE_FIRST_SAMPLE_MS = 50;
+  closeOutput,
+  createRunFiles,
+  type OpenOutput,
+  type RunFiles,
+  runFilesOf,
+} from './run-files.ts';
+import type { RunRequest } from './run-request.ts';
+import type { Exit, StartFailure } from './start-process.ts';
 
 /** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
 export async function runScript(request: RunRequest): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.runId);
   const startedAt = performance.now();
-  const opened = openRunFiles(files);
-  if ('failure' in opened) return endNotStarted(opened.failure, performance.now() - startedAt);
-  const { appendFd, fd } = opened;
+  const output = openRunFiles(files);
+  if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);
   try {
-    const started = await startProcess(request, files, appendFd).finally(() => closeSync(appendFd));
-    if ('failure' in started) return endNotStarted(started.failure, performance.now() - startedAt);
-    request.onStarted(started.pid);
-    const observation = await observeProcess(started, request, fd);
+    const observed = await observeRun(request, files, output);
     const durationMs = performance.now() - startedAt;
-    return await endRun(request, files, { ...observation, fd, durationMs });
+    if ('failure' in observed) return endNotStarted(observed.failure, durationMs);
+    return await endRun(request, files, { ...observed, fd: output.fd, durationMs });
   } finally {
-    closeSync(fd);
+    closeOutput(output);
   }
 }
 
@@ -48,37 +42,19 @@ function openRunFiles(files: RunFiles): OpenOutput | StartFailure {
   }
 }
 
-interface Observation {
-  readonly exit: Exit;
-  readonly termination: Termination;
-  readonly sampled: Measurement;
-  readonly droppedBytes: number;
-}
-
-async function observeProcess(
-  { pid, exited }: StartedProcess,
-  request: RunRequest,
-  outputFd: number,
-): Promise<Observation> {
-  const isNode = request.script.launch.kind === 'node';
-  const sampler = sampleProcess(pid, isNode ? NODE_FIRST_SAMPLE_MS : undefined);
-  const guard = guardOutput(outputFd, pid, request.maxOutputBytes);
-  const termination = watchLimits(pid, request);
-  const exit = await exited;
-  termination.settle();
-  guard.stop();
-  return { exit, termination, sampled: sampler.stop(), droppedBytes: guard.droppedBytes() };
+interface Observed extends Observation {
+  readonly durationMs: number;
 }
 
 async function endRun(
   request: RunRequest,
   files: RunFiles,
-  observed: Observation & { readonly durationMs: number; readonly fd: number },
+  observed: Observed & { readonly fd: number },
 ): Promise<RunEnd> {
-  const result = readProbeResult(files.result);
+  const result = readProbeResult(files.result, request.masker);
   const { fd, droppedBytes } = observed;
-  const maxBytes = request.maxOutputBytes;
-  const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes });
+  const { maxOutputBytes: maxBytes, masker } = request;
+  const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
   const facts = collectFacts(request, observed, result, output);
   const outcome = decideOutcome(facts);
   return {
@@ -89,7 +65,7 @@ async function endRun(
     exitCode: observed.exit.code,
     signal: observed.exit.signal,
     reason: describeEnd(facts),
-    warning: null,
+    warning: describeWarnings({ ...observed, selfPeakBytes: result?.maxRssBytes ?? null }),
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
@@ -98,23 +74,37 @@ async function endRun(
 
 function collectFacts(
   request: RunRequest,
-  { exit, termination, sampled, durationMs }: Observation & { readonly durationMs: number },
+  { exit, termination, sampled, memory, startFailure, durationMs }: Observed,
   result: ProbeResult | null,
   output: KeptOutput,
 ): EndFacts {
+  const { options } = request.script;
   return {
     exitCode: exit.code,
     signal: exit.signal,
     termination: termination.cause,
     killedAfterGrace: termination.killed,
+    memoryExcess: memory?.excess() ?? null,
+    startFailure,
     timeoutMs: request.timeoutMs,
     graceMs: request.graceMs,
     durationMs,
-    heapLimitBytes: request.script.options.memoryBytes ?? null,
-    reachedHeapLimit: exit.signal === 'SIGABRT' && /heap out of memory/i.test(output.text),
+    heapLimitBytes: options.memoryBytes ?? null,
+    memoryFailure: isOwnEnd(exit) ? findMemoryFailure(output.text) : null,
     lastSeenRssBytes: sampled.maxRssBytes,
     errorSentence: describeError(result),
   };
+}
+
+/** By which V8 ends its own process. */
+function isOwnEnd({ signal }: Exit): boolean {
+  return signal === 'SIGABRT' || signal === 'SIGTRAP';
+}
+
+/** By V8's last words: either it asked the system and got nothing, or it kept to a limit of its own. */
+function findMemoryFailure(text: string): EndFacts['memoryFailure'] {
+  if (/semi space failed|process out of memory|bad_alloc/.test(text)) return 'refused';
+  return /heap out of memory/i.test(text) ? 'heap-limit' : null;
 }
 
 /** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */

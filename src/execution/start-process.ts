@@ -5,10 +5,12 @@ import { basename } from 'node:path';
 import { PROBE_VARIABLE, type ProbeOptions } from '../child/probe-contract.ts';
 import { type CpuTime, takeEndedChildCpu } from './children-cpu.ts';
 import { buildCommand, findMissingInterpreter } from './command.ts';
-import { describeNotStarted } from './describe-end.ts';
+import { describeNotStarted } from './describe-not-started.ts';
 import { buildEnvironment } from './environment.ts';
-import type { RunFiles } from './run-files.ts';
+import type { OpenOutput, RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
+import { withBackoff } from './spawn-backoff.ts';
+import { SIGN_OF_LIFE_FD } from './start-watchdog.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -35,21 +37,25 @@ export interface StartFailure {
 export async function startProcess(
   request: RunRequest,
   files: RunFiles,
-  outputFd: number,
+  { appendFd, fd }: OpenOutput,
 ): Promise<StartedProcess | StartFailure> {
   const environment = buildEnvironment(request, files);
   const command = commandOf(request);
   const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
   const [program, ...args] = command;
-  try {
+  const isNode = request.script.launch.kind === 'node';
+  const start = (): Promise<StartedProcess> => {
     const child = spawn(program, args, {
       cwd: request.root,
       env: { ...environment, ...probeVariable(request, files) },
       detached: true,
-      stdio: ['ignore', outputFd, outputFd],
+      stdio: ['ignore', appendFd, appendFd, ...(isNode ? [fd] : [])],
     });
-    return await confirmStart(child, request);
+    return confirmStart(child, request);
+  };
+  try {
+    return await withBackoff(start, request.stop);
   } catch (error) {
     return { failure: describeNotStarted(error as NodeJS.ErrnoException, basename(program)) };
   }
@@ -79,6 +85,7 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     scriptPath: script.path,
     resultPath: files.result,
     cacheFolder: request.state.cache,
+    signOfLifeFd: SIGN_OF_LIFE_FD,
     exportsNothing: script.launch.exportsNothing === true,
     context: {
       script: script.name,

@@ -1,12 +1,16 @@
 /** Time that a script has between SIGTERM and SIGKILL. */
 export const GRACE_MS = 10_000;
 
-/** Ends a run before it ends by itself. */
+/** Why a run is ended before it ends by itself. */
+export type Cause = 'timeout' | 'stop' | 'memory' | 'hung';
+
 export interface Termination {
-  /** Why; null while nothing has asked for it. */
-  readonly cause: 'timeout' | 'stop' | null;
+  /** Null while nothing has asked for it. */
+  readonly cause: Cause | null;
   /** Whether SIGTERM was not enough. */
   readonly killed: boolean;
+  /** The first cause counts. */
+  terminate(cause: Cause): void;
   /** To be called when the run's process has ended. */
   settle(): void;
 }
@@ -18,9 +22,12 @@ export interface TerminationLimits {
   readonly kill?: AbortSignal;
 }
 
-/** SIGTERM to the whole group at the time limit or when told to stop; SIGKILL after the grace. */
+/**
+ * SIGTERM to the whole group at the time limit, when told to stop, or for another cause; SIGKILL
+ * after the grace. Who hangs hears nothing: SIGKILL at once.
+ */
 export function watchLimits(pid: number, limits: TerminationLimits): Termination {
-  const state = { cause: null as Termination['cause'], killed: false, settle };
+  const state = { cause: null as Cause | null, killed: false, terminate, settle };
   let graceTimer: NodeJS.Timeout | undefined;
   const timeoutTimer = setTimeout(() => terminate('timeout'), limits.timeoutMs);
   const onStop = (): void => terminate('stop');
@@ -29,10 +36,10 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
   const onKill = (): void => signalGroup(pid, 'SIGKILL');
   limits.kill?.addEventListener('abort', onKill, { once: true });
 
-  function terminate(cause: 'timeout' | 'stop'): void {
+  function terminate(cause: Cause): void {
     if (state.cause !== null) return;
     state.cause = cause;
-    signalGroup(pid, 'SIGTERM');
+    signalGroup(pid, cause === 'hung' ? 'SIGKILL' : 'SIGTERM');
     graceTimer = setTimeout(() => {
       state.killed = true;
       signalGroup(pid, 'SIGKILL');

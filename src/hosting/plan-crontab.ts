@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { findOwnNode } from '../process/find-program.ts';
 import { chooseCronTiers } from './cron-tiers.ts';
 import { crontabBlock } from './crontab-block.ts';
 import { crontabLines, dueLine } from './crontab-lines.ts';
@@ -24,7 +25,7 @@ export interface CrontabPlan {
 
 /** What the crontab should hold for this root, run by the Node and the command that run now. */
 export function planCrontab({ root, tiers, due, distFolder }: CrontabPlanRequest): CrontabPlan {
-  const nodePath = process.execPath;
+  const nodePath = findOwnNode();
   const commandPath = join(distFolder, 'bin.cjs');
   const zoneOffsetMinutes = new Date().getTimezoneOffset();
   const request = {

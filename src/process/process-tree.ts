@@ -19,7 +19,12 @@ const LEAST_BYTES = 256 * 1024;
 
 /** Null where there is no `/proc`, or the process is gone or not yet there. */
 export function readTreeUsage(pid: number): TreeUsage | null {
-  const usages = listTree(pid).flatMap((each) => readProcessUsage(each) ?? []);
+  return readUsage(listTree(pid));
+}
+
+/** What these processes use together. */
+export function readUsage(pids: readonly number[]): TreeUsage | null {
+  const usages = pids.flatMap((pid) => readProcessUsage(pid) ?? []);
   const usage = usages.length === 0 ? null : usages.reduce(addUsage);
   return usage === null || usage.peakRssBytes < LEAST_BYTES ? null : usage;
 }

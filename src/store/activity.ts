@@ -1,11 +1,11 @@
-import type { Database } from './open-store.ts';
+import type { Database } from './database.ts';
 import type { ActivityEvent } from './schema.ts';
 
 export interface Activity {
   readonly at: number;
   readonly event: ActivityEvent;
   readonly workerId?: number | null;
-  readonly jobId?: number;
+  readonly jobId?: number | null;
   readonly runId?: number;
   readonly detail?: string | null;
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Database } from './open-store.ts';
+import type { Database } from './database.ts';
 import type { JobState } from './schema.ts';
 
 /** What one step of pruning took out. */

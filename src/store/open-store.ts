@@ -1,80 +1,111 @@
-import { existsSync } from 'node:fs';
-import { Kysely } from 'kysely';
 import type { StateFolder } from '../config/state-folder.ts';
-import { UsageError } from '../config/usage-error.ts';
-import type { ActivityLog } from './schema.ts';
+import { createStore, type Store } from './create-store.ts';
+import { type Found, inspectLog } from './inspect-log.ts';
 import { SCHEMA_VERSION } from './schema-version.ts';
-import { sqliteDialect } from './sqlite/dialect.ts';
-import { openDatabase } from './sqlite/open-database.ts';
+import { findDriver } from './sqlite/load-driver.ts';
+import { completeOpening, type Opening } from './sqlite/open-database.ts';
+import { isCorruption, kindOfStoreFailure } from './store-failure.ts';
+import { markSuspect } from './suspicion.ts';
 
-type SqliteConnection = ReturnType<typeof openDatabase>;
+export type { Store } from './create-store.ts';
+export type { Database } from './database.ts';
 
-export type Database = Kysely<ActivityLog>;
+/** How the log is opened; what is left out is found or has its default. */
+export type OpenOptions = Partial<Opening>;
 
-/** The open activity log. */
-export interface Store {
-  readonly db: Database;
-  /**
-   * For what may be forgotten in a power loss, because nobody was told of it yet: the start of a run.
-   * It survives the runner's own death all the same; only the wait for the disk is saved.
-   */
-  withoutSync<T>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** Gives so many free pages at the file's end back to the disk. */
-  giveBackPages(pages: number): void;
-  close(): Promise<void>;
-}
-
-/** Opens the activity log, made when it is missing, at the newest schema. */
-export async function openStore(folder: StateFolder): Promise<Store> {
-  const database = openDatabase(folder.database);
-  const db = new Kysely<ActivityLog>({ dialect: sqliteDialect(database) });
-  const version = Number(database.pragma('user_version', { simple: true }));
-  if (version > SCHEMA_VERSION) {
-    database.close();
-    throw newerSchema(folder.database, version);
-  }
-  if (version < SCHEMA_VERSION) await (await import('./migrate.ts')).migrate(db);
-  return {
-    db,
-    withoutSync: (work) => runWithoutSync(db, database, work),
-    // Not through Kysely: it asks for one row of a statement without columns, which is one page.
-    giveBackPages: (pages) => database.exec(`pragma incremental_vacuum(${pages})`),
-    close: () => closeAll(db, database),
-  };
-}
-
-/** The connection is held meanwhile, so that nothing else is written like this. */
-async function runWithoutSync<T>(
-  db: Database,
-  database: SqliteConnection,
-  work: (db: Database) => Promise<T>,
-): Promise<T> {
-  // A rollback journal without sync could leave a broken file behind; WAL only forgets.
-  if (database.pragma('journal_mode', { simple: true }) !== 'wal') return work(db);
-  return db.connection().execute(async (connection) => {
-    database.pragma('synchronous = normal');
+/**
+ * Opens the activity log for a pass, at the newest schema. It is made when it is missing; a broken
+ * one is set aside.
+ *
+ * @throws {StoreUnavailable} when there can be none
+ */
+export async function openStore(folder: StateFolder, options: OpenOptions = {}): Promise<Store> {
+  return await orUnavailable(folder, async () => {
+    const opening = await prepareOpening(options);
+    const found = inspectLog(folder, opening);
+    if (found.is === 'missing') return await renew(folder, opening);
+    if (found.is === 'broken') {
+      return await renew(folder, opening).finally(() => found.connection?.close());
+    }
+    const sound = await acceptSound(folder, found);
     try {
-      return await work(connection);
-    } finally {
-      database.pragma('synchronous = full');
+      return await toStore(folder, sound);
+    } catch (error) {
+      if (!isCorruption(error)) throw error;
+      markSuspect(folder);
+      return await renew(folder, opening);
     }
   });
 }
 
-/** For what only reads: null where nothing has ever run, instead of making an empty log. */
-export async function openExistingStore(folder: StateFolder): Promise<Store | null> {
-  return existsSync(folder.database) ? openStore(folder) : null;
+/**
+ * Opens the activity log for a command that reads: null where nothing has ever run, instead of making
+ * an empty log; for reading only where nothing can be written; a broken one is left as it is.
+ *
+ * @throws {StoreUnavailable} when it cannot be read
+ */
+export async function openExistingStore(
+  folder: StateFolder,
+  options: OpenOptions = {},
+): Promise<Store | null> {
+  return await orUnavailable(folder, async () => {
+    const opening = await prepareOpening(options);
+    try {
+      const found = inspectLog(folder, opening);
+      if (found.is === 'missing') return null;
+      return await toStore(folder, await acceptSound(folder, found));
+    } catch (error) {
+      if (!isForWantOfWriting(error)) throw error;
+      const { openReadOnly } = await import('./open-read-only.ts');
+      return createStore(folder, openReadOnly(folder, opening, error), { isReadOnly: true });
+    }
+  });
 }
 
-/** Kysely closes only a database that it was asked something of. */
-async function closeAll(db: Database, database: { close(): unknown }): Promise<void> {
-  await db.destroy();
-  database.close();
+async function prepareOpening(options: OpenOptions): Promise<Opening> {
+  return completeOpening(options.driver ?? (await findDriver()).driver, options);
 }
 
-function newerSchema(path: string, version: number): UsageError {
-  return new UsageError(
-    `${path} was written by a newer runner (schema ${version}, this one knows ${SCHEMA_VERSION}). ` +
-      'Update the package with `npm install folder-runner@latest`.',
-  );
+async function renew(folder: StateFolder, opening: Opening): Promise<Store> {
+  const { renewLog } = await import('./renew-log.ts');
+  const { found, setAside } = await renewLog(folder, opening);
+  return await toStore(folder, await acceptSound(folder, found), setAside);
+}
+
+async function acceptSound(folder: StateFolder, found: Found): Promise<SoundLog> {
+  if (found.is === 'sound') return found;
+  if (found.is === 'broken') found.connection?.close();
+  const { storeUnavailable } = await import('./describe-store-failure.ts');
+  if (found.is === 'missing') throw storeUnavailable('io', folder.database, 'it vanished');
+  throw storeUnavailable(found.is, folder.database, found.reason);
+}
+
+type SoundLog = Extract<Found, { readonly is: 'sound' }>;
+
+async function toStore(
+  folder: StateFolder,
+  { connection, version }: SoundLog,
+  setAside: string | null = null,
+): Promise<Store> {
+  const store = createStore(folder, connection, { setAside });
+  try {
+    if (version < SCHEMA_VERSION) await (await import('./migrate.ts')).migrate(store.db);
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function isForWantOfWriting(error: unknown): boolean {
+  return ['read-only', 'full', 'io'].includes(kindOfStoreFailure(error) ?? '');
+}
+
+async function orUnavailable<T>(folder: StateFolder, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    const { toStoreUnavailable } = await import('./describe-store-failure.ts');
+    throw toStoreUnavailable(error, folder);
+  }
 }

@@ -22,7 +22,7 @@ export function createLogJournal(store: Store, workerId: number, now: () => numb
       if (claim === null) throw new Error(`${script.name} did not begin in the log.`);
       const policy = policyOf(script.options);
       const ended = { claim, policy, run: toFinishedRun(end), isRetryable };
-      return await finishJob(store.db, ended, { workerId });
+      return await store.retryWhenFull(() => finishJob(store.db, ended, { workerId }));
     },
   };
 }

@@ -4,8 +4,11 @@ import type { Machine } from './machine-state.ts';
 
 const POLL_MS = 1_000;
 
+/** One script after the other asks; what cannot be watched is said once. */
+const noted = new WeakSet<Limits>();
+
 export interface Waiting {
-  /** Is told of limits that cannot be watched here. */
+  /** Is told, once, of limits that cannot be watched here. */
   readonly note?: (sentence: string) => void;
   readonly pollMs?: number;
   /** What the machine has; tests have their own. */
@@ -32,8 +35,9 @@ export async function waitForRoom(
   const read = waiting.read ?? (() => readMachine(wantedBy(limits)));
   const deadline = performance.now() + limits.maxWaitMs;
   const first = read();
-  const unknown = describeUnknown(limits, first);
+  const unknown = noted.has(limits) ? null : describeUnknown(limits, first);
   if (unknown !== null) waiting.note?.(unknown);
+  noted.add(limits);
   let reason = describeLack(limits, first);
   while (reason !== null && !stop.aborted && performance.now() < deadline) {
     const delayMs = Math.min(waiting.pollMs ?? POLL_MS, deadline - performance.now());

@@ -1,5 +1,6 @@
 import { createStateFolder } from '../config/state-folder.ts';
 import { openStore, type Store } from '../store/open-store.ts';
+import { keepReserve } from '../store/reserve.ts';
 import { isStoreFailure } from '../store/store-failure.ts';
 import { mayNeedReconciling } from './may-need-reconciling.ts';
 import type { Call, LoggedCall } from './pass.ts';
@@ -31,6 +32,7 @@ async function openLog(call: Call): Promise<LoggedCall | string> {
   try {
     createStateFolder(call.runner.state);
     store = await openStore(call.runner.state);
+    keepReserve(call.runner.state);
     if (store.setAside !== null) call.events.emit('trouble', store.setAside);
     return { ...call, store, orphans: await reconcileIfNeeded(call, store) };
   } catch (error) {

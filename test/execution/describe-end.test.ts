@@ -1,9 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import {
-  describeEnd,
-  describeNotStarted,
-  type EndFacts,
-} from '../../src/execution/describe-end.ts';
+import { expect, test } from 'vitest';
+import { describeCrash, describeEnd, type EndFacts } from '../../src/execution/describe-end.ts';
 import { decideOutcome } from '../../src/execution/outcome.ts';
 
 const MB = 1024 * 1024;
@@ -17,12 +13,15 @@ const succeeded: EndFacts = {
   graceMs: 10_000,
   durationMs: 1234.5,
   heapLimitBytes: null,
-  reachedHeapLimit: false,
+  memoryFailure: null,
+  memoryExcess: null,
+  startFailure: null,
   lastSeenRssBytes: 45 * MB,
   errorSentence: null,
 };
 
 const bySignal = (signal: NodeJS.Signals) => ({ exitCode: null, signal }) as const;
+const memoryExcess = { usedBytes: 412 * MB, forMs: 5012, limitBytes: 400 * MB };
 const timedOut = { termination: 'timeout', durationMs: 30_012 } as const;
 
 test.for<readonly [Partial<EndFacts>, string, string | null]>([
@@ -45,14 +44,49 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     "killed by SIGKILL, not by the runner: probably the host's memory limit",
   ],
   [
-    { ...bySignal('SIGABRT'), reachedHeapLimit: true, heapLimitBytes: 256 * MB },
+    { ...bySignal('SIGABRT'), memoryFailure: 'heap-limit', heapLimitBytes: 256 * MB },
     'killed',
     'heap limit of 256 MB reached',
   ],
   [
-    { ...bySignal('SIGABRT'), reachedHeapLimit: true },
+    { ...bySignal('SIGABRT'), memoryFailure: 'heap-limit' },
     'killed',
     "V8's heap limit reached; raise it with @memory",
+  ],
+  [
+    { ...bySignal('SIGABRT'), memoryFailure: 'refused' },
+    'killed',
+    'the host gave it no more memory: its limit of address space (ulimit -v) is reached',
+  ],
+  [
+    bySignal('SIGXFSZ'),
+    'killed',
+    "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)",
+  ],
+  [
+    bySignal('SIGXCPU'),
+    'killed',
+    'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)',
+  ],
+  [
+    { ...bySignal('SIGTERM'), termination: 'memory', memoryExcess },
+    'failed',
+    'used 412 MB of resident memory for 5s (limit 400 MB), ended with SIGTERM',
+  ],
+  [
+    {
+      ...bySignal('SIGKILL'),
+      termination: 'memory',
+      memoryExcess: { ...memoryExcess, forMs: 0 },
+      killedAfterGrace: true,
+    },
+    'failed',
+    'used 412 MB of resident memory (limit 400 MB), ended with SIGKILL after 10s of grace',
+  ],
+  [
+    { ...bySignal('SIGKILL'), termination: 'hung', startFailure: 'hung before its first line' },
+    'not-started',
+    'hung before its first line',
   ],
   [bySignal('SIGABRT'), 'killed', 'killed by SIGABRT, not by the runner'],
   [
@@ -85,14 +119,10 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
   expect([decideOutcome(all), describeEnd(all)]).toEqual([outcome, reason]);
 });
 
-describe('a script that could not be started', () => {
-  test.for([
-    ['ENOENT', 'interpreter not found: php'],
-    ['EACCES', 'not allowed to execute php'],
-    ['EAGAIN', 'no process could be started for php: the limit of processes is reached'],
-    ['E2BIG', 'could not start php: spawn E2BIG'],
-  ] as const)('%s: %s', ([code, sentence]) => {
-    const error = Object.assign(new Error(`spawn ${code}`), { code });
-    expect(describeNotStarted(error, 'php')).toBe(sentence);
-  });
+test.for([
+  [312 * MB, 'one\ntwo\n', '; last seen with 312 MB; its last output line: two'],
+  [null, '', ''],
+] as const)('a crash tells of the last that was seen: %s, %j', ([bytes, output, seen]) => {
+  const sentence = describeCrash('pid 4711 on web3', output, bytes);
+  expect(sentence).toBe(`the runner (pid 4711 on web3) died while it ran${seen}`);
 });

@@ -36,6 +36,7 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     PATH: expect.stringMatching(/^\/.*:\/usr\/local\/bin:\/usr\/bin:\/bin$/),
     RUNNER_ATTEMPT: '1',
     RUNNER_LAST_SUCCESS: '',
+    RUNNER_LATENESS_MS: expect.stringMatching(/^\d+$/),
     RUNNER_PREVIOUSLY_CRASHED: '',
     RUNNER_ROOT: root,
     RUNNER_SCHEDULED_FOR: new Date(scheduled_for ?? 0).toISOString(),
@@ -48,11 +49,57 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
 });
 
 test('@env lets a variable through, to that script alone', () => {
-  const env = { API_KEY: 'secret', OTHER: 'too' };
+  const env = { API_KEY: 'short', OTHER: 'too' };
   const { run } = runPass({ 'a.sh': `# @env API_KEY, NOT_SET\n${PRINT}`, 'b.sh': PRINT }, { env });
-  expect(readEnvironment(run('a').output)).toMatchObject({ API_KEY: 'secret' });
+  expect(readEnvironment(run('a').output)).toMatchObject({ API_KEY: 'short' });
   expect(run('a').output).not.toMatch(/OTHER|NOT_SET/);
   expect(run('b').output).not.toContain('API_KEY');
+});
+
+test('what loads code into programs is not let through, asked for or not', () => {
+  const asked = ['NODE_OPTIONS', 'NODE_CHANNEL_FD', 'LD_PRELOAD', 'BASH_ENV'];
+  const env = Object.fromEntries(asked.map((name) => [name, '']));
+  const { run } = runPass({ 'a.sh': PRINT, 'b.sh': `# @env NODE_OPTIONS\n${PRINT}` }, { env });
+  expect(run('a').output).not.toMatch(new RegExp(asked.join('|')));
+  expect(run('b')).toMatchObject({
+    outcome: 'not-started',
+    reason: expect.stringContaining(
+      'none that loads code, such as NODE_OPTIONS, found "NODE_OPTIONS"',
+    ),
+  });
+});
+
+test('no value goes through the argument vector: everybody on the host can read it', () => {
+  const settings = { env: { SITE: 'example.org' } };
+  const { run, root } = runPass(
+    {
+      'a.mjs': `import { readFileSync } from 'node:fs';
+// @env API_KEY
+console.log(readFileSync('/proc/self/cmdline', 'utf8').replaceAll('\\0', ' '));\n`,
+      'b.sh': `# @env API_KEY\ntr '\\0' ' ' < /proc/$$/cmdline\n`,
+    },
+    {
+      env: { API_KEY: 'short' },
+      files: { 'runner.config.json': JSON.stringify(settings) },
+    },
+  );
+  const [first] = run('a').output?.split('probe.cjs') ?? [];
+  expect(run('a').output).toBe(`${first}probe.cjs ${root}/jobs/hourly/a.mjs \n`);
+  expect(first).toMatch(/^\/\S+ --require \/\S+$/);
+  expect(run('b').output).toBe(`/bin/sh ${root}/jobs/hourly/b.sh `);
+});
+
+test('what the probe is told is not left in a script’s environment, and holds no values', () => {
+  const { run } = runPass(
+    {
+      'a.mjs': `import { readFileSync } from 'node:fs';
+// @env API_KEY
+const lines = readFileSync('/proc/self/environ', 'utf8').split('\\0');
+console.log(process.env.RUNNER_PROBE, lines.filter((line) => /^RUNNER_PROBE=.*(short|visitor)/.test(line)).length);\n`,
+    },
+    { env: { API_KEY: 'short' } },
+  );
+  expect(run('a').output).toBe('undefined 0\n');
 });
 
 test('the settings give variables to every script, but not the runner’s own', () => {

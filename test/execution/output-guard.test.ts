@@ -94,3 +94,15 @@ test('output below the limit is kept whole', async () => {
   const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
   expect(hash(kept)).toBe(hash(written));
 });
+
+test('who opens the output a second time is bounded and counted, too', async () => {
+  const lines = `perl -e '${writeLines(300_000).trim()}'`;
+  const { end, kept } = await runWatched(
+    await requestRun('reopens.sh', `${lines} >/dev/stderr\necho end\n`, { maxOutputBytes: MB }),
+  );
+  expect(end).toMatchObject({ outcome: 'succeeded', output: { bytes: 30_000_004 } });
+  expect(kept.length).toBeLessThan(2 * MB + 100);
+  expect(kept.toString('latin1')).toMatch(
+    new RegExp(`^${linesFrom(1, 1000)}[^\\0]*${line(300_000)}end\n$`),
+  );
+});

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { createMasker } from '../../src/execution/mask-secrets.ts';
 import { readProbeResult } from '../../src/execution/probe-result.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -15,7 +17,7 @@ const result = {
 function readBack(content: string): unknown {
   const path = join(makeTemporaryRoot(), '1.json');
   writeFileSync(path, content);
-  return readProbeResult(path);
+  return readProbeResult(path, createMasker(defaultSettings, {}));
 }
 
 test('what the probe left is read', () => {
@@ -37,5 +39,7 @@ test.for<readonly [string, string]>([
 });
 
 test('a missing file counts as no result', () => {
-  expect(readProbeResult(join(makeTemporaryRoot(), 'none.json'))).toBeNull();
+  expect(
+    readProbeResult(join(makeTemporaryRoot(), 'none.json'), createMasker(defaultSettings, {})),
+  ).toBeNull();
 });

@@ -54,7 +54,7 @@ test('each question on the page has an answer', async () => {
 test('each table’s columns are on the page, all of them and in their order', async () => {
   const root = makeTemporaryRoot();
   await openStoreOf(root);
-  for (const table of ['workers', 'jobs', 'runs', 'activity']) {
+  for (const table of ['workers', 'jobs', 'runs', 'activity', 'pauses']) {
     const columns = queryLog<{ name: string }>(root, `pragma table_info(${table})`);
     const section = sectionOf(`\`${table}\``).split('\n| event | told')[0] as string;
     expect([table, ...namesIn(section)]).toEqual([table, ...columns.map(({ name }) => name)]);

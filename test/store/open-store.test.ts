@@ -1,12 +1,12 @@
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { UsageError } from '../../src/config/usage-error.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { openExistingStore, openStore } from '../../src/store/open-store.ts';
 import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { StoreUnavailable } from '../../src/store/store-unavailable.ts';
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
@@ -136,21 +136,13 @@ test('a log that was not finished being made is finished', async () => {
   expect(queryLog(root, 'select name from kysely_migration')).toHaveLength(1);
 });
 
-test('an empty file is taken as a log that is to be made', async () => {
-  const root = makeTemporaryRoot();
-  const state = makeStateOf(root);
-  writeFileSync(state.database, '');
-  chmodSync(state.database, 0o600);
-  expect(await readPragma(root, 'application_id')).toBe(APPLICATION_ID);
-});
-
 test('another program’s database is refused in one sentence and left alone', async () => {
   const state = makeStateOf(makeTemporaryRoot());
   const foreign = new Sqlite(state.database);
   foreign.exec('create table posts (id integer primary key)');
   foreign.close();
   const refused = openStore(state);
-  await expect(refused).rejects.toThrow(UsageError);
+  await expect(refused).rejects.toThrow(StoreUnavailable);
   await expect(refused).rejects.toThrow(
     `${state.database} is not an activity log: another program made it. Move it away; a new log is made then.`,
   );
@@ -168,20 +160,13 @@ test('a database without tables, but marked as another program’s, is refused',
   await expect(openStore(state)).rejects.toThrow(/^\S+ is not an activity log: another program/);
 });
 
-test('a file that is no database is refused in the same words', async () => {
-  const state = makeStateOf(makeTemporaryRoot());
-  writeFileSync(state.database, 'Dear diary, today nothing happened. '.repeat(100));
-  await expect(openStore(state)).rejects.toThrow(UsageError);
-  await expect(openStore(state)).rejects.toThrow(`${state.database} is not an activity log`);
-});
-
 test('a log of a newer runner is refused, naming both schemas and the cure', async () => {
   const state = makeStateOf(makeTemporaryRoot());
   const store = await openStore(state);
   await sql.raw('pragma user_version = 42').execute(store.db);
   await store.close();
   const refused = openStore(state);
-  await expect(refused).rejects.toThrow(UsageError);
+  await expect(refused).rejects.toThrow(StoreUnavailable);
   await expect(refused).rejects.toThrow(
     `${state.database} was written by a newer runner (schema 42, this one knows ${SCHEMA_VERSION}). ` +
       'Update the package with `npm install folder-runner@latest`.',

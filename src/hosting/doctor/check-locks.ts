@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { findOwnNode } from '../../process/find-program.ts';
 import { type Check, type Finding, ok, problem, warning } from './finding.ts';
 import { inScratchFolder } from './scratch-folder.ts';
 
@@ -65,7 +66,7 @@ interface Holder {
 }
 
 function holdLock(path: string, env: NodeJS.ProcessEnv): Promise<Holder> {
-  const child = spawn(process.execPath, ['-e', HOLD_LOCK, path], {
+  const child = spawn(findOwnNode(), ['-e', HOLD_LOCK, path], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,3 +1,4 @@
+import { findOwnNode } from '../../process/find-program.ts';
 import { warnOfVanishingPath } from '../vanishing-path.ts';
 import { type Check, type Finding, note, ok } from './finding.ts';
 import { readLibc } from './libc.ts';
@@ -20,7 +21,7 @@ const sources: readonly (readonly [RegExp, string])[] = [
 export const checkNode: Check = {
   name: 'node',
   run: ({ commandPath }) => {
-    const path = process.execPath;
+    const path = findOwnNode();
     const source = sources.find(([form]) => form.test(path))?.[1];
     const from = source === undefined ? '' : ` (${source})`;
     return [
@@ -35,7 +36,7 @@ function vanishing(path: string): Finding[] {
   if (sentence === null) return [];
   const found = (sentence.split('; run `runner cron', 1)[0] as string).replace(
     path,
-    path === process.execPath ? 'it' : 'the command',
+    path === findOwnNode() ? 'it' : 'the command',
   );
   return [note(found, 'Run `runner cron --install` again after that, or cron will fail.')];
 }

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { StateFolder } from '../../config/state-folder.ts';
+import { findOwnNode } from '../../process/find-program.ts';
 import { type Answer, askProgram, describeFailure } from './ask-program.ts';
 
 /** What the log's file says of itself. */
@@ -42,7 +43,7 @@ export async function examineLogFile(
 ): Promise<LogFile | null> {
   const stats = statSync(database, { throwIfNoEntry: false });
   if (stats === undefined) return null;
-  const answer = await askProgram([process.execPath, '-e', EXAMINE, database], {
+  const answer = await askProgram([findOwnNode(), '-e', EXAMINE, database], {
     env,
     timeoutMs: PATIENCE_MS,
   });

@@ -10,11 +10,22 @@ import {
   type SqliteStatement,
 } from 'kysely';
 
-/** Kysely's SQLite dialect with transactions that take the write lock at their start. */
-export function sqliteDialect(database: SqliteDatabase): Dialect {
+interface TransactionalDatabase extends SqliteDatabase {
+  readonly inTransaction: boolean;
+}
+
+/**
+ * Kysely's SQLite dialect with transactions that take the write lock at their start.
+ *
+ * @param checkFile called when that lock is held: throws if the file is no longer the one to write to
+ */
+export function sqliteDialect(
+  database: TransactionalDatabase,
+  checkFile: () => void = () => {},
+): Dialect {
   return {
     createAdapter: () => new TransactionalDdlAdapter(),
-    createDriver: () => new ImmediateDriver({ database: preparingOnce(database) }),
+    createDriver: () => new ImmediateDriver(database, checkFile),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -33,10 +44,30 @@ function preparingOnce(database: SqliteDatabase): SqliteDatabase {
   };
 }
 
-/** A deferred transaction that reads first fails with SQLITE_BUSY, at once, when it then writes. */
 class ImmediateDriver extends SqliteDriver {
+  readonly #database: TransactionalDatabase;
+  readonly #checkFile: () => void;
+
+  constructor(database: TransactionalDatabase, checkFile: () => void) {
+    super({ database: preparingOnce(database) });
+    this.#database = database;
+    this.#checkFile = checkFile;
+  }
+
+  /** A deferred transaction that reads first fails with SQLITE_BUSY, at once, when it then writes. */
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+    try {
+      this.#checkFile();
+    } catch (error) {
+      await this.rollbackTransaction(connection);
+      throw error;
+    }
+  }
+
+  /** SQLite rolls back by itself when the disk is full: a second time would hide what went wrong. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#database.inTransaction) await super.rollbackTransaction(connection);
   }
 }
 

@@ -1,0 +1,53 @@
+const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
+
+/** Why a script could not even be started. */
+export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
+  const sentence = sentences[error.code ?? ''];
+  return sentence === undefined
+    ? `could not start ${program}: ${error.message}`
+    : sentence.replace('<program>', () => program);
+}
+
+const sentences: Readonly<Record<string, string>> = {
+  ENOENT: 'interpreter not found: <program>',
+  EACCES: 'not allowed to execute <program>',
+  EAGAIN:
+    "no process could be started for <program>: the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+  ENOMEM:
+    'no process could be started for <program>: the host has no memory left for it; run less at the same time, or set limits.minFreeMemory to wait for room',
+  EMFILE: `could not start <program>: ${OPEN_FILES}`,
+  ENFILE: 'could not start <program>: too many files are open on the host',
+};
+
+/** A full disk, or a state folder that somebody else has changed. */
+export function describeNoFiles(error: NodeJS.ErrnoException): string {
+  if (error.code === 'EMFILE') return `no output file could be opened: ${OPEN_FILES}`;
+  return `no place for its output or its temporary files: ${error.message}`;
+}
+
+/** What Node prints, before all else, when it ends itself while it starts. */
+const failedStarts: readonly (readonly [RegExp, string])[] = [
+  [
+    /^[#\s]*Fatal process out of memory/,
+    "Node could not start: the host's memory limit (ulimit -v) leaves it too little address space; Node 24 needs about 1.2 GB",
+  ],
+  [
+    /^.{0,500}Assertion.{0,20}\(0\) == \(uv_thread_create/s,
+    "Node could not start: it got no thread, so the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+  ],
+];
+
+/**
+ * Why Node ended itself before the script's first line; null: it did not, as far as can be seen. Once
+ * a script runs, Node's last words come behind the script's own, or with a JavaScript stack trace, or are those of
+ * one of its worker threads.
+ */
+export function describeFailedStart(output: string): string | null {
+  if (/JavaScript stack trace|node::worker::/.test(output)) return null;
+  return failedStarts.find(([words]) => words.test(output))?.[1] ?? null;
+}
+
+/** Neither the script nor its time limit is to blame. */
+export function describeHungStart(standstill: string): string {
+  return `hung before its first line: for ${standstill} Node neither got on nor ended; probably the host's limit of processes is nearly reached; run less at the same time, or set limits.maxProcesses to wait for room`;
+}

@@ -1,0 +1,54 @@
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { Kysely } from 'kysely';
+import { type Activity, recordActivity } from './activity.ts';
+import { createPrivateFile, removeDatabase, syncFile } from './database-files.ts';
+import { migrate } from './migrate.ts';
+import type { ActivityLog } from './schema.ts';
+import type { Connection } from './sqlite/connection.ts';
+import { sqliteDialect } from './sqlite/dialect.ts';
+import { APPLICATION_ID, type Opening, setJournal } from './sqlite/open-database.ts';
+
+/** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
+export async function buildLog(
+  path: string,
+  { driver, busyTimeoutMs }: Opening,
+  activities: readonly Activity[],
+): Promise<void> {
+  removeDatabase(path);
+  createPrivateFile(path);
+  const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
+  try {
+    await fill(connection, activities);
+    setJournal(connection, path);
+  } finally {
+    connection.close();
+  }
+  syncFile(path);
+}
+
+/** Waits for the disk once, at the end, as nobody sees what is there before. */
+async function fill(connection: Connection, activities: readonly Activity[]): Promise<void> {
+  connection.pragma('journal_mode = memory');
+  connection.pragma('synchronous = off');
+  // Must come before the first table: it cannot be switched on later without a rewrite.
+  connection.pragma('auto_vacuum = incremental');
+  connection.pragma(`application_id = ${APPLICATION_ID}`);
+  const db = new Kysely<ActivityLog>({ dialect: sqliteDialect(connection) });
+  await migrate(db);
+  if (activities.length > 0) await recordActivity(db, ...activities);
+}
+
+/**
+ * Gives the new log its name, unless there is a log by now.
+ *
+ * @param link for tests: file systems without hard links are rare
+ */
+export function placeLog(from: string, to: string, link = linkSync): void {
+  try {
+    link(from, to);
+  } catch {
+    // No hard links here, or somebody else was faster.
+    if (!existsSync(to)) renameSync(from, to);
+  }
+  rmSync(from, { force: true });
+}

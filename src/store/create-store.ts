@@ -1,0 +1,93 @@
+import { statSync } from 'node:fs';
+import { Kysely } from 'kysely';
+import type { StateFolder } from '../config/state-folder.ts';
+import type { Database } from './database.ts';
+import { releaseReserve } from './reserve.ts';
+import type { ActivityLog } from './schema.ts';
+import type { Connection, DriverName } from './sqlite/connection.ts';
+import { sqliteDialect } from './sqlite/dialect.ts';
+import { mayBeFull } from './store-failure.ts';
+
+/** The open activity log. */
+export interface Store {
+  readonly db: Database;
+  readonly driver: DriverName;
+  /** True where the log can only be read: writing to it fails. */
+  readonly isReadOnly: boolean;
+  /** That a broken log was set aside, and where it is now: a sentence for people. */
+  readonly setAside: string | null;
+  /**
+   * For what may be forgotten in a power loss, because nobody was told of it yet: the start of a run.
+   * It survives the runner's own death all the same; only the wait for the disk is saved.
+   */
+  withoutSync<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
+  retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
+  /** Gives so many free pages at the file's end back to the disk. */
+  giveBackPages(pages: number): void;
+  close(): Promise<void>;
+}
+
+/** Around a connection to a sound log, which the store closes. */
+export function createStore(
+  folder: StateFolder,
+  connection: Connection,
+  { isReadOnly = false, setAside = null }: Partial<Pick<Store, 'isReadOnly' | 'setAside'>>,
+): Store {
+  const dialect = sqliteDialect(connection, createFileCheck(folder.database));
+  const db = new Kysely<ActivityLog>({ dialect });
+  return {
+    db,
+    driver: connection.driver,
+    isReadOnly,
+    setAside,
+    withoutSync: (work) => runWithoutSync(db, connection, work),
+    retryWhenFull: (work) => retryWhenFull(folder, work),
+    // Not through Kysely: it asks for one row of a statement without columns, which is one page.
+    giveBackPages: (pages) => connection.exec(`pragma incremental_vacuum(${pages})`),
+    close: () => closeAll(db, connection),
+  };
+}
+
+/** With WAL, SQLite itself goes on writing to a log that was set aside by another runner. */
+function createFileCheck(path: string): () => void {
+  const { ino } = statSync(path);
+  return () => {
+    if (statSync(path, { throwIfNoEntry: false })?.ino === ino) return;
+    const message = `${path} was moved away while it was in use`;
+    throw Object.assign(new Error(message), { code: 'SQLITE_READONLY_DBMOVED' });
+  };
+}
+
+/** The connection is held meanwhile, so that nothing else is written like this. */
+async function runWithoutSync<T>(
+  db: Database,
+  connection: Connection,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  // A rollback journal without sync could leave a broken file behind; WAL only forgets.
+  if (connection.pragma('journal_mode') !== 'wal') return work(db);
+  return db.connection().execute(async (held) => {
+    connection.exec('pragma synchronous = normal');
+    try {
+      return await work(held);
+    } finally {
+      connection.exec('pragma synchronous = full');
+    }
+  });
+}
+
+async function retryWhenFull<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!mayBeFull(error) || !releaseReserve(folder)) throw error;
+    return await work();
+  }
+}
+
+/** Kysely closes only a database that it was asked something of. */
+async function closeAll(db: Database, connection: Connection): Promise<void> {
+  await db.destroy();
+  connection.close();
+}

@@ -1,0 +1,42 @@
+import { type StoreFailureKind, StoreUnavailable } from './store-unavailable.ts';
+
+/** By the codes of SQLite, extended ones included, and of the file system. */
+const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
+  ['read-only', /^(SQLITE_READONLY\w*|SQLITE_PERM|EACCES|EPERM|EROFS)$/],
+  ['full', /^(SQLITE_FULL|ENOSPC|EDQUOT)$/],
+  ['broken', /^SQLITE_(CORRUPT\w*|NOTADB)$/],
+  ['locked', /^SQLITE_(BUSY\w*|LOCKED\w*|PROTOCOL)$/],
+  ['no-driver', /^ERR_NO_SQLITE$/],
+  ['io', /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/],
+];
+
+/** What is wrong with the log; null: the error tells of something else, a defect for example. */
+export function kindOfStoreFailure(error: unknown): StoreFailureKind | null {
+  if (error instanceof StoreUnavailable) return error.kind;
+  const code = codeOf(error);
+  return kindsByCode.find(([, codes]) => codes.test(code))?.[0] ?? null;
+}
+
+/** True when not the work is to blame, but what the log is on: disk, locks, rights, the file itself. */
+export function isStoreFailure(error: unknown): boolean {
+  return kindOfStoreFailure(error) !== null;
+}
+
+/** True when the file itself is damaged: to be marked by `markSuspect`. */
+export function isCorruption(error: unknown): boolean {
+  return kindOfStoreFailure(error) === 'broken';
+}
+
+/**
+ * True when room on the disk may be all that is missing. SQLite tells of a full disk by a code of its
+ * own, but not of a used up quota, nor when it needs the room for the files beside the log.
+ */
+export function mayBeFull(error: unknown): boolean {
+  return /^(SQLITE_FULL|SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|SHM\w+)|SQLITE_CANTOPEN|ENOSPC|EDQUOT)$/.test(
+    codeOf(error),
+  );
+}
+
+function codeOf(error: unknown): string {
+  return (error instanceof Error && (error as NodeJS.ErrnoException).code) || '';
+}

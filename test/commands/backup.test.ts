@@ -1,0 +1,170 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
+import { recordActivity } from '../../src/store/activity.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { cronPlace } from '../support/cron-place.ts';
+import { makeDamagedLog } from '../support/damaged-log.ts';
+import { type Ended, runCommand } from '../support/run-command.ts';
+import { startCommand } from '../support/start-command.ts';
+import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const backUp = (root: string, ...args: string[]): Ended =>
+  runCommand(['backup', '--root', root, ...args], { ...cronPlace(root), cwd: root });
+
+async function makeRootWithLog(): Promise<string> {
+  const root = makeTemporaryRoot();
+  const store = await openStoreOf(root);
+  await recordActivity(store.db, { at: 1, event: 'worker-started' });
+  return root;
+}
+
+/** But for Node's compile cache, as the root is the home as well. */
+const namesIn = (root: string): string[] =>
+  readdirSync(root)
+    .filter((name) => name !== '.cache')
+    .toSorted();
+
+function readCopy(path: string) {
+  const copy = new Database(path, { readonly: true, fileMustExist: true });
+  onTestFinished(() => void copy.close());
+  const pragma = (name: string): unknown => copy.pragma(name, { simple: true });
+  return {
+    integrity: pragma('integrity_check'),
+    application: pragma('application_id'),
+    journal: pragma('journal_mode'),
+    events: copy.prepare('select count(*) from activity').pluck().get(),
+  };
+}
+
+test('the copy holds all there is, in one file that only its owner can read', async () => {
+  const root = await makeRootWithLog();
+  const path = join(root, 'copy.db');
+  const { status, stdout, stderr } = backUp(root, 'copy.db');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(new RegExp(`^${path} \\d+(\\.\\d)?KB\n$`));
+  expect(readCopy(path)).toEqual({
+    integrity: 'ok',
+    application: APPLICATION_ID,
+    journal: 'delete',
+    events: 1,
+  });
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(namesIn(root)).toEqual(['.runner', 'copy.db', 'jobs']);
+});
+
+test('in a folder it gets a name with the time in it', async () => {
+  const root = await makeRootWithLog();
+  mkdirSync(join(root, 'copies'));
+  const { stdout } = backUp(root, join(root, 'copies'));
+  const [name] = readdirSync(join(root, 'copies'));
+  expect(name).toMatch(/^activity-\d{8}-\d{6}\.db$/);
+  expect(stdout.startsWith(`${join(root, 'copies', name ?? '')} `)).toBe(true);
+});
+
+test('a file that is there is replaced only if that is asked for', async () => {
+  const root = await makeRootWithLog();
+  const path = join(root, 'copy.db');
+  writeFileSync(path, 'mine');
+  expect(backUp(root, path)).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: `runner: ${path} is there already; --force replaces it.\n`,
+  });
+  expect(readFileSync(path, 'utf8')).toBe('mine');
+  expect(backUp(root, '--force', path).status).toBe(0);
+  expect(readCopy(path).events).toBe(1);
+});
+
+test.each(['activity.db', 'activity.db-wal', 'activity.db-journal'])(
+  'the log is never written over: %s',
+  async (name) => {
+    const root = await makeRootWithLog();
+    const real = join(root, '.runner', name);
+    symlinkSync(join(root, '.runner'), join(root, 'state'));
+    const targets = [real, join(root, 'state', name)];
+    if (existsSync(real)) {
+      symlinkSync(real, join(root, 'link.db'));
+      targets.push(join(root, 'link.db'));
+    }
+    for (const target of targets) {
+      expect(backUp(root, '--force', target)).toEqual({
+        status: 2,
+        stdout: '',
+        stderr: `runner: ${target} is the activity log itself; name another file for the copy.\n`,
+      });
+    }
+  },
+);
+
+test('a folder that is not there is wrong use', async () => {
+  const root = await makeRootWithLog();
+  const { status, stderr } = backUp(root, 'missing/copy.db');
+  expect([status, stderr]).toEqual([
+    2,
+    `runner: There is no folder ${join(root, 'missing')}; make it first.\n`,
+  ]);
+});
+
+test('where nothing has ever run there is nothing to copy, and no log is made', () => {
+  const root = makeTemporaryRoot();
+  const { status, stderr } = backUp(root, 'copy.db');
+  const log = join(root, '.runner/activity.db');
+  expect([status, stderr]).toEqual([1, `runner: There is no activity log at ${log} yet.\n`]);
+  expect(namesIn(root)).toEqual(['jobs']);
+});
+
+test('a damaged log is told, and leaves no copy', async () => {
+  const root = makeTemporaryRoot();
+  await makeDamagedLog(makeStateOf(root));
+  const { status, stdout, stderr } = backUp(root, 'copy.db');
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/^runner: \S+copy\.db was not written: .*(damaged|malformed).*\n$/);
+  expect(namesIn(root)).toEqual(['.runner', 'jobs']);
+});
+
+test('the copy is of one moment, although the log is written to all the while', async () => {
+  const root = makeTemporaryRoot();
+  const { db } = await openStoreOf(root);
+  const detail = 'x'.repeat(20_000);
+  const addPair = () =>
+    db.transaction().execute(async (transaction) => {
+      await recordActivity(transaction, { at: 1, event: 'paused', detail });
+      await recordActivity(transaction, { at: 2, event: 'resumed', detail });
+    });
+  for (let count = 0; count < 300; count += 1) await addPair();
+  const place = { ...cronPlace(root), cwd: root };
+  let isOver = false;
+  const ended = startCommand(['backup', '--root', root, 'copy.db'], place).ended.finally(() => {
+    isOver = true;
+  });
+  let written = 0;
+  while (!isOver) {
+    await addPair();
+    written += 1;
+    await new Promise(setImmediate);
+  }
+  expect(await ended).toMatchObject({ status: 0, stderr: '' });
+  expect(written).toBeGreaterThan(5);
+  const { integrity, events } = readCopy(join(root, 'copy.db'));
+  expect(integrity).toBe('ok');
+  expect((events as number) % 2).toBe(0);
+  expect(events).toBeGreaterThanOrEqual(600);
+});
+
+test('its help has examples', () => {
+  const { status, stdout } = runCommand(['backup', '--help'], { cwd: '/', env: {} });
+  expect(status).toBe(0);
+  expect(stdout).toContain('runner backup ~/backups');
+  expect(stdout).toContain('Exit codes: 0 the copy is there, 1 there is none, 2 wrong use.');
+});

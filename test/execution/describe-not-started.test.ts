@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import {
+  describeFailedStart,
+  describeNotStarted,
+} from '../../src/execution/describe-not-started.ts';
+
+test.for([
+  ['ENOENT', 'interpreter not found: php'],
+  ['EACCES', 'not allowed to execute php'],
+  [
+    'EAGAIN',
+    "no process could be started for php: the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+  ],
+  [
+    'ENOMEM',
+    'no process could be started for php: the host has no memory left for it; run less at the same time, or set limits.minFreeMemory to wait for room',
+  ],
+  ['EMFILE', "could not start php: too many files are open for the host's limit (ulimit -n)"],
+  ['E2BIG', 'could not start php: spawn E2BIG'],
+] as const)('%s: %s', ([code, sentence]) => {
+  const error = Object.assign(new Error(`spawn ${code}`), { code });
+  expect(describeNotStarted(error, 'php')).toBe(sentence);
+});
+
+const fatal = '\n\n#\n# Fatal process out of memory: Failed to reserve virtual memory\n#\n';
+const thread = 'Assertion failed: (0) == (uv_thread_create(t.get(), start_thread, this))\n';
+
+test.for([
+  [`${fatal}----- Native stack trace -----\n`, /^Node could not start: .*\(ulimit -v\)/],
+  [`\n  #  node[4711]: Start() at ../src/node_platform.cc:1\n  #  ${thread}`, /limit of processes/],
+  [
+    `node[4711]: ../src/node_platform.cc:1: Start(): Assertion \`(0) == (uv_thread_create(t.get(), start_thread, this))' failed.\n`,
+    /limit of processes/,
+  ],
+] as const)('Node ended itself at its start, saying %j', ([output, sentence]) => {
+  expect(describeFailedStart(output)).toMatch(sentence);
+});
+
+test.for([
+  `working\n${fatal}`,
+  `${fatal}----- JavaScript stack trace -----\n`,
+  `${fatal}10: 0xab93da node::worker::WorkerThreadData::WorkerThreadData()\n`,
+  'Aborted\n',
+  '',
+])('Node ended later, saying %j', (output) => {
+  expect(describeFailedStart(output)).toBeNull();
+});

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runScript } from '../../src/execution/run-script.ts';
+import { requestRun, runOne } from '../support/run-one.ts';
+
+test.for([
+  ['sleep 30 &', '1 process'],
+  ['sleep 30 & sleep 30 &', '2 processes'],
+] as const)('what a script leaves running is noted: %s', async ([source, count]) => {
+  const request = await requestRun('leaves.sh', `echo $$ >"$RUNNER_ROOT/group"\n${source}\n`);
+  const end = await runScript(request);
+  // Still there: it is the script's own business.
+  process.kill(-Number(readFileSync(join(request.root, 'group'), 'utf8')), 'SIGKILL');
+  expect(end).toMatchObject({
+    outcome: 'succeeded',
+    warning: `left ${count} running, whose further output is kept nowhere`,
+  });
+});
+
+test.for([
+  ['that is about to end', 'sleep 0.02 &'],
+  ['that the script has waited for', 'sleep 0.01 & wait'],
+] as const)('a process %s is not', async ([, source]) => {
+  expect(await runOne('tidy.sh', `${source}\n`)).toMatchObject({ warning: null });
+});

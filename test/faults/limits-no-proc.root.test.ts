@@ -1,0 +1,54 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { commandPath } from '../support/run-command.ts';
+import { cronEnv, readRuns } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const settings = { limits: { maxLoad: 0.01, minFreeMemory: '100tb', maxProcesses: 1 } };
+
+/** In a mount namespace of its own, with an empty folder in the place of `/proc`. */
+function runWithoutProc(node: string, root: string, args: readonly string[]) {
+  const line = 'mount -t tmpfs none /proc && exec "$@"';
+  const program = ['-m', 'sh', '-c', line, 'sh', node, commandPath, '--root', root, ...args];
+  const { PATH } = process.env;
+  const { status, stdout, stderr } = spawnSync('unshare', program, {
+    cwd: '/',
+    env: { ...cronEnv(root), PATH },
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+describe('on a host without /proc', () => {
+  // By its name alone Node does not know where it is.
+  test.for([process.execPath, 'node'])('a whole pass goes well, called as %s', (node) => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/a.mjs': `// @max-rss 1mb\nconsole.log(process.version);\n`,
+      'jobs/hourly/b.ts': `const word: string = 'fine';\nconsole.log(word);\n`,
+      'jobs/hourly/c.sh': 'sleep 0.2\necho fine\n',
+      'runner.config.json': JSON.stringify(settings),
+    });
+    expect(runWithoutProc(node, root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
+    const { run } = readRuns(root);
+    expect(run('a')).toMatchObject({
+      outcome: 'succeeded',
+      output: `${process.version}\n`,
+      measured_by: 'self',
+      user_cpu_ms: expect.any(Number),
+      max_rss_bytes: expect.any(Number),
+      warning: 'its limits of resident memory could not be watched: there is no /proc',
+    });
+    expect(run('b')).toMatchObject({ outcome: 'succeeded', output: 'fine\n', warning: null });
+    expect(run('c')).toMatchObject({
+      outcome: 'succeeded',
+      output: 'fine\n',
+      measured_by: null,
+      user_cpu_ms: null,
+      system_cpu_ms: null,
+      max_rss_bytes: null,
+    });
+    expect(runWithoutProc(node, root, ['report']).stdout).toMatch(/3 runs/);
+    expect(runWithoutProc(node, root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
+    expect(readRuns(root).runs).toHaveLength(6);
+  });
+});

@@ -1,0 +1,112 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { commandPath } from '../support/run-command.ts';
+import { runOne } from '../support/run-one.ts';
+import { cronEnv, readRuns } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { runLimited } from './run-limited.ts';
+
+const fine = `console.log('fine');\n`;
+
+const grows = 'const all = [];\nfor (;;) all.push(new Array(100_000).fill({}));\n';
+const REFUSED =
+  'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+
+/** Node scripts get a limit that the runner has not. */
+function limitNode(ulimit: string): void {
+  const { execPath } = process;
+  const wrapper = join(makeTemporaryRoot(), 'node');
+  writeFileSync(wrapper, `#!/bin/sh\nulimit ${ulimit} && exec '${execPath}' "$@"\n`, {
+    mode: 0o755,
+  });
+  process.execPath = wrapper;
+  onTestFinished(() => {
+    process.execPath = execPath;
+  });
+}
+
+/** The built command with a limit of the shell's, as a host sets it for all that cron starts. */
+function runPassUnder(ulimit: string, scripts: Readonly<Record<string, string>>) {
+  const files = Object.entries(scripts).map(([name, source]) => [`jobs/hourly/${name}`, source]);
+  const root = makeTemporaryRoot(Object.fromEntries(files));
+  const line = `ulimit ${ulimit} && exec "$0" "$@"`;
+  const args = ['-c', line, process.execPath, commandPath, '--root', root, 'hourly'];
+  const { status, stderr } = spawnSync('/bin/sh', args, {
+    cwd: '/',
+    env: cronEnv(root),
+    encoding: 'utf8',
+  });
+  return { status, stderr, root };
+}
+
+describe('address space (ulimit -v)', () => {
+  test('of 2 GB is enough for a whole pass, whatever its scripts are', () => {
+    const { status, stderr, root } = runPassUnder('-v 2000000', {
+      'a.mjs': fine,
+      'b.ts': 'const word: string = "fine";\nconsole.log(word);\n',
+      'c.sh': 'echo fine\n',
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(readRuns(root).runs.map(({ output }) => output)).toEqual(['fine\n', 'fine\n', 'fine\n']);
+  });
+
+  test('too small for another Node: the reason says so, other scripts run', async () => {
+    limitNode('-v 500000');
+    const node = await runOne('small.mjs', fine);
+    expect(node).toMatchObject({ outcome: 'not-started', warning: 'was started twice' });
+    expect(node.reason).toMatch(/^Node could not start: the host's memory limit \(ulimit -v\)/);
+    expect(await runOne('small.sh', 'echo fine\n')).toMatchObject({ outcome: 'succeeded' });
+  });
+
+  test('that a Node script uses up is told from a heap limit', async () => {
+    limitNode('-v 1600000');
+    const end = await runOne('grows.mjs', grows);
+    expect(end).toMatchObject({ outcome: 'killed', reason: REFUSED });
+    limitNode('-v 4000000');
+    const limited = await runOne('limited.mjs', `// @memory 32mb\n${grows}`);
+    expect(limited).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
+  });
+});
+
+describe('file size (ulimit -f)', () => {
+  test('ends a script that prints more, and the reason says so', async () => {
+    const end = await runLimited('prints.pl', 'print "x" x 1000 for 1..1000;\n', {
+      limits: '--fsize=100000',
+    });
+    expect(end).toMatchObject({
+      outcome: 'killed',
+      signal: 'SIGXFSZ',
+      reason: "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)",
+      output: { bytes: 100_000 },
+    });
+  });
+
+  test('leaves others alone', async () => {
+    const end = await runLimited('quiet.mjs', fine, { limits: '--fsize=100000' });
+    expect(end).toMatchObject({ outcome: 'succeeded', output: { text: 'fine\n' } });
+  });
+});
+
+describe('open files (ulimit -n)', () => {
+  test('of 64 are enough for a whole pass', () => {
+    const { status, stderr } = runPassUnder('-n 64', { 'a.mjs': fine, 'b.sh': 'echo fine\n' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  test.for([12, 24])('too few of them (%i) are the reason', async (count) => {
+    const end = await runLimited('opens.mjs', fine, { limits: `--nofile=${count}` });
+    expect(end).toMatchObject({ outcome: 'not-started' });
+    expect(end.reason).toMatch(/too many files are open for the host's limit \(ulimit -n\)$/);
+  });
+});
+
+test('CPU time (ulimit -t) that is used up is the reason', async () => {
+  const end = await runLimited('busy.pl', '1 while 1;\n', { limits: '--cpu=1:5' });
+  expect(end).toMatchObject({
+    outcome: 'killed',
+    signal: 'SIGXCPU',
+    reason: 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)',
+  });
+});

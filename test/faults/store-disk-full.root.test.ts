@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createStateFolder,
+  type StateFolder,
+  stateFolderOf,
+} from '../../src/config/state-folder.ts';
+import { recordActivity } from '../../src/store/activity.ts';
+import { checkIntegrity } from '../../src/store/check-integrity.ts';
+import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
+import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
+import { isStoreFailure } from '../../src/store/store-failure.ts';
+import { drivers } from '../support/drivers.ts';
+
+/** A state folder on a file system of its own, of 2 MB. */
+function makeSmallDisk(): StateFolder {
+  const root = mkdtempSync(join(tmpdir(), 'small-disk-'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'small-disk', root]);
+  onTestFinished(() => {
+    execFileSync('umount', ['--lazy', root]);
+    rmSync(root, { recursive: true });
+  });
+  const state = stateFolderOf(root);
+  createStateFolder(state);
+  return state;
+}
+
+/** Writes until not one more byte has room. */
+function fill({ path }: StateFolder): void {
+  const fd = openSync(join(path, 'filler'), 'a');
+  for (const bytes of [Buffer.alloc(4096), Buffer.alloc(1)]) {
+    expect(() => {
+      for (;;) writeSync(fd, bytes);
+    }).toThrow('ENOSPC');
+  }
+  closeSync(fd);
+}
+
+const empty = ({ path }: StateFolder): void => rmSync(join(path, 'filler'));
+
+describe.each(drivers)('with %s', (_name, driver) => {
+  const options = { driver, busyTimeoutMs: 500 };
+  async function open(folder: StateFolder): Promise<Store> {
+    const store = await openStore(folder, options);
+    onTestFinished(() => store.close());
+    return store;
+  }
+  const write = ({ db }: Store, size: number): Promise<void> =>
+    db.transaction().execute(async (transaction) => {
+      const detail = 'x'.repeat(size);
+      await recordActivity(transaction, { at: 1, event: 'worker-finished', detail });
+    });
+  const count = async ({ db }: Store): Promise<number> =>
+    (await db.selectFrom('activity').select('id').execute()).length;
+
+  test('the end of a run finds room where the reserve was', async () => {
+    const folder = makeSmallDisk();
+    const store = await open(folder);
+    keepReserve(folder);
+    fill(folder);
+    const error = await write(store, 60_000).catch((thrown: unknown) => thrown);
+    expect(isStoreFailure(error)).toBe(true);
+    expect(await count(store)).toBe(0);
+    await store.retryWhenFull(() => write(store, 60_000));
+    expect(await count(store)).toBe(1);
+    expect(releaseReserve(folder)).toBe(false);
+    await store.close();
+    empty(folder);
+    const later = await open(folder);
+    expect([later.setAside, await count(later), await checkIntegrity(later)]).toEqual([
+      null,
+      1,
+      [],
+    ]);
+  });
+
+  test('without a reserve it fails as what it is, and the log stays sound', async () => {
+    const folder = makeSmallDisk();
+    const store = await open(folder);
+    await write(store, 10);
+    fill(folder);
+    keepReserve(folder);
+    expect(statSync(folder.reserve, { throwIfNoEntry: false })).toBeUndefined();
+    const writing = store.retryWhenFull(() => write(store, 60_000));
+    await expect(writing).rejects.toMatchObject({ code: 'SQLITE_FULL' });
+    empty(folder);
+    await write(store, 60_000);
+    expect([await count(store), await checkIntegrity(store)]).toEqual([2, []]);
+  });
+
+  test('where there is no room to open it for writing, that is said, and it can be read', async () => {
+    const folder = makeSmallDisk();
+    const store = await open(folder);
+    await write(store, 10);
+    await store.close();
+    fill(folder);
+    await expect(openStore(folder, options)).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+      kind: 'full',
+      message: expect.stringMatching(/^There is no room for \S+activity\.db \(/),
+    });
+    const reading = (await openExistingStore(folder, options)) as Store;
+    onTestFinished(() => reading.close());
+    expect([reading.isReadOnly, await count(reading)]).toEqual([true, 1]);
+  });
+
+  test('where there is no room for a log, none is half made, and a broken one is left', async () => {
+    const folder = makeSmallDisk();
+    const fd = openSync(folder.database, 'wx');
+    writeSync(fd, 'Dear diary, today nothing happened. '.repeat(100));
+    closeSync(fd);
+    fill(folder);
+    await expect(openStore(folder, options)).rejects.toMatchObject({ kind: 'full' });
+    expect(statSync(folder.database).size).toBe(3600);
+    empty(folder);
+    const store = await open(folder);
+    expect(store.setAside).toContain('was damaged');
+  });
+});

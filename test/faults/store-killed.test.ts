@@ -1,0 +1,101 @@
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import type { StateFolder } from '../../src/config/state-folder.ts';
+import { checkIntegrity } from '../../src/store/check-integrity.ts';
+import { openStore, type Store } from '../../src/store/open-store.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { loadBetterSqlite3 } from '../../src/store/sqlite/better-sqlite3.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { queryLog } from '../support/open-log.ts';
+import { startNode } from '../support/start-command.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const child = new URL('store-killed.child.ts', import.meta.url).pathname;
+const GARBAGE = 'Dear diary, today nothing happened. '.repeat(1000);
+
+async function openIn(root: string, killedBefore: string) {
+  return await startNode([child, root, killedBefore]).ended;
+}
+
+async function openAgain(folder: StateFolder): Promise<Store> {
+  const store = await openStore(folder);
+  onTestFinished(() => store.close());
+  expect(await checkIntegrity(store)).toEqual([]);
+  return store;
+}
+
+/** A log of an older runner, before the first migration of this one. */
+function makeOldLog(folder: StateFolder): void {
+  closeSync(openSync(folder.database, 'wx', 0o600));
+  const connection = loadBetterSqlite3().open(folder.database, { timeoutMs: 0 });
+  connection.pragma('auto_vacuum = incremental');
+  connection.pragma(`application_id = ${APPLICATION_ID}`);
+  connection.pragma('journal_mode = wal');
+  connection.close();
+}
+
+test('the steps that a process can be killed before are there', async () => {
+  const root = makeTemporaryRoot();
+  makeStateOf(root);
+  expect(await openIn(root, 'no such step')).toEqual({
+    status: 0,
+    stdout: 'opened \n',
+    stderr: '',
+  });
+});
+
+test.each([
+  ['in the middle of a migration', 'create table runs'],
+  ['at the end of a migration', 'insert into "kysely_migration"'],
+  ['between a migration and the note of it', 'pragma user_version ='],
+])('killed %s, the next one finishes it', async (_when, step) => {
+  const root = makeTemporaryRoot();
+  const folder = makeStateOf(root);
+  makeOldLog(folder);
+  expect(await openIn(root, step)).toEqual({ status: null, stdout: '', stderr: '' });
+  const store = await openAgain(folder);
+  expect(store.setAside).toBeNull();
+  expect(queryLog(root, 'pragma user_version')).toEqual([{ user_version: SCHEMA_VERSION }]);
+  expect(queryLog(root, 'select count(*) as done from kysely_migration')).toEqual([
+    { done: SCHEMA_VERSION },
+  ]);
+  expect(queryLog(root, 'select * from runs')).toEqual([]);
+});
+
+test.each([
+  ['while it makes the log', 'create table jobs'],
+  ['before the log is closed', 'close .*activity\\.new'],
+  ['before the log is on the disk', 'fsyncSync'],
+  ['before the log has its name', 'linkSync'],
+])('killed %s, nothing is there, and the next one makes it', async (_when, step) => {
+  const root = makeTemporaryRoot();
+  const folder = makeStateOf(root);
+  expect(await openIn(root, step)).toEqual({ status: null, stdout: '', stderr: '' });
+  const names = () => readdirSync(folder.path).filter((name) => name.startsWith('activity'));
+  expect(names()).not.toContain('activity.db');
+  const store = await openAgain(folder);
+  expect(store.setAside).toBeNull();
+  await store.close();
+  expect(names().toSorted()).toEqual(['activity.db', 'activity.lock']);
+});
+
+test.each([
+  ['before the new log is made', 'create table jobs'],
+  ['before the broken log is moved', 'renameSync \\S+activity\\.db '],
+  ['when the log is moved and its journal is not', 'renameSync \\S+activity\\.db-wal '],
+  ['before the new log has its name', 'linkSync'],
+])('killed %s, all that there was is kept', async (_when, step) => {
+  const root = makeTemporaryRoot();
+  const folder = makeStateOf(root);
+  writeFileSync(folder.database, GARBAGE);
+  writeFileSync(`${folder.database}-wal`, `${GARBAGE} of the journal`);
+  expect(await openIn(root, step)).toEqual({ status: null, stdout: '', stderr: '' });
+  const store = await openAgain(folder);
+  await store.close();
+  const kept = readdirSync(folder.path)
+    .filter((name) => name.includes('.broken-') && !name.endsWith('-shm'))
+    .map((name) => readFileSync(`${folder.path}/${name}`, 'utf8'));
+  expect(kept.toSorted()).toEqual([GARBAGE, `${GARBAGE} of the journal`]);
+  expect(queryLog(root, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+});

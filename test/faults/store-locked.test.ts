@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { StateFolder } from '../../src/config/state-folder.ts';
+import { recordActivity } from '../../src/store/activity.ts';
+import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
+import { isStoreFailure, kindOfStoreFailure } from '../../src/store/store-failure.ts';
+import { drivers } from '../support/drivers.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;
+
+/** A process of another program that holds a lock on the log; ends it. */
+async function lock({ database }: StateFolder, statement: string): Promise<() => Promise<void>> {
+  const child = spawn(process.execPath, [holdLock, database, statement], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [text] = (await once(child.stdout, 'data')) as [Buffer];
+  expect(String(text)).toBe('locked\n');
+  return async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+}
+
+const WRITERS = 'begin immediate';
+const EVERYBODY = `pragma locking_mode = exclusive; begin exclusive; create table held (a); commit`;
+
+describe.each(drivers)('with %s', (_name, driver) => {
+  const options = { driver, busyTimeoutMs: 200 };
+  async function makeLog(): Promise<StateFolder> {
+    const folder = makeStateOf(makeTemporaryRoot());
+    const store = await openStore(folder, options);
+    await recordActivity(store.db, { at: 1, event: 'worker-started' });
+    await store.close();
+    return folder;
+  }
+  const close = (store: Store | null) => onTestFinished(async () => store?.close());
+
+  test('while another program writes, reading waits for nobody', async () => {
+    const folder = await makeLog();
+    await lock(folder, WRITERS);
+    const start = performance.now();
+    const store = await openExistingStore(folder, { driver, busyTimeoutMs: 20_000 });
+    close(store);
+    expect(await store?.db.selectFrom('activity').select('at').execute()).toEqual([{ at: 1 }]);
+    expect(performance.now() - start).toBeLessThan(10_000);
+  });
+
+  test('writing fails after the time that it waits, and works again when the other one is gone', async () => {
+    const folder = await makeLog();
+    const release = await lock(folder, WRITERS);
+    const store = await openStore(folder, options);
+    close(store);
+    const write = () =>
+      store.db
+        .transaction()
+        .execute((db) => recordActivity(db, { at: 2, event: 'worker-finished' }));
+    const error = await write().catch((thrown: unknown) => thrown);
+    expect([isStoreFailure(error), kindOfStoreFailure(error)]).toEqual([true, 'locked']);
+    await release();
+    await write();
+    expect(await store.db.selectFrom('activity').select('at').execute()).toHaveLength(2);
+  });
+
+  test('a log that is locked for everybody is told as such, and is not set aside', async () => {
+    const folder = await makeLog();
+    const release = await lock(folder, EVERYBODY);
+    for (const open of [openStore, openExistingStore]) {
+      await expect(open(folder, options)).rejects.toMatchObject({
+        name: 'StoreUnavailable',
+        kind: 'locked',
+        message: expect.stringMatching(
+          /^\S+activity\.db stays locked by another program \(database is locked\)\. /,
+        ),
+      });
+    }
+    await release();
+    const store = await openStore(folder, options);
+    close(store);
+    expect(store.setAside).toBeNull();
+  });
+
+  test('a process that waits gets the log as soon as it is free', async () => {
+    const folder = await makeLog();
+    const release = await lock(folder, WRITERS);
+    const store = await openStore(folder, { driver, busyTimeoutMs: 0 });
+    close(store);
+    let isWritten = false;
+    const tryToWrite = async () => {
+      await store.db.transaction().execute((db) => recordActivity(db, { at: 2, event: 'paused' }));
+      isWritten = true;
+    };
+    await expect(tryToWrite()).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
+    await release();
+    await until('the log is written', async () => {
+      await tryToWrite().catch(() => undefined);
+      return isWritten;
+    });
+  });
+
+  test('making a log waits for whoever makes one, and no longer than it may', async () => {
+    const folder = makeStateOf(makeTemporaryRoot());
+    await (await openStore(folder, options)).close();
+    const lockFile = { ...folder, database: `${folder.path}/activity.lock` };
+    const release = await lock(lockFile, 'begin exclusive');
+    const fresh = { ...folder, database: `${folder.path}/other.db` };
+    await expect(openStore(fresh, options)).rejects.toMatchObject({ kind: 'locked' });
+    await release();
+    await (await openStore(fresh, options)).close();
+  });
+});
