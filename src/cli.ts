@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CommandContext } from './commands/command-context.ts';
+import { errorCode } from './config/error-code.ts';
 import { nearestName } from './config/near-miss.ts';
 import { UsageError } from './config/usage-error.ts';
 import { StoreUnavailable } from './store/store-unavailable.ts';
@@ -144,11 +145,9 @@ function reportCommanderError(error: CommanderError): number {
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
-  return (
-    typeof code === 'string' && /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_')
-  );
+function isSystemError(error: unknown): error is Error {
+  const code = errorCode(error);
+  return /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_');
 }
 
 function complain(message: string, exitCode: number): number {

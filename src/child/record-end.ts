@@ -1,4 +1,4 @@
-import { renameSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { describeError } from './describe-error.ts';
 import type { ProbeError, ProbeResult } from './probe-contract.ts';
 
@@ -40,9 +40,11 @@ function measure(exitCode: number, error: ProbeError | null): ProbeResult {
 
 /** A full disk must not change how the script ends; without the file the runner's samples serve. */
 function write(path: string, result: ProbeResult): void {
+  const temporary = `${path}.${process.pid}`;
   try {
-    const temporary = `${path}.${process.pid}`;
     writeFileSync(temporary, JSON.stringify(result), { mode: 0o600 });
     renameSync(temporary, path);
-  } catch {}
+  } catch {
+    rmSync(temporary, { force: true });
+  }
 }

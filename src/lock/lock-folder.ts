@@ -107,9 +107,9 @@ export function removePrepared(path: string): void {
 /** The same, by anybody: what the dead have prepared. `isDead` judges by its holder's file. */
 export function removeAbandoned(path: string, isDead: (file: HolderFile) => boolean): void {
   for (const prepared of listBeside(path, '.new')) {
-    const [file] = listNames(prepared).flatMap(
-      (name) => readHolderFile(join(prepared, name)) ?? [],
-    );
+    const [file] = listNames(prepared)
+      .filter(isHolderFile)
+      .flatMap((name) => readHolderFile(join(prepared, name)) ?? []);
     if (file !== undefined && isDead(file)) removeIfPossible(prepared);
   }
 }

@@ -28,7 +28,7 @@ const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
     'Install the package again for this Node, or use a Node that has `node:sqlite`.',
   io: (path, reason) =>
     `${path} cannot be used (${reason}). ` +
-    'Look at the disk it is on, and at the owner and the mode of the file and its folder.',
+    'Look at the disk it is on, your quota, and the owner and the mode of the file and its folder.',
 };
 
 /** What happened to the log and what to do about it, for people. */

@@ -1,3 +1,4 @@
+import { errorCode } from '../config/error-code.ts';
 import { type StoreFailureKind, StoreUnavailable } from './store-unavailable.ts';
 
 /** By the codes of SQLite, extended ones included, and of the file system. */
@@ -13,7 +14,7 @@ const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
 /** What is wrong with the log; null: the error tells of something else, a defect for example. */
 export function kindOfStoreFailure(error: unknown): StoreFailureKind | null {
   if (error instanceof StoreUnavailable) return error.kind;
-  const code = codeOf(error);
+  const code = errorCode(error);
   return kindsByCode.find(([, codes]) => codes.test(code))?.[0] ?? null;
 }
 
@@ -33,10 +34,6 @@ export function isCorruption(error: unknown): boolean {
  */
 export function mayBeFull(error: unknown): boolean {
   return /^(SQLITE_FULL|SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|SHM\w+)|SQLITE_CANTOPEN|ENOSPC|EDQUOT)$/.test(
-    codeOf(error),
+    errorCode(error),
   );
-}
-
-function codeOf(error: unknown): string {
-  return (error instanceof Error && (error as NodeJS.ErrnoException).code) || '';
 }
