@@ -1,5 +1,6 @@
 import { usableStateFolder } from '../config/usable-state-folder.ts';
 import type { Script } from '../discovery/script.ts';
+import { findScriptProcess } from '../execution/find-run-process.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { describeHolder } from '../lock/describe-holder.ts';
 import { takeLockFile } from '../lock/lock-file.ts';
@@ -44,15 +45,23 @@ async function work(
 ): Promise<readonly RunEnd[]> {
   const { tier, scheduledFor } = worker;
   const { state, journal, close } = openSpool(call, worker, reason);
-  const scripts = withoutRivals(wanted);
+  const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
-  call.events.emit('pass-started', { tier, scripts: names, hasScripts: names.length > 0 });
+  call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
   const admit = createAdmission(call, async () => null);
   const runner = { ...call.runner, state };
   const jobs = scripts.map((script) => ({ id: null, script, scheduledFor }));
   const { ends } = await workOff({ ...call, runner, tier, journal, admit }, jobs).finally(close);
   call.events.emit('pass-finished', { tier });
   return ends;
+}
+
+/** It outlived its runner, which had no log either: it is not started a second time. */
+function isRunning({ runner, events }: Call, { name }: Script): boolean {
+  const pid = findScriptProcess(runner.root, name);
+  if (pid !== null)
+    events.emit('warning', `${name} still runs (pid ${pid}), left by a runner that died`);
+  return pid !== null;
 }
 
 /** Two files of one name are both refused: that is told once. */

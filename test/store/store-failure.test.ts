@@ -97,8 +97,8 @@ test.each([
   ],
   [
     'SQLITE_IOERR_READ',
-    '/home/me/site/.runner/activity.db cannot be used (as the system says). Look at the disk it is on, and at ' +
-      'the owner and the mode of the file and its folder.',
+    '/home/me/site/.runner/activity.db cannot be used (as the system says). Look at the disk it is on, your ' +
+      'quota, and the owner and the mode of the file and its folder.',
   ],
 ])('%s is told with its cure', (code, sentence) => {
   expect(describeStoreFailure(withCode(code), folder)).toBe(sentence);

@@ -88,8 +88,8 @@ test('without the log the lock file alone keeps two passes apart', async () => {
 test('a runner that dies without the log leaves a run that the log takes in', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.mjs': `
-      import { existsSync, writeFileSync } from 'node:fs';
-      writeFileSync('started', '');
+      import { appendFileSync, existsSync } from 'node:fs';
+      appendFileSync('started', 'once\\n');
       setInterval(() => existsSync('go') && process.exit(4), 10);`,
   });
   const database = makeForeignLog(root);
@@ -97,13 +97,17 @@ test('a runner that dies without the log leaves a run that the log takes in', as
   await until('the script runs', () => existsSync(join(root, 'started')));
   pass.kill('SIGKILL');
   await pass.ended;
+  // It outlived its runner: it is not started a second time, without the log or with it.
+  expect(runner(root, 'hourly').status).toBe(0);
   rmSync(database);
-  // It outlived its runner: it is not started a second time.
   expect(runner(root, 'hourly').status).toBe(0);
   endOrphans(root);
   expect(queryLog(root, 'select id from runs')).toEqual([]);
+  expect(readFileSync(join(root, 'started'), 'utf8')).toBe('once\n');
   expect(queryLog(root, `select detail from activity where event = 'job-left-running'`)).toEqual([
-    { detail: expect.stringMatching(/^hourly\/a still runs \(pid .+\), left by a runner that died/) },
+    {
+      detail: expect.stringMatching(/^hourly\/a still runs \(pid .+\), left by a runner that died/),
+    },
   ]);
   writeFileSync(join(root, 'go'), '');
   await until('it has ended', () =>
