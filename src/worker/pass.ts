@@ -29,6 +29,8 @@ export interface LoggedCall extends Call {
   readonly store: Store;
   /** Their scripts are not to be started a second time. */
   readonly orphans: readonly Orphan[];
+  /** Tiers of which the log does not tell the truth until what was spooled is taken in. */
+  readonly spooledTiers: Set<string>;
 }
 
 /** One worker at work on one tier, whose lock it holds. */

@@ -35,14 +35,19 @@ async function runTiers(call: LoggedCall, tiers: readonly string[]): Promise<Run
 }
 
 /** Tiers with something due that no worker has and nobody has paused. */
-async function findTiers({ runner, stop, store: { db } }: LoggedCall): Promise<readonly string[]> {
+async function findTiers({
+  runner,
+  stop,
+  spooledTiers,
+  store: { db },
+}: LoggedCall): Promise<readonly string[]> {
   const at = runner.now();
   const open = await selectOpenJobs(db);
   if (stop.reason !== null || !open.some((job) => isDue(job, at))) return [];
   const pauses = await selectPauses(db, at);
   const due = open.filter((job) => isDue(job, at) && findPause(pauses, job.name) === null);
   const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
-  return tierNames(runner.root).filter((name) => free.has(name));
+  return tierNames(runner.root).filter((name) => free.has(name) && !spooledTiers.has(name));
 }
 
 /** What a living worker has queued it runs itself; dead ones were found out before. */

@@ -35,6 +35,7 @@ export async function runPass(
   } catch (error) {
     // Only before a script is started: from then on, each record finds its own way.
     if (!isStoreFailure(error) || request.kind === 'leftover') throw error;
+    call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-log.ts');
     return await runWithoutLog(call, request, tellStoreFailure(call, error));
   }

@@ -34,7 +34,8 @@ async function openLog(call: Call): Promise<LoggedCall | string> {
     store = await openStore(call.runner.state);
     keepReserve(call.runner.state);
     if (store.setAside !== null) call.events.emit('trouble', store.setAside);
-    return { ...call, store, orphans: await reconcileIfNeeded(call, store) };
+    const orphans = await reconcileIfNeeded(call, store);
+    return { ...call, store, orphans, spooledTiers: new Set() };
   } catch (error) {
     await store?.close();
     if (!isStoreFailure(error)) throw error;

@@ -33,6 +33,7 @@ export async function workPass(call: LoggedCall, work: Work): Promise<readonly R
     isLost: isStoreFailure,
     replace: async (error) => {
       const reason = tellStoreFailure(call, error);
+      call.spooledTiers.add(worker.tier);
       spool = (await import('./open-spool.ts')).openSpool(call, worker, reason);
       return spool.journal;
     },
