@@ -55,11 +55,14 @@ function reasonAgainst(create: () => void, state: StateFolder): string | null {
   }
 }
 
+/** Should its writer die before it is removed, whoever reconciles next sees and removes it. */
+export const TRY_PREFIX = 'try-';
+
 /** So much that a file system has to find a new block for it. */
 const TRIED_BYTES = 64 * 1024;
 
-function tryWrite({ spool }: StateFolder): void {
-  const path = join(spool, `try-${process.pid}`);
+function tryWrite({ temporary }: StateFolder): void {
+  const path = join(temporary, `${TRY_PREFIX}${process.pid}`);
   const fd = openSync(path, 'w', 0o600);
   // At once: who is killed meanwhile leaves nothing behind.
   unlinkSync(path);

@@ -1,4 +1,5 @@
 import { statfsSync } from 'node:fs';
+import { errorCode } from '../config/error-code.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { kindOfStoreFailure, mayBeFull } from './store-failure.ts';
 import { type StoreFailureKind, StoreUnavailable } from './store-unavailable.ts';
@@ -64,7 +65,13 @@ function describe(error: unknown, kind: StoreFailureKind, { database }: StateFol
   if ((error as NodeJS.ErrnoException | null)?.code === 'SQLITE_READONLY_DBMOVED') {
     return `${database} was moved away while it was in use. The next pass writes to the one that is there then.`;
   }
-  return sentences[kind](database, error instanceof Error ? error.message : String(error));
+  return sentences[kind](database, reasonOf(error));
+}
+
+/** Of a used up quota Node has nothing to say but a number. */
+function reasonOf(error: unknown): string {
+  if (errorCode(error) === 'EDQUOT') return 'EDQUOT: the disk quota is exceeded';
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** For what no error of SQLite's tells. */

@@ -2,6 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import type { StateFolder } from '../config/state-folder.ts';
+import { TRY_PREFIX } from '../config/usable-state-folder.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
@@ -21,6 +22,9 @@ export async function sweepRunFiles(db: Database, state: StateFolder): Promise<v
   for (const run of runs) {
     const isOpen = /^\d+$/.test(run) ? open.has(run) : isSpooled;
     if (!isOpen) removeRunFiles(runFilesOf(state, run));
+  }
+  for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
+    rmSync(join(state.temporary, name), { force: true });
   }
   await sweepKeptOutput(db, state, names, open);
 }

@@ -14,6 +14,7 @@ test('a default function is told about its run', () => {
   const facts = {
     script: 'hourly/a',
     scheduledFor: hour.toISOString(),
+    latenessMs: run.started_at - hour.getTime(),
     attempt: 1,
     lastSuccess: null,
     previouslyCrashed: false,
@@ -25,6 +26,7 @@ test('a default function is told about its run', () => {
   expect(JSON.parse(second.output ?? '')).toEqual({
     ...facts,
     scheduledFor: expect.any(String),
+    latenessMs: expect.any(Number),
     lastSuccess: new Date(run.started_at).toISOString(),
   });
 });

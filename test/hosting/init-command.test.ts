@@ -45,15 +45,25 @@ test('the folder may be an argument, --root or RUNNER_ROOT, in this order', () =
   expect(made).toEqual(['a', 'd', 'e']);
 });
 
-test('inside a web root it says what the danger is, also behind a link', () => {
+test('inside a web root nothing is made, also behind a link, unless it is forced', () => {
   const root = makeTemporaryRoot();
   mkdirSync(join(root, 'public_html'));
   symlinkSync('public_html', join(root, 'site'));
   for (const folder of ['public_html/runner', 'site/new', 'site']) {
-    const { status, stderr } = init(root, [folder]);
-    expect(status).toBe(0);
-    expect(stderr).toMatch(/Danger: .*public_html, .*anybody could read your scripts/);
+    const { status, stdout, stderr } = init(root, [folder]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(
+      /is inside .*public_html, .*anybody could read your scripts.* --force\n$/,
+    );
+    expect(existsSync(join(root, folder, 'jobs'))).toBe(false);
+    const forced = init(root, [folder, '--force']);
+    expect(forced.status).toBe(0);
+    expect(forced.stderr).toMatch(/Danger: .*public_html, .*Passes are refused until/);
+    expect(existsSync(join(root, folder, 'jobs/hourly'))).toBe(true);
   }
+  expect(runCommand(['hourly'], { cwd: join(root, 'site'), env: {} }).stderr).toMatch(
+    /public_html, .*move it beside that folder/,
+  );
   expect(existsSync(join(root, 'public_html/runner/.runner/.htaccess'))).toBe(true);
 });
 

@@ -1,17 +1,41 @@
-/** Tests that change the machine: as root they add users, start daemons, run the system's jobs. */
+import { join } from 'node:path';
+import { globSync } from 'glob';
+
+const project = join(import.meta.dirname, '../..');
+
+/** Tests that change the machine: as root they add users, mount disks, start daemons, run the system's jobs. */
 export const leftToCi = [
   'test/integration/cron-daemon.test.ts',
   'test/integration/debian-cron-daily.test.ts',
+  ...globSync('test/faults/*.root.test.ts', { cwd: project }).sort(),
 ];
 
 /** Set by `.ci/run`, where the machine is there for nothing else. */
 export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 
+/** Set by `.ci/run`: a runner is killed at every point, and what is left to chance is tried often. */
+const areAllPointsHit = process.env.FAULT_POINTS === 'all';
+
+/** Another one each day, so that the points that are hit change; to be given to see a failure again. */
+export function setup(): void {
+  process.env.FAULT_SEED ??= String(Math.floor(Date.now() / 86_400_000));
+}
+
 /** Said last, so that nobody takes a green run for all there is. */
 export function teardown(): void {
-  if (isMachineOurs) return;
-  const files = leftToCi.join(' and ');
-  process.stderr.write(
-    `NOT RUN HERE: ${files} need root and a machine of their own; .ci/run runs them.\n`,
-  );
+  if (!isMachineOurs) {
+    const files = leftToCi.join(', ');
+    tell(`NOT RUN HERE: ${files} need root and a machine of their own; .ci/run runs them.`);
+  }
+  if (!areAllPointsHit) {
+    const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
+    tell(
+      `A SAMPLE HERE: test/faults/ hits one of 7 fault points, those of ${seed}, and tries chance less ` +
+        'often; FAULT_POINTS=all hits every one, as .ci/run does.',
+    );
+  }
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`);
 }

@@ -100,9 +100,14 @@ function tellPath(path) {
   if (typeof path === 'number') return 'fd';
   return String(path)
     .replace(/^.*\/(?=\.runner(\/|$))/, '')
-    .replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12,}/g, '<token>')
     .replace(/\/runner-\w{6}(?=\/|$)/, '/<root>')
-    .replace(/(?<=[./-])\d+/g, '<n>');
+    .replace(/[^./]+/g, tellPart);
+}
+
+function tellPart(part) {
+  if (/^\d+$/.test(part)) return '<n>';
+  if (/^[a-z]+-\d+$/.test(part)) return part.replace(/\d+$/, '<n>');
+  return /\d/.test(part) && part.length >= 8 ? '<token>' : part;
 }
 
 function changes([, flags = 'r']) {
@@ -111,13 +116,26 @@ function changes([, flags = 'r']) {
 
 const changing = [
   ...['mkdir', 'mkdtemp', 'rmdir', 'rm', 'unlink', 'rename', 'link', 'symlink', 'copyFile', 'cp'],
-  ...['writeFile', 'appendFile', 'truncate', 'chmod', 'lchmod', 'chown', 'lchown', 'utimes', 'lutimes'],
+  ...[
+    'writeFile',
+    'appendFile',
+    'truncate',
+    'chmod',
+    'lchmod',
+    'chown',
+    'lchown',
+    'utimes',
+    'lutimes',
+  ],
 ];
 const changingByDescriptor = [
   ...['write', 'writev', 'ftruncate', 'fchmod', 'fchown', 'futimes', 'fsync', 'fdatasync'],
 ];
 
-const nameFile = (method) => ([path]) => `fs.${method} ${tellPath(path)}`;
+const nameFile =
+  (method) =>
+  ([path]) =>
+    `fs.${method} ${tellPath(path)}`;
 const nameOpen = (args) => (changes(args) ? `fs.open ${tellPath(args[0])}` : null);
 /** Standard output and error come and go with who listens. */
 const nameDescriptor = (method) => () => `fs.${method}`;
@@ -134,7 +152,15 @@ for (const method of changingByDescriptor) {
 wrapSync(fs, 'openSync', nameOpen);
 wrapCallback(fs, 'open', nameOpen);
 wrapPromise(fs.promises, 'open', nameOpen);
-for (const method of ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execFileSync', 'fork']) {
+for (const method of [
+  'spawn',
+  'spawnSync',
+  'exec',
+  'execSync',
+  'execFile',
+  'execFileSync',
+  'fork',
+]) {
   wrapSync(childProcess, method, () => 'spawn');
 }
 wrapSync(process, 'kill', ([, signal]) => (signal === 0 ? null : `kill ${signal ?? 'SIGTERM'}`));
@@ -142,7 +168,11 @@ wrapSync(os, 'setPriority', () => 'setPriority');
 
 /** "insert jobs", "update runs set pid", "begin", "commit"; null for what only reads. */
 function tellSql(text) {
-  const words = String(text).trim().toLowerCase().replaceAll('"', '').split(/[\s(]+/);
+  const words = String(text)
+    .trim()
+    .toLowerCase()
+    .replaceAll('"', '')
+    .split(/[\s(]+/);
   const [first, second, third, fourth] = words;
   if (['select', 'with', 'explain'].includes(first)) return null;
   if (first === 'insert' || first === 'delete') return `sql ${first} ${third}`;
@@ -159,7 +189,8 @@ function tellPragma(source) {
 
 function wrapStatement(statement, text) {
   if (tellSql(text) === null) return statement;
-  for (const method of ['run', 'get', 'all', 'iterate']) wrapSync(statement, method, () => tellSql(text));
+  for (const method of ['run', 'get', 'all', 'iterate'])
+    wrapSync(statement, method, () => tellSql(text));
   return statement;
 }
 
@@ -178,7 +209,8 @@ const wrappedModules = new Set();
 const load = Module._load;
 Module._load = function (request, ...rest) {
   const loaded = load.call(this, request, ...rest);
-  if (!['better-sqlite3', 'node:sqlite'].includes(request) || wrappedModules.has(request)) return loaded;
+  if (!['better-sqlite3', 'node:sqlite'].includes(request) || wrappedModules.has(request))
+    return loaded;
   wrappedModules.add(request);
   wrapDatabase((loaded.DatabaseSync ?? loaded.Database ?? loaded).prototype);
   return loaded;

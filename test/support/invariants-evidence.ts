@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunRow } from '../../src/store/schema.ts';
 import type { LogContent } from './invariants-log.ts';
@@ -81,6 +81,11 @@ export interface SeenRun {
   readonly to: number | null;
 }
 
+/** For tests that take the log away: what it cannot know any more has not been. */
+export function forget(root: string): void {
+  rmSync(join(root, EVIDENCE), { force: true });
+}
+
 /** What the scripts of a root say that has been done, in the order of their starts. */
 export function readEvidence(root: string): readonly SeenRun[] {
   const path = join(root, EVIDENCE);
@@ -88,7 +93,9 @@ export function readEvidence(root: string): readonly SeenRun[] {
   const words = lines.map((line) => line.split(' '));
   return words.flatMap(([what, script = '', runId = '', more = ''], from) => {
     if (what !== 'started') return [];
-    const to = words.findIndex((end) => end[0] === 'ended' && end[2] === runId && end[1] === script);
+    const to = words.findIndex(
+      (end) => end[0] === 'ended' && end[2] === runId && end[1] === script,
+    );
     const [attempt, crashed] = more.split(',');
     return {
       script,
@@ -120,7 +127,8 @@ function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
   const [row] = rows;
   if (row === undefined) return [`${name}: it started, and the log knows nothing of it`];
   if (rows.length > 1) return [`${name}: it is ${rows.length} times in the log`];
-  if (row.attempt !== run.attempt) return [`${name}: attempt ${run.attempt} is told as ${row.attempt}`];
+  if (row.attempt !== run.attempt)
+    return [`${name}: attempt ${run.attempt} is told as ${row.attempt}`];
   const toldCode = row.exit_code;
   const isFalse = run.exitCode !== null && toldCode !== null && toldCode !== run.exitCode;
   return isFalse ? [`${name}: exit code ${run.exitCode} is told as ${toldCode}`] : [];
@@ -146,6 +154,8 @@ function findInventions(seen: readonly SeenRun[], { runs }: LogContent): string[
   const ended = runs.filter(({ script, exit_code }) => scripts.has(script) && exit_code !== null);
   return ended.flatMap((row) => {
     const isSeen = seen.some((run) => isSame(row, run) && run.exitCode !== null);
-    return isSeen ? [] : [`run ${row.id} (${row.script}, ${row.outcome}): it never came to its end`];
+    return isSeen
+      ? []
+      : [`run ${row.id} (${row.script}, ${row.outcome}): it never came to its end`];
   });
 }

@@ -33,20 +33,31 @@ export function checkFiles(root: string, log: LogContent | null): string[] {
   const kept = new Set(log?.runs.map(({ output_file }) => output_file));
   const isOfRunning = (name: string): boolean => running.has(name.split('.', 1)[0] as string);
   const left = [
+    ...listFolder(state.path).filter((name) => !isKnown(name)),
     ...listFolder(state.locks),
     ...listFolder(state.spool),
     ...listFolder(state.temporary).filter((name) => !isOfRunning(name)),
     ...listFolder(state.results).filter((name) => !isOfRunning(name)),
     ...listFolder(state.output).filter((name) => !isOfRunning(name) && !kept.has(name)),
   ];
-  const missing = [...kept].filter((name) => name !== null && !existsSync(join(state.output, name)));
+  const missing = [...kept].filter(
+    (name) => name !== null && !existsSync(join(state.output, name)),
+  );
   return [
     ...left.map((name) => `${name} is left over`),
     ...missing.map((name) => `the log promises the output ${name}, and it is gone`),
   ];
 }
 
-/** Names with their folder, as `locks/hourly.lock`. */
+/** What the state folder itself may hold for good. */
+function isKnown(name: string): boolean {
+  const folders = ['locks', 'output', 'results', 'cache', 'tmp', 'spool'];
+  const files = ['activity.db', 'activity.lock', 'reserve', '.gitignore'];
+  // What stands beside a database is SQLite’s own business.
+  const isOfDatabase = /^activity\.(db(-wal|-shm|-journal|\.broken-.+)|lock-journal)$/.test(name);
+  return folders.includes(name) || files.includes(name) || isOfDatabase;
+}
+
 function listFolder(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder) : [];
 }

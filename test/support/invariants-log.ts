@@ -19,7 +19,7 @@ export interface LogContent {
   readonly damage: readonly string[];
 }
 
-/** Null where nothing has been recorded yet: no log, or none with tables. */
+/** Null where there is nothing to be read: no log, none with tables, or a broken one. */
 export function readLog(root: string): LogContent | null {
   const path = stateFolderOf(root).database;
   if (!existsSync(path)) return null;
@@ -28,6 +28,9 @@ export function readLog(root: string): LogContent | null {
     database.exec('begin');
     const tables = database.prepare("select 1 from sqlite_master where name = 'pauses'").get();
     return tables === undefined ? null : readTables(database);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'SQLITE_NOTADB') throw error;
+    return null;
   } finally {
     database.close();
   }
@@ -105,11 +108,15 @@ export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: bo
         [(run.duration_ms ?? 0) >= 0, `lasted ${run.duration_ms} ms`],
         [jobs.some(({ id }) => id === run.job_id), 'has no job'],
         [workers.some(({ id }) => id === run.worker_id), 'has no worker'],
-        [(run.outcome === 'succeeded') === (run.reason === null) || run.outcome === 'running',
-          `succeeded because of ${run.reason}`],
+        [
+          (run.outcome === 'succeeded') === (run.reason === null) || run.outcome === 'running',
+          `succeeded because of ${run.reason}`,
+        ],
         [run.outcome !== 'succeeded' || run.exit_code === 0, `exit code ${run.exit_code}`],
-        [hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at,
-          'ended before it started'],
+        [
+          hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at,
+          'ended before it started',
+        ],
       ]).map((wrong) => `run ${run.id} (${run.script}, ${run.outcome}): ${wrong}`),
     ),
     ...(hasClockMoved ? [] : [...names].flatMap((name) => findOverlap(name, runs))),
@@ -144,7 +151,10 @@ export function checkWorkers({ workers, runs }: LogContent, isSettled: boolean):
 }
 
 /** A run that goes on has a process, or at least a worker that is about to start it. */
-export function checkRunning({ runs, workers }: LogContent, processes: readonly RunProcess[]): string[] {
+export function checkRunning(
+  { runs, workers }: LogContent,
+  processes: readonly RunProcess[],
+): string[] {
   const running = runs.filter(({ outcome }) => outcome === 'running');
   return running.flatMap((run) => {
     const worker = workers.find(({ id }) => id === run.worker_id);

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { checkActivity } from './invariants-activity.ts';
 import { checkEvidence, readEvidence } from './invariants-evidence.ts';
 import { checkFiles, listRunProcesses } from './invariants-files.ts';
@@ -60,6 +62,7 @@ function checkSettled(
   processes: ReturnType<typeof listRunProcesses>,
 ): string[] {
   return [
+    ...(log === null && existsSync(stateFolderOf(root).database) ? ['the log cannot be read'] : []),
     ...processes.map(({ pid, script }) => `process ${pid} of ${script} still runs`),
     ...(log === null ? [] : checkRunning(log, processes)),
     ...checkFiles(root, log),

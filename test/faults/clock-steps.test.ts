@@ -1,0 +1,169 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Fault, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { checkInvariants, findViolations } from '../support/invariants.ts';
+import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
+import { listRunProcesses } from '../support/invariants-files.ts';
+import { listOpenJobs, readLog } from '../support/invariants-log.ts';
+import { queryLog } from '../support/open-log.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+import { inLanes, sample } from './rounds.ts';
+
+/*
+ * The runner's clock is set by the preload; files and scripts keep the kernel's. Both happen to a
+ * real machine, whose files were written before and whose clock is set while it runs.
+ */
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const steps = [HOUR, -HOUR, DAY, -DAY, -3_650 * DAY, 3_650 * DAY];
+const moved = { hasClockMoved: true } as const;
+
+/** What is kept is a matter of age; here nothing may be too old. */
+const keepsAll = {
+  'runner.config.json': JSON.stringify({ retention: { succeeded: '9999d', failed: '9999d' } }),
+};
+
+const scripts = {
+  ...keepsAll,
+  'jobs/hourly/a.sh': shellScript(),
+  'jobs/hourly/b.sh': shellScript({
+    tags: ['@retries 1', '@retry-delay 1ms'],
+    exit: 'attempt < 2',
+  }),
+  'jobs/hourly/c.mjs': nodeScript(),
+  'jobs/yearly/y.sh': shellScript(),
+};
+
+const countRuns = (root: string): number =>
+  queryLog<{ runs: number }>(root, 'select count(*) as runs from runs')[0]?.runs ?? 0;
+
+/** `b` fails at first: that is no success, and nothing worse. */
+async function runPassWithRetry(
+  root: string,
+  args: readonly string[],
+  fault: Fault,
+): Promise<void> {
+  const { status, stderr } = await runWithFault(root, args, fault);
+  expect([0, 1], stderr).toContain(status);
+}
+
+test.each(steps)('a clock that was set by %d ms between two passes', async (clockMs) => {
+  const root = makeTemporaryRoot(scripts);
+  for (const fault of [{}, { clockMs }, {}]) await runPassWithRetry(root, ['hourly'], fault);
+  expect(countRuns(root)).toBe(3 * 4);
+  expect(listOpenJobs(readLog(root) as NonNullable<ReturnType<typeof readLog>>)).toEqual([]);
+  checkInvariants(root, moved);
+});
+
+test('a clock that is set in the midst of a pass, wherever', async () => {
+  const points = await listFaultPoints(makeTemporaryRoot(scripts), ['hourly']);
+  const rounds = points.flatMap((point, index) => {
+    const clockMs = steps[index % steps.length] as number;
+    return { point, clockMs, clockFrom: index + 1 };
+  });
+  const told = await inLanes(sample(rounds), async ({ point, clockMs, clockFrom }) => {
+    const root = makeTemporaryRoot(scripts);
+    const { status, stderr } = await runWithFault(root, ['hourly'], { clockMs, clockFrom });
+    const wrong = [
+      ...(status === 1 ? [] : [`ended with ${status}: ${stderr}`]),
+      ...(countRuns(root) === 4 ? [] : [`${countRuns(root)} runs`]),
+      ...findViolations(root, moved),
+    ];
+    return wrong.map((each) => `${clockMs} ms from ${point}: ${each}`);
+  });
+  expect(told.flat()).toEqual([]);
+}, 300_000);
+
+test.each(steps)(
+  '`due` neither loops nor starves when the clock was set by %d ms',
+  async (clockMs) => {
+    const root = makeTemporaryRoot(scripts);
+    const ran = async (fault: Fault = {}): Promise<number> => {
+      const before = existsSync(join(root, '.runner')) ? countRuns(root) : 0;
+      await runPassWithRetry(root, ['due'], fault);
+      return countRuns(root) - before;
+    };
+    expect(await ran()).toBe(5);
+    const after = await ran({ clockMs });
+    // At most once for each tier and step, and by no means again while the clock stays.
+    expect(after).toBeLessThanOrEqual(5);
+    expect(await ran({ clockMs })).toBe(0);
+    // The hour that comes is not left out, whatever the clock was before.
+    expect(await ran({ clockMs: clockMs + HOUR })).toBe(4);
+    const back = await ran();
+    expect(back).toBeLessThanOrEqual(5);
+    expect(await ran()).toBe(0);
+    expect(await ran({ clockMs: HOUR })).toBe(4);
+    checkInvariants(root, moved);
+  },
+);
+
+test.each([HOUR, DAY, 3_650 * DAY])(
+  'a retry that was set when the clock was %d ms ahead is not waited for that long',
+  async (clockMs) => {
+    const root = makeTemporaryRoot({
+      ...keepsAll,
+      'jobs/hourly/b.sh': shellScript({
+        tags: ['@retries 1', '@retry-delay 1s'],
+        exit: 'attempt < 2',
+      }),
+      'jobs/daily/other.sh': shellScript(),
+    });
+    expect((await runWithFault(root, ['hourly'], { clockMs })).status).toBe(1);
+    await until('the next pass of any tier has run it', async () => {
+      await runWithFault(root, ['daily']);
+      return (
+        queryLog(root, "select 1 from jobs where name = 'hourly/b' and state = 'finished'").length >
+        0
+      );
+    });
+    checkInvariants(root, moved);
+  },
+);
+
+test.each(steps)(
+  'a script that outlives its runner has its time, though the clock was set by %d ms',
+  async (clockMs) => {
+    const root = makeTemporaryRoot({
+      ...keepsAll,
+      'jobs/hourly/a.mjs': nodeScript({ tags: ['@timeout 30m'] }),
+      'jobs/daily/other.sh': shellScript(),
+    });
+    writeFileSync(join(root, HOLD), '');
+    await runWithFault(root, ['hourly'], { at: 'after spawn#1' });
+    await until('it lives', () => listRunProcesses(root).length > 0);
+    for (const tier of ['daily', 'hourly']) await runWithFault(root, [tier], { clockMs });
+    expect(queryLog(root, 'select outcome from runs where id = 1')).toEqual([
+      { outcome: 'running' },
+    ]);
+    rmSync(join(root, HOLD));
+    await until('it has ended', () => listRunProcesses(root).length === 0);
+    await runWithFault(root, ['hourly'], { clockMs });
+    expect(queryLog(root, 'select outcome from runs where id = 1')).toEqual([
+      { outcome: 'succeeded' },
+    ]);
+    checkInvariants(root, moved);
+  },
+);
+
+test.each(steps)(
+  'a run that began when the clock was %d ms ahead, and whose end was found later, has a length',
+  async (clockMs) => {
+    const root = makeTemporaryRoot({
+      ...keepsAll,
+      'jobs/hourly/a.mjs': nodeScript(),
+      'jobs/hourly/b.sh': shellScript(),
+    });
+    await runWithFault(root, ['hourly'], { at: 'after spawn#1', clockMs });
+    await until('it has ended', () => listRunProcesses(root).length === 0);
+    await runWithFault(root, ['hourly']);
+    const [run] = queryLog<{ duration_ms: number | null }>(root, 'select * from runs');
+    expect(run).toMatchObject({ outcome: 'succeeded' });
+    // What no clock could tell is unknown, not a day.
+    expect(run?.duration_ms ?? 0).toBeGreaterThanOrEqual(0);
+    checkInvariants(root, moved);
+  },
+);

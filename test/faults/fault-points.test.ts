@@ -1,0 +1,110 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { queryLog } from '../support/open-log.ts';
+import { runNode } from '../support/run-command.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const preload = new URL('../support/fault-points.cjs', import.meta.url).pathname;
+
+/** Functions of `node:fs` that change nothing, or go by others that do. */
+const reading = new Set([
+  ...[
+    'access',
+    'close',
+    'exists',
+    'fstat',
+    'glob',
+    'lstat',
+    'open',
+    'openAsBlob',
+    'opendir',
+    'read',
+  ],
+  ...['readdir', 'readFile', 'readlink', 'readv', 'realpath', 'stat', 'statfs', 'unwatchFile'],
+  ...['watch', 'watchFile', 'createReadStream', 'createWriteStream', 'mkdtempDisposable'],
+]);
+
+test.each(['require("node:fs")', 'require("node:fs").promises'])(
+  'every function of %s that changes something is watched, of this Node too',
+  (fs) => {
+    const print = `
+      const fs = ${fs};
+      const unwatched = Object.keys(fs).filter((name) =>
+        /^[a-z]/.test(name) && typeof fs[name] === 'function' && !fs[name].isFaultPoint);
+      console.log(JSON.stringify(unwatched));`;
+    const { stdout } = runNode(['--require', preload, '--eval', print], { cwd: '/', env: {} });
+    const unknown = JSON.parse(stdout).filter(
+      (name: string) => !reading.has(name.replace(/Sync$/, '')),
+    );
+    expect(unknown).toEqual([]);
+  },
+);
+
+/** A first pass that does whatever a pass can: it fails, retries, keeps long output, lasts a while. */
+const files = {
+  'jobs/hourly/big.sh': executable('#!/bin/sh\nhead -c 200000 /dev/zero | tr "\\0" x\nsleep 0.3\n'),
+  'jobs/hourly/fails.sh': executable(
+    '#!/bin/sh\n# @retries 1\n# @retry-delay 1ms\n# @nice 5\nexit 1\n',
+  ),
+  'jobs/hourly/slow.sh': executable('#!/bin/sh\n# @timeout 1s\nsleep 60\n'),
+};
+
+test('the steps of a pass are all there, in their order', async () => {
+  const root = makeTemporaryRoot(files);
+  const points = await listFaultPoints(root, ['hourly']);
+  expect(new Set(points).size).toBe(points.length);
+  const kinds = points.map(kindOf);
+  const wanted = [
+    ...['fs.mkdir .runner', 'sql pragma journal_mode'],
+    ...['sql create table jobs id', 'sql pragma user_version'],
+    ...['fs.rename .runner/locks/hourly.lock.<token>.new', 'sql insert workers'],
+    ...['sql insert jobs', 'sql update jobs set state', 'sql insert runs', 'sql insert activity'],
+    ...['fs.mkdir .runner/tmp/<n>', 'fs.open .runner/output/<n>.log', 'spawn', 'setPriority'],
+    ...['sql update runs set pid', 'kill SIGTERM', 'fs.open .runner/output/<n>.log.gz', 'fs.write'],
+    ...['sql update runs set outcome', 'fs.unlink .runner/output/<n>.log', 'sql delete activity'],
+    ...['sql begin', 'sql commit', 'fs.rmdir .runner/locks/hourly.lock', 'sql close'],
+  ];
+  expect(wanted.filter((kind) => !kinds.includes(kind))).toEqual([]);
+  const count = (kind: string): number => kinds.filter((each) => each === kind).length;
+  expect(count('spawn')).toBe(4);
+  expect(count('sql insert runs')).toBe(4);
+  expect(count('sql update runs set outcome')).toBe(4);
+  expect(points.indexOf('sql insert runs#1')).toBeLessThan(points.indexOf('spawn#1'));
+});
+
+test.each([
+  ['before fs.mkdir .runner/tmp/<n>#1', [], []],
+  ['after fs.mkdir .runner/tmp/<n>#1', ['1'], []],
+  ['before fs.open .runner/output/<n>.log#1', ['1'], []],
+  ['after fs.open .runner/output/<n>.log#1', ['1'], ['1.log']],
+])('a runner ends where it is told to: %s', async (at, temporary, output) => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\ntouch ran\n') });
+  expect(await runWithFault(root, ['hourly'], { at })).toMatchObject({ status: null, stderr: '' });
+  expect(readdirSync(join(root, '.runner/tmp'))).toEqual(temporary);
+  expect(readdirSync(join(root, '.runner/output'))).toEqual(output);
+  expect(existsSync(join(root, 'ran'))).toBe(false);
+});
+
+test('a point can be told by its number, and one that is not reached changes nothing', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\nexit 0\n') });
+  expect((await runWithFault(root, ['hourly'], { at: 'before 1' })).status).toBeNull();
+  expect(readdirSync(root)).toEqual(['jobs']);
+  expect((await runWithFault(root, ['hourly'], { at: 'before 10000' })).status).toBe(0);
+});
+
+test('the clock is set from the beginning, or from a point on; scripts keep the kernel’s', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable('#!/bin/sh\ndate +%s >> dates\n'),
+  });
+  const dayMs = 86_400_000;
+  await runWithFault(root, ['hourly'], { clockMs: -dayMs });
+  await runWithFault(root, ['hourly'], { clockMs: dayMs, clockFrom: 1_000_000 });
+  const days = 'select round((started_at - ?) / 86400000.0) as days from runs order by id';
+  expect(queryLog(root, days, Date.now())).toEqual([{ days: -1 }, { days: 0 }]);
+  const dates = readFileSync(join(root, 'dates'), 'utf8').trim().split('\n').map(Number);
+  expect(dates.map((seconds) => Math.round((seconds * 1000 - Date.now()) / dayMs))).toEqual([
+    -0, -0,
+  ]);
+});

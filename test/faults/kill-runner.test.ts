@@ -1,0 +1,302 @@
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { findViolations } from '../support/invariants.ts';
+import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
+import { listRunProcesses } from '../support/invariants-files.ts';
+import { listOpenJobs, readLog } from '../support/invariants-log.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+import { inLanes, sample } from './rounds.ts';
+
+/** One command that is killed at each of its points, each time from the same beginning. */
+interface Scenario {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly files: Readonly<Record<string, FileContent>>;
+  /** What has happened in the root before. */
+  readonly prepare?: (root: string) => Promise<unknown>;
+  /** Puts an end to what kept the log from being used, before somebody comes next. */
+  readonly mend?: (root: string) => void;
+  /** Kinds of points without which the scenario would not be what its name says. */
+  readonly reaches: readonly string[];
+  /** The kind of point that ends what is special about it; what follows is like in the first one. */
+  readonly until?: string;
+  /** Who comes next, after everything that the dead runner left running has ended. */
+  readonly next: readonly (readonly string[])[];
+}
+
+interface Round {
+  readonly at: string;
+  /** Whether what the runner leaves running goes on until a later pass has met it. */
+  readonly outlives: boolean;
+}
+
+const YEAR_MS = 365 * 86_400_000;
+
+const scriptsOf = (tier: string): Record<string, FileContent> => ({
+  [`jobs/${tier}/a-quick.sh`]: shellScript({ tags: ['@on-crash retry', '@retry-delay 1ms'] }),
+  [`jobs/${tier}/b-fails.sh`]: shellScript({
+    tags: ['@retries 1', '@retry-delay 1ms'],
+    exit: '3',
+  }),
+  [`jobs/${tier}/c-node.mjs`]: nodeScript({ lastsMs: 200 }),
+});
+const hourly = scriptsOf('hourly');
+const daily = { 'jobs/daily/other.sh': shellScript() };
+const bigOutput = executable('#!/bin/sh\nhead -c 200000 /dev/zero | tr "\\0" x\n');
+
+/** A pass that died as its third script, the one in Node, had just begun, and ended without it. */
+const diedDuringNode = (root: string) => dieAt(root, 'after spawn#3');
+/** … as the second one had begun, which is to be retried; the third one was still to come. */
+const diedBeforeRest = (root: string) => dieAt(root, 'after spawn#2');
+
+const scenarios: readonly Scenario[] = [
+  {
+    name: 'the first pass ever, making the log',
+    args: ['hourly'],
+    files: { ...hourly, ...daily },
+    reaches: [
+      'sql create table runs id',
+      'sql commit',
+      'spawn',
+      'sql update runs set pid',
+      'sql close',
+    ],
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'a rescue by the tier itself, of a run that came to its end alone',
+    args: ['hourly'],
+    files: { ...hourly, ...daily },
+    prepare: diedDuringNode,
+    reaches: ['sql update workers set state', 'sql update runs set outcome'],
+    until: 'spawn',
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'a rescue by another tier, which works off what was left',
+    args: ['daily'],
+    files: { ...hourly, ...daily },
+    prepare: diedBeforeRest,
+    reaches: ['sql update workers set state', 'sql update runs set outcome', 'spawn'],
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'a report that finds what has died',
+    args: ['report'],
+    files: { ...hourly, ...daily },
+    prepare: diedDuringNode,
+    reaches: ['sql update workers set state', 'sql update runs set outcome'],
+    next: [['report'], ['hourly']],
+  },
+  {
+    name: 'housekeeping, of a log whose rows are old',
+    args: ['hourly'],
+    files: { 'jobs/hourly/big.sh': bigOutput, ...daily },
+    prepare: async (root) => {
+      for (const _pass of [1, 2]) await runWithFault(root, ['hourly'], { clockMs: -2 * YEAR_MS });
+    },
+    reaches: [
+      'sql delete jobs',
+      'sql delete activity',
+      'sql delete workers',
+      'fs.rm .runner/output/<n>.log.gz',
+    ],
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'a pass without its log',
+    args: ['hourly'],
+    files: { ...hourly, ...daily },
+    prepare: async (root) => {
+      await runWithFault(root, ['daily']);
+      setSchemaVersion(root, 99);
+    },
+    mend: (root) => setSchemaVersion(root, SCHEMA_VERSION),
+    reaches: ['spawn'],
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'taking in what was recorded without the log',
+    args: ['daily'],
+    files: { ...hourly, ...daily },
+    prepare: async (root) => {
+      await runWithFault(root, ['daily']);
+      setSchemaVersion(root, 99);
+      await runWithFault(root, ['hourly']);
+      await diedDuringNode(root);
+      setSchemaVersion(root, SCHEMA_VERSION);
+    },
+    reaches: ['sql insert runs', 'fs.rm .runner/spool/<token>.jsonl'],
+    until: 'spawn',
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'setting a broken log aside',
+    args: ['hourly'],
+    files: { ...hourly, ...daily },
+    prepare: async (root) => {
+      await runWithFault(root, ['daily']);
+      writeFileSync(stateFolderOf(root).database, 'This is no database any more. '.repeat(1000));
+      forget(root);
+    },
+    reaches: ['fs.rename .runner/activity.db', 'fs.link .runner/activity.new', 'spawn'],
+    until: 'spawn',
+    next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'the tiers that are due',
+    args: ['due'],
+    files: { ...scriptsOf('yearly'), 'jobs/monthly/other.sh': shellScript() },
+    reaches: ['sql insert jobs', 'spawn', 'sql update runs set outcome'],
+    next: [['due'], ['due']],
+  },
+];
+
+test.each(scenarios)(
+  'killed at any point: $name',
+  async (scenario) => {
+    const template = makeTemporaryRoot(scenario.files);
+    await scenario.prepare?.(template);
+    const points = await listPoints(template, scenario);
+    const kinds = points.map(kindOf);
+    expect(scenario.reaches.filter((kind) => !kinds.includes(kind))).toEqual([]);
+
+    const rounds = sample(planRounds(points));
+    const told = await inLanes(rounds, async (round) => {
+      const wrong = await survive(template, scenario, round);
+      return wrong.map((each) => `${round.at}${round.outlives ? ', outlived' : ''}: ${each}`);
+    });
+
+    expect(told.flat()).toEqual([]);
+    expect(told.length).toBe(rounds.length);
+  },
+  600_000,
+);
+
+async function listPoints(template: string, { args, until: last }: Scenario) {
+  const points = await listFaultPoints(copyRoot(template), args);
+  const end = last === undefined ? points.length : points.map(kindOf).indexOf(last) + 1;
+  return points.slice(0, end);
+}
+
+/**
+ * Every point, from its one side or the other by turns: what lies right after a point is also right
+ * before the next one. From both sides where the runner then waits for somebody else.
+ */
+function planRounds(points: readonly string[]): Round[] {
+  return points.flatMap((point, index) => {
+    const isWaiting = ['spawn', 'sql commit'].includes(kindOf(point));
+    const sides = isWaiting ? ['before', 'after'] : [index % 2 === 0 ? 'before' : 'after'];
+    return sides.map((side, turn) => ({
+      at: `${side} ${point}`,
+      outlives: (Math.floor(index / 2) + turn) % 2 === 0,
+    }));
+  });
+}
+
+async function survive(template: string, scenario: Scenario, round: Round): Promise<string[]> {
+  const root = copyRoot(template);
+  const hold = join(root, HOLD);
+  if (round.outlives) writeFileSync(hold, '');
+  const killed = await runWithFault(root, scenario.args, { at: round.at });
+  const wrong = killed.status === null ? [] : ['was not reached'];
+  if (isRunning(root)) wrong.push(...(await callNext(root, scenario.args)));
+  rmSync(hold, { force: true });
+  await until('no script runs', () => !isRunning(root), 20_000);
+
+  scenario.mend?.(root);
+  const ends = readResults(root);
+  const acknowledged = readOpenJobs(root);
+  for (const args of scenario.next) {
+    wrong.push(...(await callNext(root, args)));
+    wrong.push(...checkEnds(root, ends), ...checkDone(root, acknowledged));
+  }
+  wrong.push(...findViolations(root), ...checkPromises(root));
+  if (wrong.length === 0) rmSync(root, { recursive: true });
+  return wrong;
+}
+
+/** What a runner that nothing happens to says besides that scripts have failed. */
+async function callNext(root: string, args: readonly string[]): Promise<string[]> {
+  const { status, stderr } = await runWithFault(root, args);
+  return status === 0 || status === 1 ? [] : [`${args} ended with ${status}: ${stderr}`];
+}
+
+/** Exit codes of lost runs, by what their scripts know them by, that their scripts themselves have written down. */
+function readResults(root: string): ReadonlyMap<string, number> {
+  const { results } = stateFolderOf(root);
+  const names = existsSync(results) ? readdirSync(results) : [];
+  return new Map(
+    names.map((name) => {
+      const { exitCode } = JSON.parse(readFileSync(join(results, name), 'utf8'));
+      return [basename(name, '.json'), exitCode];
+    }),
+  );
+}
+
+/** Who came to an end alone has that end, and did not crash. */
+function checkEnds(root: string, ends: ReadonlyMap<string, number>): string[] {
+  const runs = readLog(root)?.runs ?? [];
+  return [...ends].flatMap(([id, exitCode]) => {
+    const run = runs.find((each) => [String(each.id), each.spool_id].includes(id));
+    const isTrue = run?.exit_code === exitCode && run.outcome !== 'crashed';
+    return isTrue ? [] : [`run ${id} ended with ${exitCode}, and is told as ${run?.outcome}`];
+  });
+}
+
+function readOpenJobs(root: string): readonly number[] {
+  const log = readLog(root);
+  return log === null ? [] : listOpenJobs(log).map(({ id }) => id);
+}
+
+/** The next pass of any tier, and even who only looks, does not forget a job. */
+function checkDone(root: string, ids: readonly number[]): string[] {
+  const jobs = readLog(root)?.jobs ?? [];
+  return ids.flatMap((id) => {
+    const job = jobs.find((each) => each.id === id);
+    return job === undefined ? [`job ${id} is lost`] : [];
+  });
+}
+
+/** With one death of the runner, no more. */
+function checkPromises(root: string): string[] {
+  const log = readLog(root);
+  return (log?.jobs ?? []).flatMap(({ id, name, state }) => {
+    const runs = log?.runs.filter(({ job_id }) => job_id === id) ?? [];
+    const crashed = runs.filter(({ outcome }) => outcome === 'crashed').length;
+    // Without the log there is nothing to try anything again by.
+    if (runs.some(({ spool_id }) => spool_id !== null)) return [];
+    if (name.endsWith('a-quick') && state === 'finished') return [];
+    if (name.endsWith('b-fails') && state === 'failed' && runs.length === 2) return [];
+    if (name.endsWith('c-node') && state === (crashed === 0 ? 'finished' : 'failed')) return [];
+    if (/other|big/.test(name) && ['finished', 'failed'].includes(state)) return [];
+    return [`${name} is ${state} after ${runs.length} runs, ${crashed} of them crashed`];
+  });
+}
+
+async function dieAt(root: string, at: string): Promise<void> {
+  const { status } = await runWithFault(root, ['hourly'], { at });
+  expect(status).toBeNull();
+  await until('no script runs', () => !isRunning(root));
+}
+
+const isRunning = (root: string): boolean => listRunProcesses(root).length > 0;
+
+/** Written by a newer runner, the log is left alone. */
+function setSchemaVersion(root: string, version: number): void {
+  const database = new Database(stateFolderOf(root).database);
+  database.pragma(`user_version = ${version}`);
+  database.close();
+}
+
+function copyRoot(template: string): string {
+  const root = makeTemporaryRoot();
+  cpSync(template, root, { recursive: true, preserveTimestamps: true });
+  return root;
+}
