@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
@@ -72,8 +72,26 @@ function assertUsable(path: string, state: StateFolder, isForced: boolean): void
   if (isOfLiveLog(path, state)) {
     throw new UsageError(`${path} is the activity log itself; name another file for the copy.`);
   }
-  if (existsSync(path) && !isForced) {
-    throw new UsageError(`${path} is there already; --force replaces it.`);
+  if (!existsSync(path)) return;
+  if (!isForced) throw new UsageError(`${path} is there already; --force replaces it.`);
+  if (!isDatabase(path)) {
+    throw new UsageError(
+      `${path} is no copy of a log, so that it is not replaced; name another file.`,
+    );
+  }
+}
+
+/** Every SQLite file begins so; a copy of a log that broke off may be empty. */
+const DATABASE_START = 'SQLite format 3\0';
+
+function isDatabase(path: string): boolean {
+  const start = Buffer.alloc(DATABASE_START.length);
+  const fd = openSync(path, 'r');
+  try {
+    const length = readSync(fd, start);
+    return length === 0 || start.toString('latin1') === DATABASE_START;
+  } finally {
+    closeSync(fd);
   }
 }
 

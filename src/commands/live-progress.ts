@@ -26,9 +26,10 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
   };
   let timer: NodeJS.Timeout | undefined;
   events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
-  events.on('warning', (warning) =>
-    stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`),
-  );
+  const warn = (warning: string) =>
+    stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`);
+  events.on('warning', warn);
+  events.on('left', warn);
   events.on('pass-started', (started) => {
     pass = { ...started, startedAt: performance.now(), ended: [] };
     width = Math.max(0, ...started.scripts.map((name) => printableLine(name).length));

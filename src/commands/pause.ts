@@ -49,6 +49,7 @@ async function pauseName(
   checkStateFolder(root, state);
   createStateFolder(state);
   const store = await openStore(state);
+  if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
   try {
     await pause(store.db, { name, until, createdAt });
   } finally {

@@ -34,11 +34,22 @@ async function resumeName(
   const at = context.now();
   const pauses = await selectPauses(log.db, at);
   const name = word === undefined ? null : await findName(log.root, word, pauses);
-  const ended = log.hasLog ? await resume(log.db, name, at) : [];
+  const ended = log.hasLog ? await toldPlainly(log, () => resume(log.db, name, at)) : [];
   const told = await describeEnded(name, ended);
   const rest = pauses.filter((pause) => !ended.includes(pause.name));
   const wider = name === null ? null : findPause(rest, name);
   return wider === null ? told : `${told}\n${await describeWider(context, wider)}`;
+}
+
+/** @throws {StoreUnavailable} instead of SQLite's own words */
+async function toldPlainly<T>({ state }: OpenLog, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    const { toStoreUnavailable } = await import('../store/describe-store-failure.ts');
+    const { isStoreFailure } = await import('../store/store-failure.ts');
+    throw isStoreFailure(error) ? toStoreUnavailable(error, state) : error;
+  }
 }
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */

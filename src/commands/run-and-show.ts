@@ -32,7 +32,9 @@ export async function runAndShow(
     const { showProgress } = await import('./live-progress.ts');
     showProgress(context, events);
   } else if (tellsSkips) {
-    events.on('pass-skipped', ({ reason }) => context.stderr.write(`runner: skipped: ${reason}\n`));
+    const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
+    events.on('pass-skipped', ({ reason }) => tell(reason));
+    events.on('left', tell);
   }
   const calledBy = isTerminal ? 'hand' : 'schedule';
   const startedAt = performance.now();

@@ -19,7 +19,7 @@ export function runCommand(context: CommandContext): Command {
       const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) =>
         runTier(call, request),
       );
-      if (ends === null) context.setExitCode(1);
+      if (ends === null || ends.length === 0) context.setExitCode(1);
     });
 }
 

@@ -10,6 +10,8 @@ const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
  */
 export function stopOnSignals(stop: StopRequest): () => number | null {
   let exitCode: number | null = null;
+  // Beyond `ulimit -f` a write is to fail, as on a full disk, instead of ending the runner.
+  process.on('SIGXFSZ', () => {});
   for (const signal of signals) {
     process.on(signal, () => {
       const code = 128 + constants.signals[signal];

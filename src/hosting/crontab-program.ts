@@ -12,7 +12,8 @@ const NO_CRONTAB_YET =
 export function readCrontab(env: NodeJS.ProcessEnv): Buffer {
   const result = runCrontab(['-l'], env);
   if (result.status === 0) return result.stdout;
-  if (NO_CRONTAB_YET.test(result.stderr.toString())) return Buffer.alloc(0);
+  // Null where it could not even be started.
+  if (NO_CRONTAB_YET.test(String(result.stderr))) return Buffer.alloc(0);
   throw failure('`crontab -l` could not show your crontab', result);
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
@@ -68,7 +68,9 @@ function denyWeb({ root }: RootRequest, folder: string): RootEntry {
 
 /** Modes are explicit: under umask 000 anybody on the host could add scripts. */
 function makeFolder(path: string, mode = 0o755): RootEntry['state'] {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  const parent = dirname(path);
+  // Not by `recursive`: Node never ends where a folder takes no others, as in /proc.
+  if (!existsSync(parent)) makeFolder(parent);
   return unlessThere(() => mkdirSync(path, { mode }));
 }
 

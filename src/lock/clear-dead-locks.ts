@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { listNames } from '../config/list-names.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
@@ -18,6 +18,6 @@ export async function clearDeadLocks(db: Database, state: StateFolder, at: numbe
 
 /** Tiers with a lock, or with what was left beside one: `hourly.lock.<token>.new`. */
 function listLockedTiers({ locks }: StateFolder): readonly string[] {
-  const tiers = readdirSync(locks).flatMap((name) => /^(.+?)\.lock(?:\.|$)/.exec(name)?.[1] ?? []);
+  const tiers = listNames(locks).flatMap((name) => /^(.+?)\.lock(?:\.|$)/.exec(name)?.[1] ?? []);
   return [...new Set(tiers)];
 }

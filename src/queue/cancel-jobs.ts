@@ -2,7 +2,8 @@ import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 
 export interface Cancellation {
-  readonly workerId: number;
+  /** Null: no worker of theirs, as their tier is gone. */
+  readonly workerId: number | null;
   readonly at: number;
   readonly reason: string;
 }

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { QueuedJob } from './enqueue-scripts.ts';
-import { policyOf } from './retry-policy.ts';
+import { toPolicyColumns } from './retry-policy.ts';
 
 /** By what a claim is known to whoever ends it. */
 export interface Claim {
@@ -32,7 +32,8 @@ export function claimJob(db: Database, job: QueuedJob, claiming: Claiming): Prom
         claim_token: sql<string>`${`${workerId}:`} || (attempts + 1)`,
         attempts: sql<number>`attempts + 1`,
         reason: null,
-        ...policyColumns(job),
+        // As the script says now: it may have been changed since its job was added.
+        ...toPolicyColumns(job.script),
       })
       .where('id', '=', job.id)
       .where('state', 'in', ['queued', 'retrying'])
@@ -44,18 +45,6 @@ export function claimJob(db: Database, job: QueuedJob, claiming: Claiming): Prom
     await recordActivity(transaction, { at, event: 'job-running', workerId, jobId: job.id, runId });
     return { id: job.id, token: claim_token as string, runId, attempt, startedAt: at };
   });
-}
-
-/** As the script says now: it may have been changed since its job was added. */
-function policyColumns({ script }: QueuedJob) {
-  const policy = policyOf(script.options);
-  return {
-    max_attempts: policy.maxAttempts,
-    retry_delay_ms: policy.retryDelayMs,
-    retry_factor: policy.retryFactor,
-    retry_longest_ms: policy.retryLongestMs,
-    on_crash: policy.onCrash,
-  };
 }
 
 /** What is known of a run while it goes on. */

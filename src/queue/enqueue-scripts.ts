@@ -1,6 +1,7 @@
 import type { Script } from '../discovery/script.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
+import { toPolicyColumns } from './retry-policy.ts';
 
 /** A job that is ready to be claimed. */
 export interface QueuedJob {
@@ -49,5 +50,6 @@ function toRow(script: Script, scheduledFor: number | null, at: number) {
     scheduled_for: scheduledFor,
     run_at: at,
     created_at: at,
+    ...toPolicyColumns(script),
   };
 }

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { ActivityEvent, FinishedRun, JobState } from '../store/schema.ts';
@@ -64,6 +65,12 @@ export function finishJob(
 
 function stateOf(verdict: Verdict, endedAt: number) {
   return verdict.state === 'retrying'
-    ? { state: verdict.state, run_at: verdict.runAt, claimed_by: null }
+    ? {
+        state: verdict.state,
+        run_at: verdict.runAt,
+        claimed_by: null,
+        // `@on-crash retry` grants one more than was asked for.
+        max_attempts: sql<number>`max(max_attempts, attempts + 1)`,
+      }
     : { state: verdict.state, finished_at: endedAt };
 }

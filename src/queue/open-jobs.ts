@@ -34,6 +34,9 @@ export async function selectOpenJobs(db: Database, tier?: string): Promise<OpenJ
   return await (tier === undefined ? query : query.where('tier', '=', tier)).execute();
 }
 
+/** Clocks of two hosts, or of one before and after it is corrected, are that far apart at most. */
+const CORRECTION_MS = 60_000;
+
 /**
  * Waits for nothing but to be run: queued, or its next try is due. One that is further ahead than any
  * delay was set while the clock was ahead.
@@ -43,5 +46,5 @@ export function isDue(
   at: number,
 ): boolean {
   if (state === 'queued') return true;
-  return state === 'retrying' && (runAt <= at || runAt - at > longestDelayMs);
+  return state === 'retrying' && (runAt <= at || runAt - at > longestDelayMs + CORRECTION_MS);
 }

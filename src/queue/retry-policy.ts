@@ -41,6 +41,18 @@ export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions): Retry
   };
 }
 
+/** A script's policy as a job's row holds it. */
+export function toPolicyColumns({ options }: { readonly options: ScriptOptions }) {
+  const policy = policyOf(options);
+  return {
+    max_attempts: policy.maxAttempts,
+    retry_delay_ms: policy.retryDelayMs,
+    retry_factor: policy.retryFactor,
+    retry_longest_ms: policy.retryLongestMs,
+    on_crash: policy.onCrash,
+  };
+}
+
 /**
  * Pure but for chance. A crash counts as a try: what crashes its machine must not do so for ever.
  *

@@ -13,5 +13,6 @@ export function describeError(run: RunRecord, outputEnd: string): string | null 
   }
   const reason = firstLine(run.reason ?? run.outcome);
   const line = lastLine(outputEnd);
-  return line === '' ? reason : `${reason}: ${line}`;
+  // A crash tells of its last line itself.
+  return line === '' || reason.endsWith(line) ? reason : `${reason}: ${line}`;
 }

@@ -8,17 +8,25 @@ import type { Connection } from './sqlite/connection.ts';
 import { sqliteDialect } from './sqlite/dialect.ts';
 import { APPLICATION_ID, type Opening, setJournal } from './sqlite/open-database.ts';
 
+/** What a new log begins with. */
+export interface Beginning {
+  readonly activities: readonly Activity[];
+  /** The number that its first run's comes after. */
+  readonly lastRun: number;
+}
+
 /** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
 export async function buildLog(
   path: string,
   { driver, busyTimeoutMs }: Opening,
-  activities: readonly Activity[],
+  { activities, lastRun }: Beginning,
 ): Promise<void> {
   removeDatabase(path);
   createPrivateFile(path);
   const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
   try {
     await fill(connection, activities);
+    if (lastRun > 0) connection.exec(`insert into sqlite_sequence values ('runs', ${lastRun})`);
     setJournal(connection, path);
   } finally {
     connection.close();

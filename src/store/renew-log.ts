@@ -3,6 +3,7 @@ import type { StateFolder } from '../config/state-folder.ts';
 import type { Activity } from './activity.ts';
 import { buildLog, placeLog } from './build-log.ts';
 import { removeDatabase } from './database-files.ts';
+import { highestRunNumber } from './highest-run-number.ts';
 import { type Broken, type Found, inspectLog } from './inspect-log.ts';
 import {
   planSettingAside,
@@ -40,8 +41,9 @@ async function replaceLog(
   const fresh = join(folder.path, 'activity.new');
   try {
     // Before anything is moved: where there is no room for it, all stays as it is.
-    await buildLog(fresh, opening, plan === null ? [] : [tell(plan)]);
-    if (plan !== null) setAsideLog(plan, connection);
+    const activities = plan === null ? [] : [tell(plan)];
+    await buildLog(fresh, opening, { activities, lastRun: highestRunNumber(folder) });
+    if (plan !== null) setAsideLog(plan, connection, folder);
     removeLeftovers(folder);
     clearSuspicion(folder);
     placeLog(fresh, folder.database);

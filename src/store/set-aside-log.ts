@@ -1,4 +1,6 @@
-import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { listNames } from '../config/list-names.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { databaseSuffixes } from './database-files.ts';
 import type { Connection } from './sqlite/connection.ts';
@@ -37,9 +39,21 @@ export function planSettingAside(
  * Moves the files, the database first: what is met without its database is never taken for that of
  * the new one.
  */
-export function setAsideLog({ from, to, suffixes }: SettingAside, log: Connection | null): void {
+export function setAsideLog(
+  { from, to, suffixes }: SettingAside,
+  log: Connection | null,
+  { output }: StateFolder,
+): void {
   if (log !== null) lockIfPossible(log);
   for (const suffix of suffixes) renameIfThere(from + suffix, to + suffix);
+  moveKeptOutput(output, `${to}.output`);
+}
+
+/** Long outputs, which only its rows name. */
+function moveKeptOutput(from: string, to: string): void {
+  const kept = listNames(from).filter((name) => name.endsWith('.gz'));
+  if (kept.length > 0) mkdirSync(to, { mode: 0o700, recursive: true });
+  for (const name of kept) renameSync(join(from, name), join(to, name));
 }
 
 /** What a journal without content left behind, or SQLite's index of one. */

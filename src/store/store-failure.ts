@@ -4,7 +4,7 @@ import { type StoreFailureKind, StoreUnavailable } from './store-unavailable.ts'
 /** By the codes of SQLite, extended ones included, and of the file system. */
 const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
   ['read-only', /^(SQLITE_READONLY\w*|SQLITE_PERM|EACCES|EPERM|EROFS)$/],
-  ['full', /^(SQLITE_FULL|ENOSPC|EDQUOT)$/],
+  ['full', /^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)$/],
   ['broken', /^SQLITE_(CORRUPT\w*|NOTADB)$/],
   ['locked', /^SQLITE_(BUSY\w*|LOCKED\w*|PROTOCOL)$/],
   ['no-driver', /^ERR_NO_SQLITE$/],

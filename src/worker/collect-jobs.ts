@@ -72,7 +72,7 @@ async function tellOfRunning(
       orphans.find(({ script }) => script === name),
     );
     await recordActivity(db, { at, event: 'job-left-running', workerId, jobId: id, detail });
-    events.emit('warning', detail);
+    events.emit('left', detail);
   }
 }
 

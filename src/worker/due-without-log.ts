@@ -1,8 +1,9 @@
 import { fallbackStateFolderOf } from '../config/fallback-state-folder.ts';
+import type { StateFolder } from '../config/state-folder.ts';
 import type { Tier } from '../discovery/script.ts';
 import { periodStart } from '../discovery/tier-period.ts';
 import { readSpool } from '../store/spool/read-spool.ts';
-import { listSpoolFiles } from '../store/spool/spool-files.ts';
+import { listSpoolFiles, type SpoolFile } from '../store/spool/spool-files.ts';
 import type { SpoolHeader } from '../store/spool/spool-record.ts';
 import type { Call } from './pass.ts';
 
@@ -16,13 +17,24 @@ const RECENT_MS = 3_600_000;
 export function findDueWithoutLog({ runner }: Call, tiers: readonly Tier[]): readonly Tier[] {
   const at = runner.now();
   const passes = [runner.state, fallbackStateFolderOf(runner.root)].flatMap((state) =>
-    listSpoolFiles(state).flatMap(({ path }) => readHeader(path) ?? []),
+    listReadable(state).flatMap(({ path }) => readHeader(path) ?? []),
   );
   return tiers.filter(({ name }) => {
     const start = periodStart(name, at);
     if (start === null || at - start > RECENT_MS) return false;
-    return !passes.some(({ tier, startedAt }) => tier === name && startedAt >= start);
+    return !passes.some(
+      ({ kind, tier, startedAt }) => kind === 'tier' && tier === name && startedAt >= start,
+    );
   });
+}
+
+/** The place of the second one is anybody's to take: another user's tells nothing. */
+function listReadable(state: StateFolder): readonly SpoolFile[] {
+  try {
+    return listSpoolFiles(state);
+  } catch {
+    return [];
+  }
 }
 
 function readHeader(path: string): SpoolHeader | null {

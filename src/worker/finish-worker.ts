@@ -10,13 +10,14 @@ export async function finishWorker(
 ): Promise<void> {
   const at = runner.now();
   await db.transaction().execute(async (transaction) => {
-    await transaction
+    const { numUpdatedRows } = await transaction
       .updateTable('workers')
       .set({ state: 'finished', finished_at: at, reason: stop.reason })
       .where('id', '=', workerId)
       // Another host may have found it dead meanwhile, and taken the tier over: that stays said.
       .where('state', '=', 'running')
-      .execute();
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n) return;
     await recordActivity(transaction, {
       at,
       event: 'worker-finished',

@@ -1,3 +1,4 @@
+import type { StateFolder } from '../config/state-folder.ts';
 import type { Script } from '../discovery/script.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import type { Claim, RunProgress } from '../queue/claim-job.ts';
@@ -19,6 +20,8 @@ export interface BegunRun extends PassJob {
   readonly attempt: number;
   readonly startedAt: number;
   readonly timeoutMs: number;
+  /** Where its files go: beside the record of it. */
+  readonly state: StateFolder;
   /** What ends it in the log; null: it did not begin there. */
   readonly claim: Claim | null;
 }

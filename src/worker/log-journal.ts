@@ -6,14 +6,19 @@ import { readScriptHistory } from '../queue/script-history.ts';
 import type { Store } from '../store/open-store.ts';
 import { toFinishedRun } from './finished-run.ts';
 import type { BegunRun, Journal } from './journal.ts';
+import type { Runner } from './runner.ts';
 
 /** Records runs in the activity log. */
-export function createLogJournal(store: Store, workerId: number, now: () => number): Journal {
+export function createLogJournal(
+  store: Store,
+  workerId: number,
+  { state, now }: Pick<Runner, 'state' | 'now'>,
+): Journal {
   return {
     begin: async (job, timeoutMs) => {
       const claiming = { workerId, at: now(), timeoutMs };
       const claim = await store.withoutSync((db) => claimJob(db, job as QueuedJob, claiming));
-      return claim === null ? null : { ...job, ...claim, timeoutMs, claim };
+      return claim === null ? null : { ...job, ...claim, timeoutMs, state, claim };
     },
     readHistory: ({ script, runId }) => readScriptHistory(store.db, script.name, runId as number),
     recordProgress: ({ runId }, progress) =>

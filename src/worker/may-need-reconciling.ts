@@ -1,21 +1,25 @@
-import { readdirSync } from 'node:fs';
 import { fallbackStateFolderOf } from '../config/fallback-state-folder.ts';
+import { listNames } from '../config/list-names.ts';
 import { mayHaveLost } from '../queue/rescue-jobs.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
 import type { Runner } from './runner.ts';
 
+type Place = Pick<Runner, 'root' | 'state'>;
+
 /** Whether the log may not tell the truth. Asked at every start, and cheap: mostly it does. */
-export async function mayNeedReconciling(
-  { root, state }: Pick<Runner, 'root' | 'state'>,
-  db: Database,
-): Promise<boolean> {
+export async function mayNeedReconciling(place: Place, db: Database): Promise<boolean> {
+  const { temporary, locks } = place.state;
   // A run's temporary folder is the last that goes, and a worker's lock: without them nothing is left.
   return (
-    hasSpool(state) ||
-    hasSpool(fallbackStateFolderOf(root)) ||
-    readdirSync(state.temporary).length > 0 ||
-    readdirSync(state.locks).length > 0 ||
+    isSpooled(place) ||
+    listNames(temporary).length > 0 ||
+    listNames(locks).length > 0 ||
     (await mayHaveLost(db))
   );
+}
+
+/** Whether runs may lie beside the log. */
+export function isSpooled({ root, state }: Place): boolean {
+  return hasSpool(state) || hasSpool(fallbackStateFolderOf(root));
 }

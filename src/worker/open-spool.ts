@@ -1,4 +1,3 @@
-import type { StateFolder } from '../config/state-folder.ts';
 import { usableStateFolder } from '../config/usable-state-folder.ts';
 import type { WorkerRequest } from '../lock/tier-slot.ts';
 import { releaseReserve } from '../store/reserve.ts';
@@ -9,8 +8,6 @@ import { createSpoolJournal } from './spool-journal.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
-  /** Where its files go: not always `<root>/.runner/`. */
-  readonly state: StateFolder;
   readonly journal: Journal;
   /** Hands the records over to whoever has the log next. */
   close(): void;
@@ -43,8 +40,7 @@ export function openSpool(
     reason,
   });
   return {
-    state,
-    journal: createSpoolJournal(spool, runner),
+    journal: createSpoolJournal(spool, { state, now: runner.now }),
     close: () => spool.close({ finishedAt: runner.now(), reason: stop.reason }),
   };
 }

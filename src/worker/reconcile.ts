@@ -59,7 +59,7 @@ export async function reconcile(
   const rescued = await rescueJobs(db, lost, rescue, (run) =>
     endRun(reconciler, describeOpen(run, state), rescue),
   );
-  await sweepRunFiles(db, state);
+  await sweepRunFiles(db, reconciler);
   if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
   return {
     orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],

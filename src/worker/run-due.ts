@@ -2,6 +2,7 @@ import { discover } from '../discovery/discover.ts';
 import type { Script, Tier } from '../discovery/script.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { countCrashedPasses, selectLastPass, selectScriptsDone } from '../queue/last-pass.ts';
+import { findPause, selectPauses } from '../queue/pauses.ts';
 import type { Store } from '../store/open-store.ts';
 import { describeWorker } from './describe-worker.ts';
 import { judgeDue } from './judge-due.ts';
@@ -41,6 +42,8 @@ async function runIfDue(call: LoggedCall, tier: Tier): Promise<readonly RunEnd[]
   const worker = describeWorker(call, { kind: 'tier', tier });
   const { scheduledFor, startedAt: at } = worker;
   if (scheduledFor === null) return [];
+  // `status` shows a pause; a row for each call would only fill the log.
+  if (findPause(await selectPauses(store.db, at), tier.name) !== null) return [];
   const last = await selectLastPass(store.db, tier.name);
   const crashes = await countCrashedPasses(store.db, tier.name, scheduledFor);
   const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';

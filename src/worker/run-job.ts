@@ -11,7 +11,7 @@ import { createProgressRecorder } from './record-progress.ts';
 
 /** Runs a job's script once and records how it ended. Null: another worker has the job. */
 export async function runJob(pass: Pass, job: PassJob): Promise<RunEnd | null> {
-  const { journal, events, runner } = pass;
+  const { journal, events } = pass;
   const { script } = job;
   const timeoutMs = script.options.timeoutMs ?? defaultTimeoutMs(script.tier);
   const run = await journal.begin(job, timeoutMs);
@@ -23,7 +23,7 @@ export async function runJob(pass: Pass, job: PassJob): Promise<RunEnd | null> {
     ? endNotStarted(script.refusals.join('\n'), 0)
     : await execute(pass, run, timeoutMs);
   const verdict = await journal.end(run, end, !isRefused);
-  removeRunFiles(runFilesOf(runner.state, run.runId));
+  removeRunFiles(runFilesOf(run.state, run.runId));
   const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
   events.emit('run-finished', { ...started, end, nextTryAt });
   return end;
@@ -38,7 +38,7 @@ async function execute(pass: Pass, run: BegunRun, timeoutMs: number): Promise<Ru
     runId: run.runId,
     script,
     root: runner.root,
-    state: runner.state,
+    state: run.state,
     probePath: runner.probePath,
     attempt: run.attempt,
     scheduledFor: run.scheduledFor ?? run.startedAt,

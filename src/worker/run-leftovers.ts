@@ -1,6 +1,7 @@
 import { discover } from '../discovery/discover.ts';
 import { tierNames } from '../discovery/tier-folders.ts';
 import type { RunEnd } from '../execution/run-end.ts';
+import { cancelJobs } from '../queue/cancel-jobs.ts';
 import { isDue, selectOpenJobs } from '../queue/open-jobs.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
 import type { Database } from '../store/open-store.ts';
@@ -46,8 +47,11 @@ async function findTiers({
   if (stop.reason !== null || !open.some((job) => isDue(job, at))) return [];
   const pauses = await selectPauses(db, at);
   const due = open.filter((job) => isDue(job, at) && findPause(pauses, job.name) === null);
+  const names = tierNames(runner.root);
+  const gone = due.filter(({ tier }) => !names.includes(tier)).map(({ id }) => id);
+  await cancelJobs(db, gone, { workerId: null, at, reason: 'its tier is not there any more' });
   const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
-  return tierNames(runner.root).filter((name) => free.has(name) && !spooledTiers.has(name));
+  return names.filter((name) => free.has(name) && !spooledTiers.has(name));
 }
 
 /** What a living worker has queued it runs itself; dead ones were found out before. */

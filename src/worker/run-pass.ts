@@ -11,6 +11,7 @@ import { describeWorker } from './describe-worker.ts';
 import { finishWorker } from './finish-worker.ts';
 import type { PassJob } from './journal.ts';
 import type { Call, LoggedCall } from './pass.ts';
+import { reconcileIfSpooled } from './reconcile-if-needed.ts';
 import { ifLogAllows, tellStoreFailure } from './store-trouble.ts';
 import type { TierRequest } from './tier-request.ts';
 
@@ -30,23 +31,24 @@ export async function runPass(
   call: LoggedCall,
   request: TierRequest,
 ): Promise<readonly RunEnd[] | null> {
+  const worker = describeWorker(call, request);
   try {
-    return await takeAndWork(call, request);
+    return await takeAndWork(call, request, worker);
   } catch (error) {
     // Only before a script is started: from then on, each record finds its own way.
     if (!isStoreFailure(error) || request.kind === 'leftover') throw error;
     call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-log.ts');
-    return await runWithoutLog(call, request, tellStoreFailure(call, error));
+    return await runWithoutLog(call, request, tellStoreFailure(call, error), worker);
   }
 }
 
 async function takeAndWork(
   call: LoggedCall,
   request: TierRequest,
+  worker: WorkerRequest,
 ): Promise<readonly RunEnd[] | null> {
   const { store } = call;
-  const worker = describeWorker(call, request);
   const { tier } = worker;
   const pauses = await selectPauses(store.db, worker.startedAt);
   const pause = request.kind === 'script' ? null : findPause(pauses, tier);
@@ -95,7 +97,8 @@ async function holdTier(
 
 async function prepare(call: LoggedCall, holder: Holder): Promise<readonly PassJob[]> {
   const { tier, scheduledFor, startedAt: at } = holder.worker;
-  const { events, orphans, store } = call;
+  const { events, store } = call;
+  const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
   const { db } = store;
   const openJobs = await selectOpenJobs(db, tier);
   return await collectJobs({ ...holder, db, events, scheduledFor, at, openJobs, orphans });

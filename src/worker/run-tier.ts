@@ -20,10 +20,14 @@ export async function runTier(call: Call, request: TierRequest): Promise<CallSum
   return await withLog(
     call,
     async (logged) => {
-      const ends = await runPass(logged, request);
-      if (request.kind === 'script') return { ends };
+      if (request.kind === 'script') return { ends: await runPass(logged, request) };
       const more: RunEnd[] = [];
-      await ifLogAllows(call, async () => more.push(...(await runLeftovers(logged))));
+      const collect = () =>
+        ifLogAllows(call, async () => more.push(...(await runLeftovers(logged))));
+      // With little time, what has waited already comes first.
+      if (call.budget !== null) await collect();
+      const ends = await runPass(logged, request);
+      await collect();
       return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
     },
     async (reason) => {

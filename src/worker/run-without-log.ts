@@ -17,15 +17,16 @@ import { workOff } from './work-off.ts';
  * file guards the tier then, and what earlier passes have left is not known.
  *
  * @param reason why there is no log: what follows "because"
+ * @param worker who it was in the log before that was lost
  * @returns null when another worker has the tier
  */
 export async function runWithoutLog(
   call: Call,
   request: TierRequest,
   reason: string,
+  worker = describeWorker(call, request),
 ): Promise<readonly RunEnd[] | null> {
   const { stop, events } = call;
-  const worker = describeWorker(call, request);
   const { tier, self, startedAt } = worker;
   const { state } = usableStateFolder(call.runner.root);
   const holder = { ...self, since: startedAt };
@@ -44,14 +45,13 @@ async function work(
   reason: string,
 ): Promise<readonly RunEnd[]> {
   const { tier, scheduledFor } = worker;
-  const { state, journal, close } = openSpool(call, worker, reason);
+  const { journal, close } = openSpool(call, worker, reason);
   const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
   const admit = createAdmission(call, async () => null);
-  const runner = { ...call.runner, state };
   const jobs = scripts.map((script) => ({ id: null, script, scheduledFor }));
-  const { ends } = await workOff({ ...call, runner, tier, journal, admit }, jobs).finally(close);
+  const { ends } = await workOff({ ...call, tier, journal, admit }, jobs).finally(close);
   call.events.emit('pass-finished', { tier });
   return ends;
 }
@@ -60,7 +60,7 @@ async function work(
 function isRunning({ runner, events }: Call, { name }: Script): boolean {
   const pid = findScriptProcess(runner.root, name);
   if (pid !== null)
-    events.emit('warning', `${name} still runs (pid ${pid}), left by a runner that died`);
+    events.emit('left', `${name} still runs (pid ${pid}), left by a runner that died`);
   return pid !== null;
 }
 

@@ -16,7 +16,7 @@ export function createSpoolJournal(
   return {
     begin: async (job, timeoutMs) => {
       const runId = newSpoolId();
-      const run = { ...job, runId, attempt: 1, startedAt: now(), timeoutMs, claim: null };
+      const run = { ...job, runId, attempt: 1, startedAt: now(), timeoutMs, state, claim: null };
       write({ type: 'begun', ...toSpoolRun(run) });
       return run;
     },

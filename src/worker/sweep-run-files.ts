@@ -1,27 +1,31 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
+import { listNames } from '../config/list-names.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { TRY_PREFIX } from '../config/usable-state-folder.ts';
+import { findRunProcess } from '../execution/find-run-process.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
+import type { Runner } from './runner.ts';
+
+type Place = Pick<Runner, 'root' | 'state'>;
 
 /** The number or name of the run that a file is of: `12.log`, `12.log.gz`, `12.json.4711`, `12`. */
 const runName = /^(\d+|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\.|$)/;
 
 /** Removes files of runs that have ended: whoever was to do so died before. */
-export async function sweepRunFiles(db: Database, state: StateFolder): Promise<void> {
+export async function sweepRunFiles(db: Database, { root, state }: Place): Promise<void> {
   // Listed first: the log, or the spool, knows a run before it has files.
-  const names = [state.output, state.results, state.temporary].flatMap((folder) =>
-    readdirSync(folder),
-  );
+  const names = [state.output, state.results, state.temporary].flatMap(listNames);
   const runs = new Set(names.flatMap((name) => runName.exec(name)?.[1] ?? []));
   const open = await selectOpenRuns(db);
   const isSpooled = hasSpool(state);
   for (const run of runs) {
     const isOpen = /^\d+$/.test(run) ? open.has(run) : isSpooled;
-    if (!isOpen) removeRunFiles(runFilesOf(state, run));
+    // One that a log set aside knows may still go on.
+    if (!isOpen && findRunProcess(root, run) === null) removeRunFiles(runFilesOf(state, run));
   }
   for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
     rmSync(join(state.temporary, name), { force: true });

@@ -2,9 +2,8 @@ import { createStateFolder } from '../config/state-folder.ts';
 import { openStore, type Store } from '../store/open-store.ts';
 import { keepReserve } from '../store/reserve.ts';
 import { isStoreFailure } from '../store/store-failure.ts';
-import { mayNeedReconciling } from './may-need-reconciling.ts';
 import type { Call, LoggedCall } from './pass.ts';
-import type { Orphan } from './reconcile.ts';
+import { reconcileIfNeeded } from './reconcile-if-needed.ts';
 import { tellStoreFailure } from './store-trouble.ts';
 
 /**
@@ -41,15 +40,4 @@ async function openLog(call: Call): Promise<LoggedCall | string> {
     if (!isStoreFailure(error)) throw error;
     return tellStoreFailure(call, error);
   }
-}
-
-async function reconcileIfNeeded(
-  { runner, events }: Call,
-  { db }: Store,
-): Promise<readonly Orphan[]> {
-  if (!(await mayNeedReconciling(runner, db))) return [];
-  const { reconcile } = await import('./reconcile.ts');
-  const { orphans, notes } = await reconcile(runner, db, { at: runner.now(), mayTerminate: true });
-  for (const note of notes) events.emit('warning', note);
-  return orphans;
 }

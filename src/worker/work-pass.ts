@@ -29,7 +29,7 @@ export async function workPass(call: LoggedCall, work: Work): Promise<readonly R
   const { worker, workerId, jobs } = work;
   let spool: OpenSpool | null = null;
   const journal = createFailoverJournal({
-    log: createLogJournal(store, workerId, runner.now),
+    log: createLogJournal(store, workerId, runner),
     isLost: isStoreFailure,
     replace: async (error) => {
       const reason = tellStoreFailure(call, error);
@@ -38,13 +38,26 @@ export async function workPass(call: LoggedCall, work: Work): Promise<readonly R
       return spool.journal;
     },
   });
-  const admit = createAdmission(call, ({ name }) => readUsualDuration(store.db, name));
+  const admit = createAdmission(call, ({ name }) =>
+    unlessLost(() => readUsualDuration(store.db, name)),
+  );
   const pass = { ...call, tier: worker.tier, journal, admit };
   const { ends, rest } = await workOff(pass, jobs).finally(() => spool?.close());
+  if (rest.length > 0 && stop.reason !== null) call.events.emit('left', stop.reason);
   if (spool !== null) return ends;
   await ifLogAllows(call, async () => {
-    await leaveRest(store.db, rest, { workerId, at: runner.now(), stop });
+    await leaveRest(store.db, rest, { workerId, at: runner.now(), stop, kind: worker.kind });
     await pruneLog(runner, store, workerId);
   });
   return ends;
+}
+
+/** What the log cannot be asked any more is unknown. */
+async function unlessLost<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isStoreFailure(error)) throw error;
+    return null;
+  }
 }

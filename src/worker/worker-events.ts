@@ -39,6 +39,8 @@ export interface WorkerEventMap {
   'run-finished': [RunFinished];
   /** What somebody has to see to, in one sentence: the log is lost, or was set aside. */
   trouble: [string];
+  /** Why something is not run now, in one sentence: it still runs, or is left to the next pass. */
+  left: [string];
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
   'pass-finished': [PassFinished];

@@ -40,7 +40,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     events,
     budget: null,
     tier: 'hourly',
-    journal: createLogJournal(store, workerId, Date.now),
+    journal: createLogJournal(store, workerId, runner),
     admit: async () => null,
   };
   return { root, store, pass, jobs };

@@ -57,8 +57,9 @@ const statements = [
     where finished_at is null and tier is not null`,
   `create index jobs_ended on jobs (state, finished_at) where finished_at is not null`,
 
+  // Its number also names a run's files: it is never used twice, though the newest rows be deleted.
   `create table runs (
-    id integer primary key,
+    id integer primary key autoincrement,
     job_id integer not null references jobs (id) on delete cascade,
     worker_id integer not null references workers (id),
     script text not null,
