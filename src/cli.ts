@@ -109,6 +109,9 @@ async function runTier(
   program: Command,
   tier: string | undefined,
 ): Promise<void> {
+  if (tier === undefined && program.opts().budget !== undefined) {
+    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
+  }
   if (tier === undefined) program.help();
   const { runTierCommand } = await import('./commands/run-tier.ts');
   try {

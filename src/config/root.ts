@@ -12,6 +12,9 @@ export interface RootSearch {
 
 /** The root named by `--root`, else by `RUNNER_ROOT`, else the nearest folder upward with `jobs/`. */
 export function findRoot(search: RootSearch): string {
+  if (search.option === '') {
+    throw new UsageError('--root is empty: it expects the folder that holds jobs/.');
+  }
   if (search.option !== undefined) return namedRoot('--root', resolve(search.cwd, search.option));
   if (search.variable) return namedRoot('RUNNER_ROOT', resolve(search.cwd, search.variable));
   const root = upward(search.cwd).find(holdsJobs);

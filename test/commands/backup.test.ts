@@ -81,9 +81,14 @@ test('a file that is there is replaced only if that is asked for', async () => {
     stdout: '',
     stderr: `runner: ${path} is there already; --force replaces it.\n`,
   });
+  const forced = backUp(root, '--force', path);
+  expect(forced).toMatchObject({ status: 2, stdout: '' });
+  expect(forced.stderr).toContain('is no copy of a log');
   expect(readFileSync(path, 'utf8')).toBe('mine');
-  expect(backUp(root, '--force', path).status).toBe(0);
-  expect(readCopy(path).events).toBe(1);
+  const copy = join(root, 'yesterday.db');
+  expect(backUp(root, copy).status).toBe(0);
+  expect(backUp(root, '--force', copy).status).toBe(0);
+  expect(readCopy(copy).events).toBe(1);
 });
 
 test.each(['activity.db', 'activity.db-wal', 'activity.db-journal'])(
