@@ -30,5 +30,5 @@ async function due(context: CommandContext, options: RunTierOptions): Promise<vo
   const { runDue } = await import('../worker/run-due.ts');
   const budgetMs = readBudget(options.budget);
   const runner = await openRunner(context, options.root);
-  await runAndShow(context, runner, { budgetMs }, runDue);
+  await runAndShow(context, runner, { budgetMs, isDue: true }, runDue);
 }

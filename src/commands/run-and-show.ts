@@ -11,6 +11,8 @@ import { stopOnSignals } from './stop-on-signals.ts';
 export interface ShowOptions {
   /** Null: as long as it takes. */
   readonly budgetMs?: number | null;
+  /** Whether it is `runner due`, which calls tiers that are due, not one at its time. */
+  readonly isDue?: boolean;
   /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
   readonly tellsSkips?: boolean;
 }
@@ -19,7 +21,7 @@ export interface ShowOptions {
 export async function runAndShow(
   context: CommandContext,
   runner: Runner,
-  { budgetMs = null, tellsSkips = false }: ShowOptions,
+  { budgetMs = null, isDue = false, tellsSkips = false }: ShowOptions,
   run: (call: Call) => Promise<CallSummary>,
 ): Promise<CallSummary> {
   const events = createWorkerEvents();
@@ -36,7 +38,7 @@ export async function runAndShow(
     events.on('pass-skipped', ({ reason }) => tell(reason));
     events.on('left', tell);
   }
-  const calledBy = isTerminal ? 'hand' : 'schedule';
+  const calledBy = isTerminal ? 'hand' : isDue ? 'due' : 'schedule';
   const startedAt = performance.now();
   const budget = budgetMs === null ? null : { budgetMs, startedAt, isBegun: false };
   const summary = await run({ runner, calledBy, stop, events, budget });

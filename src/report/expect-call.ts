@@ -9,20 +9,31 @@ export interface ExpectedCall {
 
 const LONGEST_DELAY_MS = 3_600_000;
 
+/** An hour between two calls, and half of one that the host shifts them. */
+const LONGEST_DUE_DELAY_MS = 1.5 * LONGEST_DELAY_MS;
+
+/** A tier's last call that was not by hand. */
+export interface LastCall {
+  readonly atMs: number;
+  readonly isDue: boolean;
+}
+
 /**
  * The next call of a tier, judged by its last one: a crontab does not call at the first minute of a
- * period, but at the same minute of each. Null where nothing can be expected: no period, or never called.
+ * period, but at the same minute of each. `runner due` runs a tier at its first call in a period, which on
+ * some hosts is one an hour. Null where nothing can be expected: no period, or never called.
  */
 export function expectCall(
   tier: string,
-  lastCallMs: number | null,
+  last: LastCall | null,
   nowMs: number,
 ): ExpectedCall | null {
-  if (lastCallMs === null) return null;
-  const [start, next] = [periodStart(tier, lastCallMs), nextPeriodStart(tier, lastCallMs)];
+  if (last === null) return null;
+  const [start, next] = [periodStart(tier, last.atMs), nextPeriodStart(tier, last.atMs)];
   if (start === null || next === null) return null;
-  const atMs = next + lastCallMs - start;
-  return { atMs, isOverdue: nowMs > atMs + longestDelayMs(tier) };
+  const atMs = last.isDue ? next : next + last.atMs - start;
+  const delayMs = last.isDue ? LONGEST_DUE_DELAY_MS : longestDelayMs(tier);
+  return { atMs, isOverdue: nowMs > atMs + delayMs };
 }
 
 /** Hosts shift cron's minutes, but not by hours. */

@@ -104,7 +104,10 @@ async function readTier(
   const presence = presenceOf(known, (each) => each.tier === tier);
   const inWindow = await selectPasses(db, tier, { sinceMs, untilMs });
   const before = await selectLastCallBefore(db, tier, sinceMs);
-  const calledAtMs = [...(before ? [before] : []), ...inWindow].map((pass) => pass.startedAtMs);
+  const calls = [...(before ? [before] : []), ...inWindow];
+  const calledAtMs = calls.map((pass) => pass.startedAtMs);
+  // One line for all tiers calls none of them at a time of its own: nothing can be missed.
+  const isExpected = presence !== 'gone' && calls.at(-1)?.calledBy !== 'due';
   const skipped = inWindow.filter((pass) => pass.state === 'skipped');
   return {
     tier,
@@ -115,8 +118,7 @@ async function readTier(
     skippedPasses: skipped.length,
     lastSkipped: skipped.at(-1) ?? null,
     // Nobody expects a folder that is gone to be called.
-    missed:
-      presence === 'gone' ? null : findMissedPasses({ periodMs, calledAtMs, sinceMs, untilMs }),
+    missed: isExpected ? findMissedPasses({ periodMs, calledAtMs, sinceMs, untilMs }) : null,
     pause: findPause(pauses, tier),
   };
 }

@@ -1,12 +1,13 @@
 import type { Kysely } from 'kysely';
 import { checkLiveness, type Liveness } from '../process/process-identity.ts';
-import type { ActivityLog, Outcome, WorkerState } from '../store/schema.ts';
+import type { ActivityLog, CalledBy, Outcome, WorkerState } from '../store/schema.ts';
 import type { TimeWindow } from './select-runs.ts';
 
 /** One pass over a tier. */
 export interface Pass {
   readonly id: number;
   readonly state: WorkerState;
+  readonly calledBy: CalledBy;
   readonly scheduledForMs: number | null;
   readonly startedAtMs: number;
   readonly finishedAtMs: number | null;
@@ -75,6 +76,7 @@ function passesOf(db: Kysely<ActivityLog>, tier: string) {
     .select([
       'id',
       'state',
+      'called_by as calledBy',
       'scheduled_for as scheduledForMs',
       'started_at as startedAtMs',
       'finished_at as finishedAtMs',

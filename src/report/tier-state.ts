@@ -4,8 +4,8 @@ import { tierPeriodMs } from '../discovery/tier-period.ts';
 import { findLockHolder } from '../lock/lock-file.ts';
 import { type LastPass, selectLastPass } from '../queue/last-pass.ts';
 import { findPause, type Pause } from '../queue/pauses.ts';
-import type { ActivityLog, CalledBy, WorkerKind } from '../store/schema.ts';
-import { type ExpectedCall, expectCall } from './expect-call.ts';
+import type { ActivityLog, WorkerKind } from '../store/schema.ts';
+import { type ExpectedCall, expectCall, type LastCall } from './expect-call.ts';
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
 export interface TierState {
@@ -43,13 +43,13 @@ export async function readTierState(
   tier: string,
   { holders, pauses, nowMs }: TierFacts,
 ): Promise<TierState> {
-  const lastScheduledCallMs = await selectLastCall(db, tier, 'schedule');
+  const lastCall = await selectLastCall(db, tier, { isByHand: false });
   return {
     tier,
     periodMs: tierPeriodMs(tier),
     lastPass: await selectLastPass(db, tier),
-    lastScheduledCallMs,
-    expected: expectCall(tier, lastScheduledCallMs, nowMs),
+    lastScheduledCallMs: lastCall?.atMs ?? null,
+    expected: expectCall(tier, lastCall, nowMs),
     holder: holders.find((holder) => holder.tier === tier) ?? null,
     pause: findPause(pauses, tier),
   };
@@ -88,20 +88,20 @@ export async function selectHolders(db: Kysely<ActivityLog>): Promise<TierHolder
     .execute();
 }
 
-/** When a tier was last called like this, skipped calls too. */
+/** When a tier was last called by hand, or not by hand; skipped calls too. */
 export async function selectLastCall(
   db: Kysely<ActivityLog>,
   tier: string,
-  calledBy: CalledBy,
-): Promise<number | null> {
+  { isByHand }: { readonly isByHand: boolean },
+): Promise<LastCall | null> {
   const last = await db
     .selectFrom('workers')
-    .select('started_at')
+    .select(['started_at', 'called_by'])
     .where('tier', '=', tier)
     .where('kind', '=', 'tier')
-    .where('called_by', '=', calledBy)
+    .where('called_by', isByHand ? '=' : '!=', 'hand')
     .orderBy('started_at', 'desc')
     .limit(1)
     .executeTakeFirst();
-  return last?.started_at ?? null;
+  return last === undefined ? null : { atMs: last.started_at, isDue: last.called_by === 'due' };
 }

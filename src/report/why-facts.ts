@@ -57,7 +57,7 @@ export async function readWhyFacts(
     nowMs,
     fileChangedMs: file === null ? null : changedMs(file.path),
     tier: await readTierState(db, tier, { holders, pauses, nowMs }),
-    lastCallByHandMs: await selectLastCall(db, tier, 'hand'),
+    lastCallByHandMs: (await selectLastCall(db, tier, { isByHand: true }))?.atMs ?? null,
     pause: findPause(pauses, script),
     running: (await selectRunning(db)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,

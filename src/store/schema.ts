@@ -10,8 +10,11 @@ export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
  */
 export type WorkerKind = 'tier' | 'script' | 'leftover';
 
-/** `schedule`: by cron or whatever else calls it without a terminal. `hand`: at a terminal. */
-export type CalledBy = 'schedule' | 'hand';
+/**
+ * `schedule`: its own line of the crontab, or whatever else has no terminal. `due`: the one line for all
+ * tiers, which calls none of them at a time of its own. `hand`: at a terminal.
+ */
+export type CalledBy = 'schedule' | 'due' | 'hand';
 
 /** Where a job is in its life; the diagram is in docs/architecture.md. */
 export type JobState =

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
-import { expectCall } from '../../src/report/expect-call.ts';
+import { expectCall, type LastCall } from '../../src/report/expect-call.ts';
 
 const at = (time: string): number => new Date(`2026-11-03T${time}`).getTime();
-const expected = (tier: string, last: string, now: string) => expectCall(tier, at(last), at(now));
+const byCron = (atMs: number): LastCall => ({ atMs, isDue: false });
+const expected = (tier: string, last: string, now: string) =>
+  expectCall(tier, byCron(at(last)), at(now));
 
 test('a tier is called again at the same minute of its next period', () => {
   expect(expected('hourly', '13:57:00', '14:10:00')).toEqual({
@@ -24,11 +26,22 @@ test.each([
 
 test('a tier of a day is overdue after an hour, not after half a day', () => {
   const last = at('04:06:00') - 24 * 3_600_000;
-  expect(expectCall('daily', last, at('05:05:00'))?.isOverdue).toBe(false);
-  expect(expectCall('daily', last, at('05:07:00'))?.isOverdue).toBe(true);
+  expect(expectCall('daily', byCron(last), at('05:05:00'))?.isOverdue).toBe(false);
+  expect(expectCall('daily', byCron(last), at('05:07:00'))?.isOverdue).toBe(true);
 });
 
 test('nothing is expected of what was never called or has no period', () => {
   expect(expectCall('hourly', null, at('14:00:00'))).toBeNull();
-  expect(expectCall('by-hand', at('13:00:00'), at('14:00:00'))).toBeNull();
+  expect(expectCall('by-hand', byCron(at('13:00:00')), at('14:00:00'))).toBeNull();
+});
+
+test('by `due` a tier is called in its next period, by the first call in it', () => {
+  const last = { atMs: at('13:37:00'), isDue: true };
+  expect(expectCall('15min', last, at('14:30:00'))).toEqual({
+    atMs: at('13:45:00'),
+    isOverdue: false,
+  });
+  expect(expectCall('15min', last, at('15:16:00'))?.isOverdue).toBe(true);
+  const midnight = new Date('2026-11-04T00:00:00').getTime();
+  expect(expectCall('daily', last, at('14:30:00'))?.atMs).toBe(midnight);
 });

@@ -68,6 +68,18 @@ test('a script is told for when it runs, and how late that is', () => {
   expect(late).toBeLessThanOrEqual(25 * HOUR);
 });
 
+test('what only `due` calls is neither missed nor overdue between its calls', () => {
+  const root = makeTemporaryRoot({ 'jobs/15min/a.sh': 'exit 0\n' });
+  due(root);
+  age(root, HOUR);
+  due(root);
+  const place = cronPlace(root);
+  const status = runCommand(['status', '--root', root], place).stdout;
+  expect(status).not.toContain('overdue');
+  expect(runCommand(['report', '--root', root], place).stdout).not.toContain('did not happen');
+  expect(queryLog(root, 'select distinct called_by from workers')).toEqual([{ called_by: 'due' }]);
+});
+
 test('a tier that ran by its own line is not due', () => {
   const root = makeRoot({});
   runCommand(['hourly', '--root', root], cronPlace(root));

@@ -59,7 +59,7 @@ async function selectLastCalls(db: Database): Promise<ReadonlyMap<string, number
   const rows = await db
     .selectFrom('workers')
     .select(({ fn }) => ['tier', fn.max('started_at').as('at')])
-    .where('called_by', '=', 'schedule')
+    .where('called_by', '!=', 'hand')
     .where('kind', '=', 'tier')
     .groupBy('tier')
     .execute();

@@ -21,7 +21,7 @@ const statements = [
     started_at integer not null,
     finished_at integer,
     reason text,
-    called_by text not null default 'schedule' check (called_by in ('schedule', 'hand')),
+    called_by text not null default 'schedule' check (called_by in ('schedule', 'due', 'hand')),
     runner_version text not null,
     node_version text not null
   ) strict`,

@@ -118,7 +118,7 @@ const header = object<SpoolHeader>({
   identity,
   scheduledFor: orNull(integer),
   startedAt: integer,
-  calledBy: oneOf('schedule', 'hand'),
+  calledBy: oneOf('schedule', 'due', 'hand'),
   runnerVersion: name,
   nodeVersion: name,
   reason: text,
