@@ -8,6 +8,8 @@ export interface WarningFacts {
   readonly memory: MemoryWatch | null;
   /** The peak that a Node script measured itself. */
   readonly selfPeakBytes: number | null;
+  /** Whether the disk of its output has no room left. */
+  readonly isDiskFull: boolean;
   /** How many processes it left running. */
   readonly leftProcesses: number;
   /** Why it had to be started a second time. */
@@ -21,6 +23,7 @@ export function describeWarnings(facts: WarningFacts): string | null {
   const all = [
     describeSecondStart(facts),
     facts.memory === null ? null : describeMemory(facts.memory, facts.selfPeakBytes),
+    facts.isDiskFull ? 'the disk was full when it ended: some of its output may be missing' : null,
     describeLeft(facts.leftProcesses),
   ].filter((each) => each !== null);
   return all.length === 0 ? null : all.join('; ');

@@ -2,6 +2,7 @@ import type { ProbeResult } from '../child/probe-contract.ts';
 import { describeEnd, type EndFacts } from './describe-end.ts';
 import { describeNoFiles } from './describe-not-started.ts';
 import { describeWarnings } from './describe-warnings.ts';
+import { isDiskFull } from './is-disk-full.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endNotStarted, measureBySelf, roundMs } from './make-end.ts';
 import { type Observation, observeRun } from './observe-run.ts';
@@ -65,7 +66,11 @@ async function endRun(
     exitCode: observed.exit.code,
     signal: observed.exit.signal,
     reason: describeEnd(facts),
-    warning: describeWarnings({ ...observed, selfPeakBytes: result?.maxRssBytes ?? null }),
+    warning: describeWarnings({
+      ...observed,
+      isDiskFull: isDiskFull(request.state.output),
+      selfPeakBytes: result?.maxRssBytes ?? null,
+    }),
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
