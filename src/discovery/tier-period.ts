@@ -91,7 +91,11 @@ function daysIntoPeriod(date: Date, count: number): number {
 /** Counted from 1970 by local time, which for all that divides a day is the same as from midnight. */
 function startWithinDays(instantMs: number, periodMs: number): number {
   const wallMs = instantMs + utcOffsetMs(instantMs);
-  return instantOfWall(wallMs - (wallMs % periodMs), instantMs);
+  const start = instantOfWall(wallMs - (wallMs % periodMs), instantMs);
+  if (utcOffsetMs(start) === utcOffsetMs(instantMs)) return start;
+  // The clock was set back in between, perhaps behind the beginning of a later period: that is over.
+  const change = findChange(start, instantMs);
+  return startWithinDays(change - 1, periodMs) > start ? change : start;
 }
 
 /**

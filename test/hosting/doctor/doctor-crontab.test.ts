@@ -73,10 +73,16 @@ test('a tier that was not called for more than two periods is a problem', async 
   expect(diagnose(root, env).of('calls')).toEqual([
     {
       status: 'problem',
-      found: 'hourly was last called 3h ago, and should be every 1h',
+      found: expect.stringMatching(
+        /^hourly was last called 3h(?: \d+s)? ago, and should be every 1h$/,
+      ),
       cure: 'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
     },
-    { status: 'ok', found: 'daily was called 20h ago', cure: null },
+    {
+      status: 'ok',
+      found: expect.stringMatching(/^daily was called 20h(?: \d+s)? ago$/),
+      cure: null,
+    },
   ]);
 });
 
