@@ -46,8 +46,8 @@ function chooseOpenJobs({ openJobs, request }: Collector): readonly OpenJob[] {
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
-function mayRun({ request, at, pauses }: Collector, job: OpenJob): boolean {
-  if (job.state === 'running') return false;
+function mayRun({ request, at, pauses, orphans }: Collector, job: OpenJob): boolean {
+  if (job.state === 'running' || orphans.some(({ script }) => script === job.name)) return false;
   if (request.kind === 'script') return true;
   return isDue(job, at) && findPause(pauses, job.name) === null;
 }

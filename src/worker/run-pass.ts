@@ -22,8 +22,8 @@ interface Loss {
 }
 
 /**
- * One pass: takes the tier's lock, runs what is to be run, lets go. What
- * the log cannot take goes to the spool.
+ * One pass: takes the tier's lock, runs what is to be run, lets go. What the log cannot take goes to
+ * the spool.
  *
  * @returns null when it was skipped: the tier is paused, or another worker has it
  */
@@ -32,11 +32,15 @@ export async function runPass(
   request: TierRequest,
 ): Promise<readonly RunEnd[] | null> {
   const worker = describeWorker(call, request);
+  let isBegun = false;
+  const begin = (): void => {
+    isBegun = true;
+  };
   try {
-    return await takeAndWork(call, request, worker);
+    return await takeAndWork(call, request, worker, begin);
   } catch (error) {
-    // Only before a script is started: from then on, each record finds its own way.
-    if (!isStoreFailure(error) || request.kind === 'leftover') throw error;
+    // Not once scripts are started: from then on, each record finds its own way.
+    if (isBegun || !isStoreFailure(error) || request.kind === 'leftover') throw error;
     call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-log.ts');
     return await runWithoutLog(call, request, tellStoreFailure(call, error), worker);
@@ -47,6 +51,7 @@ async function takeAndWork(
   call: LoggedCall,
   request: TierRequest,
   worker: WorkerRequest,
+  begin: () => void,
 ): Promise<readonly RunEnd[] | null> {
   const { store } = call;
   const { tier } = worker;
@@ -64,7 +69,7 @@ async function takeAndWork(
   });
   if (!lock.held) return tellSkipped(call, tier, lock.reason);
   const { workerId } = lock;
-  const holder = { request, worker, pauses, workerId };
+  const holder = { request, worker, pauses, workerId, begin };
   // The slot goes before the lock file: of a worker on another host the file is all that is seen.
   return await holdTier(call, holder, losses).finally(lock.release);
 }
@@ -72,6 +77,8 @@ async function takeAndWork(
 /** A worker that has its tier. */
 interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
   readonly worker: WorkerRequest;
+  /** To be called before the first script is started. */
+  readonly begin: () => void;
 }
 
 async function holdTier(
@@ -84,6 +91,7 @@ async function holdTier(
   const { tier } = worker;
   const jobs = await prepare(call, holder);
   tellStart(call, holder, jobs);
+  holder.begin();
   const ends = await workOn(call, holder, jobs);
   await ifLogAllows(call, async () => {
     for (const loss of losses) {
