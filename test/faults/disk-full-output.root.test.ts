@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
+import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 
@@ -38,4 +39,5 @@ test('a run whose disk was full says that some of its output may be missing', ()
     { warning },
     { warning: null },
   ]);
+  checkInvariants(root);
 });

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
+import { checkInvariants } from '../support/invariants.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -50,5 +51,6 @@ describe('on a host without /proc', () => {
     expect(runWithoutProc(node, root, ['report']).stdout).toMatch(/3 runs/);
     expect(runWithoutProc(node, root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
     expect(readRuns(root).runs).toHaveLength(6);
+    checkInvariants(root);
   });
 });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { checkInvariants } from '../support/invariants.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -54,4 +55,5 @@ test('10 GB of output fill neither disk nor memory, and are counted to the byte'
   expect(largest.disk).toBeLessThan(2048 * MB);
   expect(largest.memory).toBeLessThan(400 * MB);
   expect(diskBytes(state.path)).toBeLessThan(20 * MB);
+  checkInvariants(root);
 });

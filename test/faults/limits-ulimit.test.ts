@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { checkInvariants } from '../support/invariants.ts';
 import { commandPath } from '../support/run-command.ts';
 import { runOne } from '../support/run-one.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
@@ -38,6 +39,7 @@ function runPassUnder(ulimit: string, scripts: Readonly<Record<string, string>>)
     env: cronEnv(root),
     encoding: 'utf8',
   });
+  checkInvariants(root);
   return { status, stderr, root };
 }
 

@@ -14,6 +14,7 @@ import { type TierLock, takeTier } from '../../src/lock/take-tier.ts';
 import { identifyProcess, readStatFields } from '../../src/process/process-identity.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
+import { checkInvariants } from '../support/invariants.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { type Holder, startHolder } from '../support/lock-holder.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -197,4 +198,5 @@ test('a pass that was stopped and robbed of its lock starts nothing more, and sa
     { script: 'hourly/a', outcome: 'succeeded' },
   ]);
   expect(readdirSync(locks)).toEqual([]);
+  checkInvariants(root);
 });

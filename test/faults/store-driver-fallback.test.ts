@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
 import { type Ended, runCommand, runNode } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
@@ -77,6 +78,7 @@ describe.each(Object.entries(packages))('with %s', (_what, breakPackage) => {
     const show = site.run('show', '2');
     expect([show.status, show.stderr]).toEqual([0, '']);
     expect(show.stdout).toContain('from Node');
+    checkInvariants(site.root);
   });
 });
 
@@ -97,7 +99,7 @@ test('what one driver wrote the other one goes on with, back and forth', () => {
     expect((runs % 4 === 0 ? runCommand(args, place) : site.run('hourly')).status).toBe(1);
     expect(countRuns()).toEqual([{ runs }]);
   }
-  expect(queryLog(site.root, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+  checkInvariants(site.root);
 });
 
 test('without any driver, what reads says in a sentence what is the matter', () => {
