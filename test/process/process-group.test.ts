@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
+import { listPids } from '../../src/process/list-pids.ts';
 import { listGroup } from '../../src/process/process-group.ts';
+import { readStatFields } from '../../src/process/process-identity.ts';
 import { readUsage } from '../../src/process/process-tree.ts';
 import { readSharedRss } from '../../src/process/shared-memory.ts';
 import { killGroup } from '../support/end-orphans.ts';
@@ -30,7 +32,11 @@ test('and descendants that made a session of their own', async () => {
 
 test('nobody else, and no zombies', async () => {
   const pid = startGroup('true & exec sleep 30');
-  await until('its child is a zombie', () => listGroup(pid).length === 1);
+  const isItsZombie = (each: number): boolean => {
+    const [state, parent] = readStatFields(each) ?? [];
+    return state === 'Z' && Number(parent) === pid;
+  };
+  await until('its child is a zombie', () => listPids().some(isItsZombie));
   expect(listGroup(pid)).toEqual([pid]);
   expect(listGroup(2 ** 22 + 1)).toEqual([]);
 });
