@@ -8,6 +8,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: isMachineOurs ? [] : leftToCi,
     globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
+    // More than there are processors, mostly: tests wait for other processes more than they work.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A test that nobody runs is a defect: neither `.only` nor an empty run may pass.
