@@ -11,7 +11,7 @@ const GAP_SAMPLE_BYTES = 4096;
 /** Of `stat`, whatever the file system's own are. */
 const BLOCK_BYTES = 512;
 /** How long to wait for a stopped group to stand still: a write in progress is finished first. */
-const STANDSTILL_MS = 50;
+const STANDSTILL_MS = 250;
 
 /** Keeps a run's output file small while the run writes to it. */
 export interface OutputGuard {
