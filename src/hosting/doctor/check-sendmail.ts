@@ -1,5 +1,4 @@
-import { accessSync, constants } from 'node:fs';
-import { join } from 'node:path';
+import { findProgram } from '../../process/find-program.ts';
 import { type Check, note, ok } from './finding.ts';
 
 const usualFolders = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
@@ -8,8 +7,8 @@ export const checkSendmail: Check = {
   name: 'sendmail',
   run: ({ env }) => {
     const folders = [...usualFolders, ...(env.PATH ?? '').split(':').filter(Boolean)];
-    const path = folders.map((folder) => join(folder, 'sendmail')).find(isExecutable);
-    if (path !== undefined) return [ok(path)];
+    const path = findProgram('sendmail', folders.join(':'));
+    if (path !== null) return [ok(path)];
     return [
       note(
         'none: cron has no way to mail what a pass says about failures',
@@ -18,12 +17,3 @@ export const checkSendmail: Check = {
     ];
   },
 };
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import { listPids } from '../../process/list-pids.ts';
 
 export interface SeenProcess {
   readonly pid: number;
@@ -9,17 +10,7 @@ export interface SeenProcess {
 
 /** The processes that `/proc` shows; none where it is missing. */
 export function listProcesses(): SeenProcess[] {
-  return pids().flatMap((pid) => readProcess(pid) ?? []);
-}
-
-function pids(): number[] {
-  try {
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map(Number);
-  } catch {
-    return [];
-  }
+  return listPids().flatMap((pid) => readProcess(pid) ?? []);
 }
 
 /** Null for one that is gone, or that this user may not look into. */

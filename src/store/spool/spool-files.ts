@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { listNames } from '../../config/list-names.ts';
 import type { StateFolder } from '../../config/state-folder.ts';
 import type { SpoolingWorker } from './spool-record.ts';
 
@@ -49,13 +49,4 @@ export function listSpoolFiles({ spool }: StateFolder): SpoolFile[] {
 /** Names of files that were set aside: somebody has to look at them. */
 export function listUnreadableSpoolFiles({ spool }: StateFolder): string[] {
   return listNames(spool).filter((name) => name.endsWith(UNREADABLE));
-}
-
-function listNames(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw error;
-  }
 }
