@@ -45,7 +45,11 @@ export function finishJob(
   return db.transaction().execute(async (transaction) => {
     const { numUpdatedRows } = await transaction
       .updateTable('jobs')
-      .set({ ...stateOf(verdict, endedAt), claim_token: null, reason: run.reason })
+      .set({
+        ...toJobColumns(verdict, { endedAt, attempt: claim.attempt }),
+        claim_token: null,
+        reason: run.reason,
+      })
       .where('id', '=', claim.id)
       .where('claim_token', '=', claim.token)
       .executeTakeFirst();
@@ -63,14 +67,18 @@ export function finishJob(
   });
 }
 
-function stateOf(verdict: Verdict, endedAt: number) {
+/** What becomes of a job whose try of this number has ended, as its row holds it. */
+export function toJobColumns(
+  verdict: Verdict,
+  { endedAt, attempt }: { readonly endedAt: number; readonly attempt: number },
+) {
   return verdict.state === 'retrying'
     ? {
         state: verdict.state,
         run_at: verdict.runAt,
         claimed_by: null,
         // `@on-crash retry` grants one more than was asked for.
-        max_attempts: sql<number>`max(max_attempts, attempts + 1)`,
+        max_attempts: sql<number>`max(max_attempts, ${attempt + 1})`,
       }
     : { state: verdict.state, finished_at: endedAt };
 }

@@ -2,7 +2,8 @@ import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun, WorkerRow } from '../store/schema.ts';
 import type { SpoolHeader, SpoolRun } from '../store/spool/spool-record.ts';
-import { judgeTry, type Verdict } from './retry-policy.ts';
+import { toJobColumns } from './finish-job.ts';
+import { judgeTry } from './retry-policy.ts';
 
 /** A run that ended without the log. */
 export interface EndedSpoolRun extends SpoolRun {
@@ -190,7 +191,7 @@ async function endOpenJob(
     attempts,
     claimed_by: spoolWorkerId,
     reason,
-    ...stateOf(verdict, endOf(run, startedAt)),
+    ...toJobColumns(verdict, { endedAt: endOf(run, startedAt), attempt: attempts }),
   };
   await db.updateTable('jobs').set(columns).where('id', '=', open.id).execute();
   const event = `job-${verdict.state}` as const;
@@ -218,12 +219,6 @@ async function selectOpenJob(db: Database, { id, name, startedAt }: SoughtJob) {
     .where('state', 'in', ['queued', 'retrying'])
     .executeTakeFirst();
   return row ?? null;
-}
-
-function stateOf(verdict: Verdict, endedAt: number) {
-  return verdict.state === 'retrying'
-    ? { state: verdict.state, run_at: verdict.runAt }
-    : { state: verdict.state, finished_at: endedAt };
 }
 
 /** Without the log there was nothing that could have tried it again. */
