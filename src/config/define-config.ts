@@ -26,6 +26,8 @@ export interface ScriptOptionsInput {
   readonly nice?: number | string;
   /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
   readonly env?: string | readonly string[];
+  /** Of handlers in `jobs/queue/`: a fresh process for each job. Default false. */
+  readonly isolate?: boolean | string;
   readonly tags?: string | readonly string[];
 }
 
@@ -57,6 +59,30 @@ export interface RetentionInput {
   readonly maxDatabaseSize?: string;
 }
 
+/** The job queue. */
+export interface QueueInput {
+  /** How long a claim holds unless it is renewed. Default `1m`. */
+  readonly lease?: string;
+  /**
+   * What is kept of jobs that have ended, by glob over their names, later ones winning: `keep` (until
+   * it is pruned), `keep-failed`, `remove`. Default `keep`.
+   */
+  readonly archive?: Readonly<Record<string, 'keep' | 'keep-failed' | 'remove'>>;
+  /** How many jobs of one group may run at the same time. Default: any number. */
+  readonly groupLimit?: number;
+  /** How many jobs a warm child serves before it is replaced. Default 1000. */
+  readonly childJobs?: number;
+  /** A warm child that holds more than this after a job is replaced. Default `256mb`. */
+  readonly childMemory?: string;
+  /** How many missed times of a repeating job are made up for at most, 1 to 10000. Default 100. */
+  readonly missedCap?: number;
+}
+
+export interface WorkersInput {
+  /** How many workers of the queue may live at the same time on one log. Default 8. */
+  readonly max?: number;
+}
+
 /** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
 export interface SettingsInput {
   /** Options of every script. */
@@ -75,6 +101,8 @@ export interface SettingsInput {
   /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
   readonly maxOutput?: string;
   readonly limits?: LimitsInput;
+  readonly queue?: QueueInput;
+  readonly workers?: WorkersInput;
   /** Run and read files that others could have written. Default false: they are refused. */
   readonly allowUnsafe?: boolean;
   /** Names of variables whose values are masked in stored output, besides those that look secret. */

@@ -12,6 +12,12 @@ export const readText: Reader<string> = (found) =>
 export const readBoolean: Reader<boolean> = (found) =>
   typeof found === 'boolean' ? { value: found } : { expected: 'true or false' };
 
+/** As a tag it says yes by being there. */
+export const readFlag: Reader<boolean> = (found) => {
+  if (found === true || found === '' || found === 'true') return { value: true };
+  return found === false || found === 'false' ? { value: false } : { expected: 'true or false' };
+};
+
 /** One of a few words. */
 export function readChoice<Word extends string>(...words: readonly Word[]): Reader<Word> {
   return (found) => {

@@ -27,5 +27,7 @@ export interface ScriptOptions {
   readonly nice?: number;
   /** Names of environment variables that the script gets from the runner's environment. */
   readonly env?: readonly string[];
+  /** Of a handler: a fresh process for each job. Default false: one serves many. */
+  readonly isolate?: boolean;
   readonly tags?: readonly string[];
 }

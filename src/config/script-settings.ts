@@ -3,6 +3,7 @@ import {
   type Reading,
   readByteSize,
   readChoice,
+  readFlag,
   readText,
   readTimerMs,
   readWholeNumber,
@@ -61,5 +62,6 @@ export const scriptSettings: readonly ScriptSetting[] = [
       'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS',
     ),
   ),
+  define('isolate', 'isolate', 'isolate', readFlag),
   define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
 ];

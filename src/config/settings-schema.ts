@@ -71,6 +71,19 @@ const limitsShape = {
   maxWait: readWith(readTimerMs),
 };
 
+const queueShape = {
+  lease: readWith(readTimerMs),
+  archive: z.optional(z.record(z.string(), readWith(readChoice('keep', 'keep-failed', 'remove')))),
+  groupLimit: readWith(readWholeNumber(1, 10_000)),
+  childJobs: readWith(readWholeNumber(1, 1_000_000)),
+  childMemory: readWith(readByteSize('16mb')),
+  missedCap: readWith(readWholeNumber(1, 10_000)),
+};
+
+const workersShape = {
+  max: readWith(readWholeNumber(1, 1_000)),
+};
+
 const settingsShape = {
   defaults: z.optional(scriptOptions),
   tiers: z.optional(z.record(z.string(), tierSettings)),
@@ -81,6 +94,8 @@ const settingsShape = {
   retention: z.optional(z.strictObject(retentionShape)),
   maxOutput: readWith(readByteSize('64kb')),
   limits: z.optional(z.strictObject(limitsShape)),
+  queue: z.optional(z.strictObject(queueShape)),
+  workers: z.optional(z.strictObject(workersShape)),
   allowUnsafe: readWith(readBoolean),
   secrets: readWith(readWords(variableName, 'names of environment variables such as SHOP_LOGIN')),
 };
@@ -90,7 +105,7 @@ const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDef
 type FoundSettings = z.output<z.ZodMiniObject<typeof settingsShape>>;
 
 function withDefaults(found: FoundSettings): Settings {
-  const { retention, limits } = defaultSettings;
+  const { retention, limits, queue, workers } = defaultSettings;
   return {
     defaults: found.defaults ?? {},
     tiers: found.tiers ?? {},
@@ -110,16 +125,25 @@ function withDefaults(found: FoundSettings): Settings {
       maxProcesses: found.limits?.maxProcesses ?? limits.maxProcesses,
       maxWaitMs: found.limits?.maxWait ?? limits.maxWaitMs,
     },
+    queue: {
+      leaseMs: found.queue?.lease ?? queue.leaseMs,
+      archive: withoutUndefined(found.queue?.archive ?? {}),
+      groupLimit: found.queue?.groupLimit ?? queue.groupLimit,
+      childJobs: found.queue?.childJobs ?? queue.childJobs,
+      childMemoryBytes: found.queue?.childMemory ?? queue.childMemoryBytes,
+      missedCap: found.queue?.missedCap ?? queue.missedCap,
+    },
+    workers: { max: found.workers?.max ?? workers.max },
     allowUnsafe: found.allowUnsafe ?? defaultSettings.allowUnsafe,
     secrets: found.secrets ?? defaultSettings.secrets,
   };
 }
 
 /** `process.env.X` in a config file may be undefined: that variable is not set. */
-function withoutUndefined(env: Readonly<Record<string, string | undefined>>) {
-  const isSet = (entry: [string, string | undefined]): entry is [string, string] =>
+function withoutUndefined<Value>(found: Readonly<Record<string, Value | undefined>>) {
+  const isSet = (entry: [string, Value | undefined]): entry is [string, Value] =>
     entry[1] !== undefined;
-  return Object.fromEntries(Object.entries(env).filter(isSet));
+  return Object.fromEntries(Object.entries(found).filter(isSet));
 }
 
 /** One wrong value, or a key that there is not. */
@@ -169,5 +193,7 @@ function keysAt([first]: readonly string[]): readonly string[] {
   if (first === undefined) return Object.keys(settingsShape);
   if (first === 'retention') return Object.keys(retentionShape);
   if (first === 'limits') return Object.keys(limitsShape);
+  if (first === 'queue') return Object.keys(queueShape);
+  if (first === 'workers') return Object.keys(workersShape);
   return Object.keys(first === 'tiers' ? tierShape : scriptShape);
 }

@@ -16,6 +16,8 @@ export interface Settings {
   /** How much of one run's output is kept on disk. */
   readonly maxOutputBytes: number;
   readonly limits: Limits;
+  readonly queue: QueueSettings;
+  readonly workers: WorkersSettings;
   /** Files that others could have written are run and read all the same. */
   readonly allowUnsafe: boolean;
   /** Variables whose values are masked in stored output, besides those whose names look secret. */
@@ -42,6 +44,32 @@ export interface Limits {
   readonly maxWaitMs: number;
 }
 
+/**
+ * What is kept of jobs that have ended: all until it is pruned; only what failed; nothing but the
+ * activity.
+ */
+export type ArchivePolicy = 'keep' | 'keep-failed' | 'remove';
+
+export interface QueueSettings {
+  /** How long a claim holds unless it is renewed. */
+  readonly leaseMs: number;
+  /** By glob over job names; later ones win. */
+  readonly archive: Readonly<Record<string, ArchivePolicy>>;
+  /** How many jobs of one group may run at the same time; null: any number. */
+  readonly groupLimit: number | null;
+  /** How many jobs a child serves before it is replaced. */
+  readonly childJobs: number;
+  /** A child that holds more after a job is replaced. */
+  readonly childMemoryBytes: number;
+  /** How many missed times of a repeating job are made up for at most. */
+  readonly missedCap: number;
+}
+
+export interface WorkersSettings {
+  /** How many workers of the queue may live at the same time. */
+  readonly max: number;
+}
+
 /** How long the activity log keeps what. */
 export interface Retention {
   readonly succeededMs: number;
@@ -66,6 +94,15 @@ export const defaultSettings: Settings = {
   },
   maxOutputBytes: 10 * megabyte,
   limits: { maxLoad: null, minFreeMemoryBytes: null, maxProcesses: null, maxWaitMs: 60_000 },
+  queue: {
+    leaseMs: 60_000,
+    archive: {},
+    groupLimit: null,
+    childJobs: 1_000,
+    childMemoryBytes: 256 * megabyte,
+    missedCap: 100,
+  },
+  workers: { max: 8 },
   allowUnsafe: false,
   secrets: [],
 };

@@ -10,14 +10,21 @@ import { printableName } from './printable-name.ts';
 const reserved: ReadonlyMap<string, string> = new Map([
   ['queue', 'reserved for handlers of queued jobs'],
   ...[
+    'add',
     'backup',
+    'claim',
     'cron',
     'doctor',
     'due',
     'help',
+    'import',
     'init',
+    'job',
+    'jobs',
+    'kick',
     'list',
     'pause',
+    'repeat',
     'report',
     'resume',
     'run',
@@ -25,6 +32,7 @@ const reserved: ReadonlyMap<string, string> = new Map([
     'status',
     'tail',
     'why',
+    'work',
   ].map((command) => [command, `\`runner ${command}\` is a command; rename the folder`] as const),
 ]);
 

@@ -56,4 +56,8 @@ export interface RunEnd extends Measurement {
   readonly warning: string | null;
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
+  /** By how much a child that serves many jobs has grown with this one. */
+  readonly rssChangeBytes?: number;
+  /** What a handler gave back, as JSON. */
+  readonly result?: string;
 }

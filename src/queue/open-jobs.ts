@@ -27,7 +27,7 @@ export async function selectOpenJobs(db: Database, tier?: string): Promise<OpenJ
     .select(sql<number>`max(retry_delay_ms, retry_longest_ms)`.as('longestDelayMs'))
     .where('finished_at', 'is', null)
     .where('tier', 'is not', null)
-    .$narrowType<{ tier: string }>()
+    .$narrowType<{ tier: string; maxAttempts: number }>()
     .orderBy(sql`state = 'retrying'`)
     .orderBy('run_at')
     .orderBy('id');

@@ -217,6 +217,8 @@ async function selectOpenJob(db: Database, { id, name, startedAt }: SoughtJob) {
     .where('name', '=', name)
     .where('created_at', '<=', startedAt)
     .where('state', 'in', ['queued', 'retrying'])
+    .where('tier', 'is not', null)
+    .$narrowType<{ maxAttempts: number; retryDelayMs: number }>()
     .executeTakeFirst();
   return row ?? null;
 }

@@ -79,7 +79,7 @@ export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
     .select('jobs.on_crash as onCrash')
     // Written out, not bound: only so the partial index `runs_running` answers it.
     .where('runs.outcome', '=', sql.lit('running'))
-    .$narrowType<{ token: string }>()
+    .$narrowType<{ token: string; workerId: number; maxAttempts: number; retryDelayMs: number }>()
     .execute();
   return rows.map(({ attempt, token, ...row }) => ({
     ...row,
@@ -93,7 +93,10 @@ export async function mayHaveLost(db: Database): Promise<boolean> {
   const { lost } = await db
     .selectNoFrom(({ or, exists, selectFrom, eb }) => {
       const isRunning = sql.lit('running' as const);
-      const runs = selectFrom('runs').select('id').where('outcome', '=', isRunning);
+      const runs = selectFrom('runs')
+        .select('id')
+        .where('outcome', '=', isRunning)
+        .where('worker_id', 'is not', null);
       const workers = selectFrom('workers').select('id').where('state', '=', isRunning);
       return eb
         .case()

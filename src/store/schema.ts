@@ -6,9 +6,10 @@ export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
 
 /**
  * `tier`: a pass over a whole folder. `script`: one script, started by hand. `leftover`: what was due
- * of a tier besides its passes: retries, and what an earlier pass deferred or died before.
+ * of a tier besides its passes: retries, and what an earlier pass deferred or died before. `queue`:
+ * jobs of the queue.
  */
-export type WorkerKind = 'tier' | 'script' | 'leftover';
+export type WorkerKind = 'tier' | 'script' | 'leftover' | 'queue';
 
 /**
  * `schedule`: its own line of the crontab, or whatever else has no terminal. `due`: the one line for all
@@ -60,26 +61,68 @@ export interface WorkersTable {
   readonly node_version: string;
 }
 
-/** One piece of work to be done. A pass adds one for each script of its tier. */
+/** What becomes of a repeating job's times that have passed meanwhile. */
+export type MissedPolicy = 'all' | 'once' | 'skip';
+
+/** What becomes of a parent one of whose children has failed. */
+export type ChildFailurePolicy = 'resume' | 'fail';
+
+/**
+ * One piece of work to be done. A pass adds one for each script of its tier; anybody adds others to
+ * the queue, which have no tier.
+ */
 export interface JobsTable {
   readonly id: Generated<number>;
+  /** A script's name, or of a job of the queue that of its handler without `queue/`. */
   readonly name: string;
+  /** Null: it is one of the queue. */
   readonly tier: string | null;
-  readonly state: JobState;
+  readonly state: Generated<JobState>;
+  /** JSON, for the handler. */
+  readonly data: Generated<string>;
+  /** JSON, of the handler; null: it gave none. */
+  readonly result: string | null;
+  /** Higher ones are taken first. */
+  readonly priority: Generated<number>;
+  /** Of a script, the start of its period; of a repeating job, when it was to run, retries aside. */
   readonly scheduled_for: number | null;
-  readonly run_at: number;
+  readonly run_at: Generated<number>;
+  /** When it was claimed last. */
+  readonly started_at: number | null;
+  /** Tries since it was added, repeated or kicked. */
   readonly attempts: Generated<number>;
-  readonly max_attempts: Generated<number>;
+  /** Null: as its handler says, once it is claimed. */
+  readonly max_attempts: number | null;
   /** Before the second try; with each further one times `retry_factor`, up to `retry_longest_ms`. */
-  readonly retry_delay_ms: Generated<number>;
+  readonly retry_delay_ms: number | null;
   readonly retry_factor: Generated<number>;
   readonly retry_longest_ms: Generated<number>;
   /** What follows a crash; null: what follows any failure. */
   readonly on_crash: CrashPolicy | null;
+  /** The rule by which it is queued again once it has finished. */
+  readonly repeat: string | null;
+  readonly missed: Generated<MissedPolicy>;
+  /** No other job that has not ended has it. */
+  readonly unique_key: string | null;
+  /** What shares a limit of jobs at the same time. */
+  readonly group_key: string | null;
+  readonly parent_id: number | null;
+  readonly on_child_failure: Generated<ChildFailurePolicy>;
+  /** Null: as the settings say. */
+  readonly lease_ms: number | null;
+  /** Until when its claim holds unless it is renewed; null: it is not claimed, or is no job of the queue. */
+  readonly leased_until: number | null;
   readonly claimed_by: number | null;
   /** Fencing: only who holds this token may end the job. */
   readonly claim_token: string | null;
-  readonly created_at: number;
+  /** How often it was claimed in all. */
+  readonly reserves: Generated<number>;
+  readonly timeouts: Generated<number>;
+  readonly releases: Generated<number>;
+  readonly buries: Generated<number>;
+  readonly kicks: Generated<number>;
+  readonly crashes: Generated<number>;
+  readonly created_at: Generated<number>;
   readonly finished_at: number | null;
   readonly reason: string | null;
 }
@@ -88,7 +131,8 @@ export interface JobsTable {
 export interface RunsTable {
   readonly id: Generated<number>;
   readonly job_id: number;
-  readonly worker_id: number;
+  /** Null: whoever asked for the job, and is no worker of the runner. */
+  readonly worker_id: number | null;
   readonly script: string;
   readonly tier: string | null;
   readonly attempt: number;
@@ -102,6 +146,8 @@ export interface RunsTable {
   readonly user_cpu_ms: number | null;
   readonly system_cpu_ms: number | null;
   readonly max_rss_bytes: number | null;
+  /** By how much the memory of a child that serves many jobs has grown with this one. */
+  readonly rss_change_bytes: number | null;
   readonly measured_by: MeasuredBy | null;
   readonly pid: number | null;
   readonly pid_start_ticks: number | null;
@@ -128,10 +174,14 @@ export interface RunsTable {
   readonly spool_id: string | null;
 }
 
+export type PauseKind = 'pause' | 'fuse';
+
 /** What is not to be run for a while. */
 export interface PausesTable {
-  /** `*`: everything; a tier's name; or a script's: `hourly/clean-tmp`. */
+  /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
   readonly name: string;
+  /** `fuse`: what is due of it fails instead of waiting. */
+  readonly kind: Generated<PauseKind>;
   /** Null: until it is resumed. */
   readonly until: number | null;
   readonly created_at: number;
@@ -164,6 +214,14 @@ export type ActivityEvent =
   | 'job-deferred'
   | 'job-left-running'
   | 'job-cancelled'
+  | 'job-paused'
+  | 'job-released'
+  | 'job-buried'
+  | 'job-kicked'
+  | 'job-updated'
+  | 'job-requeued'
+  | 'job-deleted'
+  | 'job-lease-expired'
   | 'paused'
   | 'resumed'
   | 'log-set-aside'
@@ -198,4 +256,5 @@ export type FinishedRun = Omit<
   | 'timeout_ms'
   | 'content_hash'
   | 'spool_id'
->;
+  | 'rss_change_bytes'
+> & { readonly rss_change_bytes?: number | null };

@@ -10,6 +10,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     user_cpu_ms: end.userCpuMs,
     system_cpu_ms: end.systemCpuMs,
     max_rss_bytes: end.maxRssBytes,
+    rss_change_bytes: end.rssChangeBytes ?? null,
     measured_by: end.measuredBy,
     exit_code: end.exitCode,
     signal: end.signal,

@@ -76,7 +76,7 @@ const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
 function checkJob(job: JobRow, runs: readonly RunRow[]): string[] {
   const last = runs.at(-1);
   const isEnded = endStates.includes(job.state);
-  const allowed = Math.max(job.max_attempts, job.on_crash === 'retry' ? 2 : 1);
+  const allowed = Math.max(job.max_attempts ?? 1, job.on_crash === 'retry' ? 2 : 1);
   const running = runs.filter(({ outcome }) => outcome === 'running');
   const attempts = runs.map(({ attempt }) => attempt).sort((one, other) => one - other);
   return listWrong([

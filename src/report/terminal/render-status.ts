@@ -141,7 +141,12 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
 
 /** `running: pid 4711 on web3, since 11-03 14:03` */
 function describeHolder(holder: TierHolder, { clock }: Screen): string {
-  const what = { tier: 'running', script: 'one script by hand', leftover: 'what was left' };
+  const what = {
+    tier: 'running',
+    script: 'one script by hand',
+    leftover: 'what was left',
+    queue: 'jobs of the queue',
+  };
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}`;
   return `${holder.kind === null ? 'without the log' : what[holder.kind]}: ${who}, since ${clock.short(holder.sinceMs)}`;
 }

@@ -7,6 +7,12 @@ export const activityLog: Migration = {
   },
 };
 
+/**
+ * Whoever adds a job by plain SQL does so with an SQLite of their own, PHP's for example, which must read
+ * this schema: 3.26 on Enterprise Linux 8, 3.34 on 9. So no STRICT tables (3.37), no `unixepoch()` (3.38).
+ */
+const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
+
 const statements = [
   `create table workers (
     id integer primary key,
@@ -24,44 +30,83 @@ const statements = [
     called_by text not null default 'schedule' check (called_by in ('schedule', 'due', 'hand')),
     runner_version text not null,
     node_version text not null
-  ) strict`,
+  )`,
   // The second guard of the tier lock: the file itself refuses two live workers of one tier.
   `create unique index workers_one_running_per_tier on workers (tier) where state = 'running'`,
   `create index workers_by_tier on workers (tier, started_at)`,
   `create index workers_by_end on workers (finished_at)`,
 
+  // A job's number is never used twice: who kept that of a deleted one must not act on another.
   `create table jobs (
-    id integer primary key,
-    name text not null,
+    id integer primary key autoincrement,
+    name text not null
+      constraint "a job's name has 1 to 255 characters" check (length(name) between 1 and 255),
     tier text,
-    state text not null check (state in
+    state text not null default 'queued' check (state in
       ('queued', 'running', 'finished', 'retrying', 'failed', 'paused', 'cancelled')),
+    data text not null default '{}'
+      constraint "a job's data is JSON of at most 1 MiB"
+      check (json_valid(data) and length(cast(data as blob)) <= 1048576),
+    result text,
+    priority integer not null default 500
+      constraint "a job's priority is a whole number" check (typeof(priority) = 'integer'),
     scheduled_for integer,
-    run_at integer not null,
+    run_at integer not null default ${NOW_MS}
+      constraint "a job's run_at is in milliseconds since 1970" check (typeof(run_at) = 'integer'),
+    started_at integer,
     attempts integer not null default 0,
-    max_attempts integer not null default 1,
-    retry_delay_ms integer not null default 60000,
+    max_attempts integer,
+    retry_delay_ms integer,
     retry_factor integer not null default 1,
     retry_longest_ms integer not null default 60000,
     on_crash text check (on_crash in ('retry', 'skip', 'fail')),
+    repeat text,
+    missed text not null default 'all' check (missed in ('all', 'once', 'skip')),
+    unique_key text,
+    group_key text,
+    parent_id integer,
+    on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
+    lease_ms integer,
+    leased_until integer,
     claimed_by integer,
     claim_token text,
-    created_at integer not null,
+    reserves integer not null default 0,
+    timeouts integer not null default 0,
+    releases integer not null default 0,
+    buries integer not null default 0,
+    kicks integer not null default 0,
+    crashes integer not null default 0,
+    created_at integer not null default ${NOW_MS},
     finished_at integer,
     reason text
-  ) strict`,
+  )`,
   // Open jobs are few, ended ones are many: a partial index stays small for ever.
-  `create index jobs_open on jobs (tier, state, run_at, id) where finished_at is null`,
+  `create index jobs_open on jobs (tier, state, run_at, id)
+    where finished_at is null and tier is not null`,
   // A script is never twice under way: whatever is left of a pass is worked off, not added again.
   `create unique index jobs_one_open_per_script on jobs (name)
     where finished_at is null and tier is not null`,
   `create index jobs_ended on jobs (state, finished_at) where finished_at is not null`,
+  // What waits in the queue, in the order in which it is taken; by name for who takes only some.
+  `create index jobs_waiting on jobs (priority desc, run_at, id, name, group_key)
+    where tier is null and state in ('queued', 'retrying')`,
+  `create index jobs_waiting_by_name on jobs (name, priority desc, run_at, id, group_key)
+    where tier is null and state in ('queued', 'retrying')`,
+  `create index jobs_leased on jobs (leased_until) where leased_until is not null`,
+  `create unique index jobs_unique_key on jobs (unique_key)
+    where unique_key is not null and finished_at is null`,
+  `create index jobs_by_parent on jobs (parent_id, state) where parent_id is not null`,
+  // Whoever adds a job to the queue, by whichever program, has told of it.
+  `create trigger jobs_added after insert on jobs when new.tier is null begin
+    insert into activity (at, job_id, event) values (new.created_at, new.id,
+      case new.state when 'paused' then 'job-paused' else 'job-queued' end);
+  end`,
 
   // Its number also names a run's files: it is never used twice, though the newest rows be deleted.
   `create table runs (
     id integer primary key autoincrement,
     job_id integer not null references jobs (id) on delete cascade,
-    worker_id integer not null references workers (id),
+    worker_id integer references workers (id),
     script text not null,
     tier text,
     attempt integer not null,
@@ -75,6 +120,7 @@ const statements = [
     user_cpu_ms real,
     system_cpu_ms real,
     max_rss_bytes integer,
+    rss_change_bytes integer,
     measured_by text check (measured_by in ('self', 'sampled')),
     pid integer,
     pid_start_ticks integer,
@@ -92,7 +138,7 @@ const statements = [
     output_file_bytes integer,
     output text,
     spool_id text
-  ) strict`,
+  )`,
   `create unique index runs_by_spool_id on runs (spool_id) where spool_id is not null`,
   // Covers the report's summary, so that it never touches the rows with their output.
   `create index runs_summary on runs (script, started_at, outcome, duration_ms, user_cpu_ms,
@@ -112,14 +158,15 @@ const statements = [
     run_id integer,
     event text not null,
     detail text
-  ) strict`,
+  )`,
   `create index activity_by_time on activity (at)`,
 
   `create table pauses (
     name text primary key,
+    kind text not null default 'pause' check (kind in ('pause', 'fuse')),
     until integer,
     created_at integer not null
-  ) strict, without rowid`,
+  ) without rowid`,
 
   `create view runs_readable as select
     id, script, attempt, outcome,

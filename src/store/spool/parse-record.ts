@@ -124,7 +124,7 @@ const header = object<SpoolHeader>({
   reason: text,
 });
 
-const finishedRun: Fields<FinishedRun> = {
+const finishedRun: Fields<Omit<FinishedRun, 'rss_change_bytes'>> = {
   outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
   finished_at: integer,
   duration_ms: orNull(figure),
