@@ -4,6 +4,8 @@ import type { CommandContext } from './commands/command-context.ts';
 import { errorCode } from './config/error-code.ts';
 import { nearestName } from './config/near-miss.ts';
 import { UsageError } from './config/usage-error.ts';
+import { printableName } from './discovery/printable-name.ts';
+import { QueueError } from './queue/queue-error.ts';
 import { StoreUnavailable } from './store/store-unavailable.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
@@ -15,6 +17,12 @@ const commands: Readonly<Record<string, LoadCommand>> = {
   list: async () => (await import('./commands/list.ts')).listCommand,
   due: async () => (await import('./commands/due.ts')).dueCommand,
   run: async () => (await import('./commands/run.ts')).runCommand,
+  add: async () => (await import('./commands/add.ts')).addCommand,
+  work: async () => (await import('./commands/work.ts')).workCommand,
+  jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,
+  job: async () => (await import('./commands/job.ts')).jobCommand,
+  claim: async () => (await import('./commands/claim.ts')).claimCommand,
+  kick: async () => (await import('./commands/kick.ts')).kickCommand,
   report: async () => (await import('./commands/report.ts')).reportCommand,
   status: async () => (await import('./commands/status.ts')).statusCommand,
   why: async () => (await import('./commands/why.ts')).whyCommand,
@@ -24,6 +32,8 @@ const commands: Readonly<Record<string, LoadCommand>> = {
   backup: async () => (await import('./commands/backup.ts')).backupCommand,
   pause: async () => (await import('./commands/pause.ts')).pauseCommand,
   resume: async () => (await import('./commands/resume.ts')).resumeCommand,
+  repeat: async () => (await import('./commands/repeat.ts')).repeatCommand,
+  import: async () => (await import('./commands/import.ts')).importCommand,
 };
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
@@ -99,7 +109,10 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
 
 /** The command that is named; all of them for the help; none for a tier. */
 function chooseCommands(args: readonly string[]): string[] {
-  const named = args.filter((arg) => Object.hasOwn(commands, arg)).slice(0, 1);
+  const isFolder = (index: number): boolean => args[index - 1] === '--root';
+  const isCommand = (arg: string, index: number): boolean =>
+    Object.hasOwn(commands, arg) && !isFolder(index);
+  const named = args.filter(isCommand).slice(0, 1);
   const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
   return named.length > 0 || !wantsAll ? named : Object.keys(commands);
 }
@@ -135,8 +148,14 @@ function guessCommand(error: UsageError, tier: string): UsageError {
 function reportError(error: unknown): number {
   if (error instanceof CommanderError) return reportCommanderError(error);
   if (error instanceof UsageError) return complain(error.message, 2);
+  if (error instanceof QueueError) return complainOfQueue(error);
   if (error instanceof StoreUnavailable || isSystemError(error)) return complain(error.message, 1);
   return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), 70);
+}
+
+/** It may quote names and data, which come from anywhere. */
+function complainOfQueue({ message, code }: QueueError): number {
+  return complain(printableName(message), code === 'invalid' ? 2 : 1);
 }
 
 function reportCommanderError(error: CommanderError): number {

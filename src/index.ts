@@ -6,3 +6,31 @@ export {
   type SettingsInput,
   type TierSettingsInput,
 } from './config/define-config.ts';
+export { type OpenQueueOptions, openQueue } from './queue/open-queue.ts';
+export type {
+  BuryOptions,
+  ChildJob,
+  ClaimedJob,
+  ClaimOptions,
+  DuplicatePolicy,
+  EndedChildren,
+  FailOptions,
+  FinishOptions,
+  Job,
+  JobCount,
+  JobCounters,
+  JobOptions,
+  JobRef,
+  JsonValue,
+  ListOptions,
+  NewJob,
+  PauseOptions,
+  Queue,
+  RequeueOptions,
+  RetryOptions,
+  UpdateOptions,
+  When,
+} from './queue/queue.ts';
+export { QueueError, type QueueErrorCode } from './queue/queue-error.ts';
+export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';
+export { type StoreFailureKind, StoreUnavailable } from './store/store-unavailable.ts';

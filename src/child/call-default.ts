@@ -1,46 +1,23 @@
-import { pathToFileURL } from 'node:url';
 import { createContext } from './create-context.ts';
+import { findDefault } from './find-default.ts';
 import type { JobContext } from './job-context.ts';
+import { joinEntryPoint } from './join-entry-point.ts';
 import type { ProbeOptions } from './probe-contract.ts';
-
-type DefaultFunction = (context: JobContext) => unknown;
+import type { Unsettled } from './record-end.ts';
 
 /**
- * Calls the script's default function once the script itself has been evaluated. The script is
- * Node's own entry point, so `import.meta.main`, `require.main` and `process.argv` are as ever;
- * this only joins it.
+ * Calls the script's default function once the script itself has been evaluated.
  *
- * @returns whether the function was called and its promise is still open
+ * @returns what was called and is still open
  */
-export function callDefault(options: ProbeOptions): () => boolean {
-  let open = false;
-  const call = async (exported: unknown): Promise<void> => {
-    const run = findDefault(exported);
+export function callDefault(options: ProbeOptions): () => Unsettled | null {
+  let open: Unsettled | null = null;
+  joinEntryPoint(options.scriptPath, async (exported) => {
+    const run = findDefault<JobContext>(exported);
     if (run === null) return;
-    open = true;
+    open = { sentence: "the promise of the script's default function never settled" };
     await run(createContext(options.context));
-    open = false;
-  };
-  setImmediate(() => {
-    const main = process.mainModule;
-    // Not loaded: it threw, and a handler of its own went on. Importing would run it a second time.
-    if (main !== undefined) return main.loaded ? call(main.exports) : undefined;
-    // The same module as the entry point's, not a second one. If it fails, Node reports that itself.
-    return import(pathToFileURL(options.scriptPath).href).then(call, () => {});
+    open = null;
   });
   return () => open;
-}
-
-/** `export default`, `exports.default` or `module.exports =` a function. */
-function findDefault(exported: unknown): DefaultFunction | null {
-  if (typeof exported === 'function')
-    return isClass(exported) ? null : (exported as DefaultFunction);
-  if (typeof exported !== 'object' || exported === null) return null;
-  const { default: inner } = exported as { readonly default?: unknown };
-  return inner === exported ? null : findDefault(inner);
-}
-
-/** Made for others to use; it cannot be called. */
-function isClass(exported: object): boolean {
-  return Function.prototype.toString.call(exported).startsWith('class');
 }

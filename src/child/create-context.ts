@@ -1,8 +1,9 @@
+import { abortOnTermination } from './abort-on-termination.ts';
 import type { JobContext } from './job-context.ts';
 import type { ProbeContext } from './probe-contract.ts';
 
 export function createContext(facts: ProbeContext): JobContext {
-  let controller: AbortController | undefined;
+  let signal: AbortSignal | undefined;
   return {
     script: facts.script,
     scheduledFor: new Date(facts.scheduledFor),
@@ -12,15 +13,9 @@ export function createContext(facts: ProbeContext): JobContext {
     previouslyCrashed: facts.previouslyCrashed,
     // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
     get signal() {
-      controller ??= abortOnTermination();
-      return controller.signal;
+      signal ??= abortOnTermination().signal;
+      return signal;
     },
     log: (...values) => console.log(...values),
   };
-}
-
-function abortOnTermination(): AbortController {
-  const controller = new AbortController();
-  process.once('SIGTERM', () => controller.abort());
-  return controller;
 }

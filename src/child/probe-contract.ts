@@ -5,6 +5,8 @@ export interface ProbeOptions {
   readonly cacheFolder: string;
   /** It holds no function for the runner to call. */
   readonly exportsNothing: boolean;
+  /** It is a handler: its job is what there is to be read on standard input. */
+  readonly isHandler?: true;
   /** Open from the start; once it is closed, Node has come as far as the probe. */
   readonly signOfLifeFd?: number;
   readonly context: ProbeContext;
@@ -21,13 +23,36 @@ export interface ProbeContext {
 }
 
 /** What the probe leaves at the script's end. */
-export interface ProbeResult {
-  readonly exitCode: number;
+export interface ProbeResult extends HandlerEnd {
   readonly userCpuMs: number;
   readonly systemCpuMs: number;
   readonly maxRssBytes: number;
-  readonly error: ProbeError | null;
+  /** Of a child that serves many jobs, by how much it has grown with this one. */
+  readonly rssChangeBytes?: number;
 }
+
+/** How a script ended, and what only handlers say of that. */
+export interface HandlerEnd {
+  readonly exitCode: number;
+  readonly error: ProbeError | null;
+  /** JSON; absent: none. */
+  readonly result?: string;
+  readonly ask?: SpokenAsk;
+  /** Why it counts as failed though nothing was thrown: one sentence. */
+  readonly refusal?: string;
+}
+
+/** What a handler asked for, in its own words. */
+export type SpokenAsk =
+  | {
+      readonly kind: 'retry';
+      readonly delay?: string;
+      readonly priority?: number;
+      readonly name?: string;
+      /** JSON. */
+      readonly data?: string;
+    }
+  | { readonly kind: 'fail'; readonly reason: string };
 
 export interface ProbeError {
   readonly name: string;

@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs';
 import { callDefault } from './call-default.ts';
+import { callIsolatedHandler } from './call-isolated-handler.ts';
 import { PROBE_VARIABLE, type ProbeOptions } from './probe-contract.ts';
 import { recordEnd } from './record-end.ts';
 import { installTypeScript } from './typescript-hooks.ts';
@@ -13,7 +14,17 @@ if (variable !== undefined) {
   const options = JSON.parse(variable) as ProbeOptions;
   if (options.signOfLifeFd !== undefined) closeSync(options.signOfLifeFd);
   installTypeScript(options.cacheFolder);
-  recordEnd(options.resultPath, options.exportsNothing ? () => false : callDefault(options));
+  join(options);
+}
+
+function join(options: ProbeOptions): void {
+  const { resultPath, scriptPath } = options;
+  if (options.isHandler) {
+    const { unsettled, end } = callIsolatedHandler(scriptPath);
+    recordEnd(resultPath, unsettled, end);
+  } else {
+    recordEnd(resultPath, options.exportsNothing ? () => null : callDefault(options));
+  }
 }
 
 function forgetArgument(args: string[]): void {

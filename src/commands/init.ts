@@ -27,7 +27,9 @@ interface InitOptions {
 export function initCommand(context: CommandContext): Command {
   const command = new Command('init');
   return command
-    .description('make jobs/15min, jobs/hourly and jobs/daily with one small example each')
+    .description(
+      'make jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each',
+    )
     .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
     .option('--force', 'also where a web server hands out what is in it')
     .addHelpText('after', EXAMPLES)

@@ -6,6 +6,7 @@ import { rootOf } from './open-log.ts';
 
 interface PauseOptions {
   readonly for?: string;
+  readonly fail?: true;
   readonly root?: string;
 }
 
@@ -17,15 +18,19 @@ the same. Pausing again replaces the pause before.
 Examples:
   runner pause                            everything, until \`runner resume\`
   runner pause hourly --for 2h            one tier, for two hours
-  runner pause daily/backup --for 3d      one script`;
+  runner pause daily/backup --for 3d      one script
+  runner pause queue                      all jobs of the queue
+  runner pause 'mail/*' --for 2h          its jobs of these names; mail/welcome: of this one
+  runner pause 'mail/*' --fail            a fuse: such jobs fail at once when they are due`;
 
 /** `runner pause`: what is not to be started for a while. */
 export function pauseCommand(context: CommandContext): Command {
   const command = new Command('pause');
   return command
-    .description('start nothing of a tier, a script or at all, for a while or until resumed')
-    .argument('[name]', 'a tier, or <tier>/<script> (default: everything)')
+    .description('start nothing of a tier, a script, a kind of jobs or at all, until resumed')
+    .argument('[name]', 'a tier, <tier>/<script>, `queue`, or names of jobs (default: everything)')
     .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner resume`)')
+    .option('--fail', 'of jobs of the queue: let what is due fail instead of waiting')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined) =>
       pauseName(context, name, command.optsWithGlobals<PauseOptions>()),
@@ -37,11 +42,19 @@ async function pauseName(
   word: string | undefined,
   options: PauseOptions,
 ): Promise<void> {
-  const { EVERYTHING, pause } = await import('../queue/pauses.ts');
+  const { EVERYTHING } = await import('../queue/pause-names.ts');
   const root = rootOf(context, options.root);
   const createdAt = context.now();
   const until = await readEnd(options.for, createdAt);
   const name = word === undefined ? EVERYTHING : await findName(root, word);
+  const kind = options.fail === true ? await readFuse(name) : ('pause' as const);
+  const pause: Pause = { name, kind, until, createdAt };
+  await writePause(context, root, pause);
+  context.stdout.write(`${await describeDone(context, pause)}\n`);
+}
+
+async function writePause(context: CommandContext, root: string, pause: Pause): Promise<void> {
+  const { pause: record } = await import('../queue/pauses.ts');
   const { checkStateFolder } = await import('../config/check-place.ts');
   const { createStateFolder, stateFolderOf } = await import('../config/state-folder.ts');
   const { openStore } = await import('../store/open-store.ts');
@@ -51,17 +64,26 @@ async function pauseName(
   const store = await openStore(state);
   if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
   try {
-    await pause(store.db, { name, until, createdAt });
+    await record(store.db, pause);
   } finally {
     await store.close();
   }
-  context.stdout.write(`${await describeDone(context, { name, until, createdAt })}\n`);
 }
 
 async function findName(root: string, word: string): Promise<string> {
   const { findPausable } = await import('./find-pausable.ts');
-  const { lookIntoJobs } = await import('./look-into-jobs.ts');
-  return findPausable(word, (await lookIntoJobs(root)).discovery.tiers);
+  const { readPausables } = await import('./read-pausables.ts');
+  return findPausable(word, await readPausables(root));
+}
+
+/** Scripts have no queue that fills up while they wait: they need no fuse. */
+async function readFuse(name: string): Promise<'fuse'> {
+  const { EVERYTHING, pausedPattern } = await import('../queue/pause-names.ts');
+  if (name !== EVERYTHING && pausedPattern(name) !== null) return 'fuse';
+  throw new UsageError(
+    "--fail expects names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
+      '`runner pause queue --fail` for all of them.',
+  );
 }
 
 /** The last instant that a date can hold. */
@@ -82,7 +104,8 @@ async function describeDone(context: CommandContext, pause: Pause): Promise<stri
   const { createClock } = await import('../report/clock.ts');
   const { nameOfPaused, resumeCommand } = await import('../report/pause-text.ts');
   const clock = createClock(context.now());
-  const what = `${nameOfPaused(pause)} is paused`;
+  const verb = pause.kind === 'fuse' ? 'fails when it is due,' : 'is paused';
+  const what = `${nameOfPaused(pause)} ${verb}`;
   const end = `\`${resumeCommand(pause)}\``;
   if (pause.until === null) return `${what} until ${end}.`;
   return `${what} until ${clock.dateTime(pause.until)} (${clock.zone}).\n${end} ends it before.`;

@@ -9,14 +9,15 @@ What waited meanwhile is run by the next call.
 Examples:
   runner resume                 end all pauses
   runner resume hourly          end the pause of that tier; those of its scripts stay
-  runner resume daily/backup    end the pause of that script`;
+  runner resume daily/backup    end the pause of that script
+  runner resume 'mail/*'        end the pause of these jobs, as it was given; \`queue\`: of all`;
 
 /** `runner resume`: the end of pauses. */
 export function resumeCommand(context: CommandContext): Command {
   const command = new Command('resume');
   return command
     .description('end a pause, or all of them')
-    .argument('[name]', 'what is paused: a tier, or <tier>/<script> (default: all pauses)')
+    .argument('[name]', 'what is paused, as it was given to `runner pause` (default: all pauses)')
     .addHelpText('after', EXAMPLES)
     .action(async (name: string | undefined) => {
       const { root } = command.optsWithGlobals<{ root?: string }>();
@@ -54,10 +55,14 @@ async function toldPlainly<T>({ state }: OpenLog, write: () => Promise<T>): Prom
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */
 async function findName(root: string, word: string, pauses: readonly Pause[]): Promise<string> {
-  if (pauses.some(({ name }) => name === word)) return word;
+  const { EVERYTHING, pauseNameOf } = await import('../queue/pause-names.ts');
+  const names = pauses.map(({ name }) => name);
+  const ways = [...(word === EVERYTHING ? [] : [word]), pauseNameOf(word)];
+  const paused = ways.find((name) => names.includes(name));
+  if (paused !== undefined) return paused;
   const { findPausable } = await import('./find-pausable.ts');
-  const { lookIntoJobs } = await import('./look-into-jobs.ts');
-  return findPausable(word, (await lookIntoJobs(root)).discovery.tiers);
+  const { readPausables } = await import('./read-pausables.ts');
+  return findPausable(word, await readPausables(root));
 }
 
 async function describeEnded(name: string | null, ended: readonly string[]): Promise<string> {

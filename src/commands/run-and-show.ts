@@ -6,13 +6,15 @@ import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents, type WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
 import { summarizeFailures } from './failure-summary.ts';
-import { stopOnSignals } from './stop-on-signals.ts';
+import { finishOnSignals, stopOnSignals } from './stop-on-signals.ts';
 
 export interface ShowOptions {
   /** Null: as long as it takes. */
   readonly budgetMs?: number | null;
   /** Whether it is `runner due`, which calls tiers that are due, not one at its time. */
   readonly isDue?: boolean;
+  /** Whether it works off the queue: told to stop, it finishes what it has in hand. */
+  readonly isQueue?: boolean;
   /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
   readonly tellsSkips?: boolean;
 }
@@ -21,17 +23,19 @@ export interface ShowOptions {
 export async function runAndShow(
   context: CommandContext,
   runner: Runner,
-  { budgetMs = null, isDue = false, tellsSkips = false }: ShowOptions,
+  { budgetMs = null, isDue = false, isQueue = false, tellsSkips = false }: ShowOptions,
   run: (call: Call) => Promise<CallSummary>,
 ): Promise<CallSummary> {
   const events = createWorkerEvents();
   const stop = createStopRequest();
-  const stopCode = stopOnSignals(stop);
+  const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
   const failures = summarizeFailures(context, runner, events);
   tellTrouble(context, events);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   if (isTerminal) {
-    const { showProgress } = await import('./live-progress.ts');
+    const { showProgress } = isQueue
+      ? await import('./work-progress.ts')
+      : await import('./live-progress.ts');
     showProgress(context, events);
   } else if (tellsSkips) {
     const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
@@ -61,7 +65,8 @@ function mayBeTerminal(): boolean {
   return fstatSync(1).isCharacterDevice();
 }
 
-function exitCodeOf({ ends }: CallSummary, runner: Runner): number {
+function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
+  if (isBroken) return 1;
   const failed = ends?.some(({ outcome }) => outcome !== 'succeeded') ?? false;
   return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
 }

@@ -38,12 +38,14 @@ async function describe(
 ): Promise<string> {
   const { fallbackStateFolderOf } = await import('../config/fallback-state-folder.ts');
   const { tierNames } = await import('../discovery/tier-folders.ts');
+  const { listHandlerNames } = await import('./list-handler-names.ts');
   const { readStatus } = await import('../report/read-status.ts');
   const states = [state, fallbackStateFolderOf(root)];
   const status = await readStatus({
     db,
     states,
     tiers: tierNames(root),
+    handlers: await listHandlerNames(root),
     nowMs: context.now(),
     isLogUnread: problem !== null,
   });

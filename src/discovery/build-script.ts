@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { describeProblem } from '../config/problem.ts';
 import type { ScriptOptions } from '../config/script-options.ts';
 import { shellWord } from '../config/shell-word.ts';
-import { distrustOf, type TierPlace } from './jobs-place.ts';
+import { distrustOf, QUEUE_TIER, type TierPlace } from './jobs-place.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
 import { mergeOptions } from './merge-options.ts';
 import { printableName } from './printable-name.ts';
@@ -39,7 +39,11 @@ export function buildScript(
       ...tags.problems.map(describeProblem),
       ...refuseName(file, path),
     ],
-    warnings: [...tags.warnings, ...warnOfUse(choice.launch, file, tags, content)],
+    warnings: [
+      ...tags.warnings,
+      ...warnOfIsolation(place, file, tags),
+      ...warnOfUse(choice.launch, file, tags, content),
+    ],
   };
 }
 
@@ -98,6 +102,15 @@ type Runnable = Extract<LaunchChoice, { readonly launch: Launch }>;
 
 function readTags({ comments }: Runnable, file: string, { head }: ScriptFile): ScriptTags {
   return comments === null ? noTags : readScriptTags(head.toString('utf8'), comments, file);
+}
+
+function warnOfIsolation(
+  { tier }: TierPlace,
+  file: string,
+  { options }: ScriptTags,
+): readonly string[] {
+  if (tier === QUEUE_TIER || options.isolate === undefined) return [];
+  return [`${file}: @isolate is for handlers in jobs/queue and has no effect here`];
 }
 
 function warnOfUse(

@@ -13,7 +13,8 @@ export interface DiscoverOptions {
 }
 
 /**
- * Finds the scripts of all tiers, or of one, and what under `jobs/` is no script, and why.
+ * Finds the scripts of all tiers and the handlers, or the scripts of one tier, and what under `jobs/` is
+ * no script, and why.
  *
  * @throws {UsageError} if there is no tier of that name
  */
@@ -33,13 +34,16 @@ async function discoverAll(place: JobsPlace): Promise<Discovery> {
   const { listJobsFolder, listPlainFolder } = await import('./list-jobs-folder.ts');
   const { warnOfUnusedSettings } = await import('./unused-settings.ts');
   const listed = listJobsFolder(place.root);
+  const { readHandlers } = await import('./read-handlers.ts');
   const found = listed.tiers.map((tier) => discoverTier(place, tier));
   const tiers = found.flatMap((one) => one.tiers).toSorted(byPeriod);
-  const ignored = [...listed.ignored, ...found.flatMap((one) => one.ignored)];
+  const queue = readHandlers(place);
+  const ignored = [...listed.ignored, ...found.flatMap((one) => one.ignored), ...queue.ignored];
   return {
     tiers,
+    handlers: queue.scripts,
     ignored: ignored.flatMap(listPlainFolder),
-    warnings: warnOfUnusedSettings(place, tiers),
+    warnings: warnOfUnusedSettings(place, tiers, queue.scripts),
   };
 }
 
@@ -52,5 +56,6 @@ function byPeriod(one: Tier, other: Tier): number {
 function discoverTier(place: JobsPlace, tier: string): Discovery {
   const folder = tierFolder(place.root, tier);
   const { scripts, ignored } = readTier(enterFolder({ ...place, tier }, folder), folder);
-  return { tiers: [{ name: tier, periodMs: tierPeriodMs(tier), scripts }], ignored, warnings: [] };
+  const found = { name: tier, periodMs: tierPeriodMs(tier), scripts };
+  return { tiers: [found], handlers: [], ignored, warnings: [] };
 }

@@ -17,6 +17,9 @@ export interface JobsPlace extends Place {
   readonly matches: PatternMatcher;
 }
 
+/** What the handlers have instead of a tier. */
+export const QUEUE_TIER = 'queue';
+
 /** What all files of one folder of a tier have in common. */
 export interface TierPlace extends JobsPlace {
   readonly tier: string;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { compareBytes } from './byte-order.ts';
+import { QUEUE_TIER } from './jobs-place.ts';
 import { plainFolder } from './read-tier.ts';
 import type { Ignored } from './script.ts';
 import { isFolder, reasonAgainstTier } from './tier-folders.ts';
@@ -17,7 +18,7 @@ const mostFilesListed = 20;
 export function listJobsFolder(root: string): JobsFolder {
   const jobs = join(root, 'jobs');
   const names = globSync('*', { cwd: jobs, dot: true }).toSorted(compareBytes);
-  const tiers = names.filter((name) => reasonOf(jobs, name) === null);
+  const tiers = names.filter((name) => !isQueue(jobs, name) && reasonOf(jobs, name) === null);
   return { tiers, ignored: names.flatMap((name) => listIgnored(jobs, name)) };
 }
 
@@ -30,8 +31,12 @@ function reasonOf(jobs: string, name: string): string | null {
 function listIgnored(jobs: string, name: string): readonly Ignored[] {
   const path = join(jobs, name);
   const reason = reasonOf(jobs, name);
-  const isEmptyQueue = name === 'queue' && isFolder(path) && filesWithin(path, false).length === 0;
-  return reason === null || isEmptyQueue ? [] : [{ path, reason }];
+  return reason === null || isQueue(jobs, name) ? [] : [{ path, reason }];
+}
+
+/** The folder of the handlers, which is no tier, but not ignored either. */
+function isQueue(jobs: string, name: string): boolean {
+  return name === QUEUE_TIER && isFolder(join(jobs, name));
 }
 
 /** A folder that is no script may hold files that were meant to be: they are named, up to a number. */

@@ -1,9 +1,10 @@
 import type { ScriptOptions } from '../config/script-options.ts';
 
-/** A runnable file of a tier, or why it is refused. */
+/** A runnable file of a tier, or a handler of queued jobs; or why it is refused. */
 export interface Script {
-  /** `<tier>/<file without extension>`: `hourly/clean-tmp`. */
+  /** `<tier>/<file without extension>`: `hourly/clean-tmp`, `queue/mail/welcome`. */
   readonly name: string;
+  /** Of a handler: `queue`. */
   readonly tier: string;
   /** Absolute path of the file that is run (a folder's `index.*` included). */
   readonly path: string;
@@ -42,6 +43,8 @@ export interface Tier {
 
 export interface Discovery {
   readonly tiers: readonly Tier[];
+  /** When all of `jobs/` was looked at. */
+  readonly handlers: readonly Script[];
   readonly ignored: readonly Ignored[];
   /** Settings that fit nothing here, when all tiers were looked at: one sentence each. */
   readonly warnings: readonly string[];

@@ -8,7 +8,7 @@ import { printableName } from './printable-name.ts';
 
 /** Why a name cannot be a tier's: `runner <name>` would mean something else. */
 const reserved: ReadonlyMap<string, string> = new Map([
-  ['queue', 'reserved for handlers of queued jobs'],
+  ['queue', 'it holds the handlers of queued jobs'],
   ...[
     'add',
     'backup',
@@ -70,6 +70,9 @@ export function tierFolder(root: string, name: string): string {
 }
 
 function describeUnknownTier(root: string, name: string): string {
+  if (name === 'queue') {
+    return 'jobs/queue is no tier: it holds the handlers of queued jobs, which `runner work` works off';
+  }
   const tiers = tierNames(root);
   const nearest = nearestName(name, tiers);
   const cure =

@@ -1,13 +1,17 @@
 import { relative } from 'node:path';
 import { nearestName } from '../config/near-miss.ts';
-import type { JobsPlace } from './jobs-place.ts';
+import { type JobsPlace, QUEUE_TIER } from './jobs-place.ts';
 import type { Script, Tier } from './script.ts';
 
 /** Keys of the settings that fit no tier, or no script: they may be written wrong. */
-export function warnOfUnusedSettings(place: JobsPlace, tiers: readonly Tier[]): readonly string[] {
+export function warnOfUnusedSettings(
+  place: JobsPlace,
+  tiers: readonly Tier[],
+  handlers: readonly Script[],
+): readonly string[] {
   const { settings } = place;
-  const names = tiers.map(({ name }) => name);
-  const scripts = tiers.flatMap((tier) => tier.scripts);
+  const names = [...tiers.map(({ name }) => name), ...(handlers.length > 0 ? [QUEUE_TIER] : [])];
+  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers];
   return [
     ...Object.keys(settings.tiers)
       .filter((tier) => !names.includes(tier))

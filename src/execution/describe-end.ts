@@ -24,6 +24,8 @@ export interface EndFacts {
   readonly lastSeenRssBytes: number | null;
   /** "TypeError: x is not a function", of a Node script. */
   readonly errorSentence: string | null;
+  /** What a handler itself says of its end; an exit code would add nothing to it. */
+  readonly ownSentence?: string | null;
 }
 
 /** All wording about how a run ended: the first reason that applies. Null: it succeeded. */
@@ -37,6 +39,7 @@ export function describeEnd(facts: EndFacts): string | null {
   if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
   if (facts.signal !== null) return describeSignal(facts.signal);
   if (facts.exitCode === 0) return null;
+  if (facts.ownSentence) return facts.ownSentence;
   return describeExit(facts.exitCode, facts.errorSentence);
 }
 
@@ -76,6 +79,7 @@ function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
 
 function describeTermination(facts: EndFacts): string {
   if (facts.killedAfterGrace) return `ended with SIGKILL after ${duration(facts.graceMs)} of grace`;
+  if (facts.signal === null && facts.exitCode === null) return 'ended itself after SIGTERM';
   return facts.signal === null
     ? `ended itself with exit code ${facts.exitCode} after SIGTERM`
     : `ended with ${facts.signal}`;

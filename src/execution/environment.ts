@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { type RunFacts, runVariables } from '../child/run-variables.ts';
 import { findOwnNode } from '../process/find-program.ts';
 import type { RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
@@ -25,15 +26,15 @@ export function buildEnvironment(
     ...Object.fromEntries(passed),
     ...request.variables,
     RUNNER_ROOT: request.root,
-    RUNNER_RUN: String(request.runId),
-    RUNNER_SCRIPT: script.name,
-    RUNNER_SCHEDULED_FOR: new Date(request.scheduledFor).toISOString(),
-    RUNNER_LATENESS_MS: String(request.startedAt - request.scheduledFor),
-    RUNNER_ATTEMPT: String(request.attempt),
-    RUNNER_LAST_SUCCESS:
-      request.lastSuccess === null ? '' : new Date(request.lastSuccess).toISOString(),
-    RUNNER_PREVIOUSLY_CRASHED: request.previouslyCrashed ? '1' : '',
+    ...runVariables(factsOf(request)),
   };
+}
+
+function factsOf(request: RunRequest): RunFacts {
+  const { runId, startedAt, scheduledFor, handler } = request;
+  const own = { runId, script: request.script.name };
+  if (handler !== undefined) return { ...handler.job, ...own, job: handler.job };
+  return { ...request, ...own, latenessMs: startedAt - scheduledFor };
 }
 
 function defaultPath(): string {

@@ -1,14 +1,8 @@
 import { ftruncateSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
-import { listGroup } from '../process/process-group.ts';
-import { listTree } from '../process/process-tree.ts';
 import { describeFailedStart, describeHungStart } from './describe-not-started.ts';
 import { countLeft } from './left-processes.ts';
-import { type MemoryWatch, memoryLimitsOf, watchMemory } from './memory-limits.ts';
-import { guardOutput } from './output-guard.ts';
-import { type Sampling, sampleProcess } from './process-sampler.ts';
-import type { Measurement } from './run-end.ts';
 import type { OpenOutput, RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
 import {
@@ -17,17 +11,14 @@ import {
   type StartFailure,
   startProcess,
 } from './start-process.ts';
-import { HANG_AFTER_MS, watchStart } from './start-watchdog.ts';
-import { type Termination, watchLimits } from './terminate.ts';
+import { HANG_AFTER_MS } from './start-watchdog.ts';
+import { takeUpdates } from './take-updates.ts';
+import type { Termination } from './terminate.ts';
+import { type Watched, watchRun } from './watch-run.ts';
 
 /** What was seen of a run from outside. */
-export interface Observation {
+export interface Observation extends Watched {
   readonly exit: Exit;
-  readonly termination: Termination;
-  readonly sampled: Measurement;
-  /** Null: it has no limit of resident memory. */
-  readonly memory: MemoryWatch | null;
-  readonly droppedBytes: number;
   readonly leftProcesses: number;
   /** Why it never came to its first line; null: it may have. */
   readonly startFailure: string | null;
@@ -67,55 +58,25 @@ async function observeStart(
 }
 
 async function observeProcess(
-  { pid, exited }: StartedProcess,
+  { pid, exited, channel }: StartedProcess,
   request: RunRequest,
   fd: number,
 ): Promise<Observation> {
-  const termination = watchLimits(pid, request);
-  const limits = memoryLimitsOf(request.script.options);
-  const memory = limits && watchMemory(limits, () => termination.terminate('memory'));
-  const sampler = sampleProcess(planSampling(pid, request, memory));
-  const guard = guardOutput(fd, pid, request.maxOutputBytes);
-  const hangAfterMs = request.hangAfterMs ?? HANG_AFTER_MS;
-  const stopWatching = isNode(request)
-    ? watchStart(pid, hangAfterMs, () => termination.terminate('hung'))
-    : () => {};
+  const stopWatching = watchRun(pid, request, fd, isNode(request));
+  const settleUpdates = channel && request.handler && takeUpdates(channel, request.handler);
   const exit = await exited;
-  termination.settle();
-  guard.stop();
-  stopWatching();
+  const watched = stopWatching();
+  await settleUpdates?.();
   return {
+    ...watched,
     exit,
-    termination,
-    sampled: sampler.stop(),
-    memory,
-    droppedBytes: guard.droppedBytes(),
     leftProcesses: await countLeft(pid),
-    startFailure: describeFailure(request, termination, exit, fd),
+    startFailure: describeFailure(request, watched.termination, exit, fd),
     firstFailure: null,
   };
 }
 
 const isNode = ({ script }: RunRequest): boolean => script.launch.kind === 'node';
-
-/** A Node script measures itself; samples only serve for one that is killed. */
-const NODE_FIRST_SAMPLE_MS = 50;
-const FIRST_SAMPLE_MS = 1;
-const LONGEST_GAP_MS = 1_000;
-const LONGEST_GAP_WITH_LIMIT_MS = 500;
-
-function planSampling(pid: number, request: RunRequest, memory: MemoryWatch | null): Sampling {
-  return {
-    // Only a limit is worth a look at all the machine's processes.
-    listMembers: () => (memory === null ? listTree(pid) : listGroup(pid)),
-    firstDelayMs: isNode(request) ? NODE_FIRST_SAMPLE_MS : FIRST_SAMPLE_MS,
-    longestDelayMs: memory === null ? LONGEST_GAP_MS : LONGEST_GAP_WITH_LIMIT_MS,
-    onSample: ({ usage, pids, peakRssBytes }) => {
-      memory?.look(usage, pids);
-      request.onSample?.(peakRssBytes);
-    },
-  };
-}
 
 function describeFailure(
   request: RunRequest,

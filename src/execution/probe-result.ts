@@ -10,14 +10,17 @@ import type { Masker } from './mask-secrets.ts';
 export function readProbeResult(path: string, masker: Masker): ProbeResult | null {
   try {
     const result: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return isProbeResult(result) ? { ...result, error: maskError(result.error, masker) } : null;
+    return isProbeResult(result) ? maskResult(result, masker) : null;
   } catch {
     return null;
   }
 }
 
-function maskError(error: ProbeError | null, { text }: Masker): ProbeError | null {
-  if (error === null) return null;
+export function maskResult(result: ProbeResult, masker: Masker): ProbeResult {
+  return result.error === null ? result : { ...result, error: maskError(result.error, masker) };
+}
+
+function maskError(error: ProbeError, { text }: Masker): ProbeError {
   const { name, message, stack } = error;
   return { name: text(name), message: text(message), stack: stack === null ? null : text(stack) };
 }
@@ -26,7 +29,31 @@ function isProbeResult(value: unknown): value is ProbeResult {
   if (typeof value !== 'object' || value === null) return false;
   const result = value as Record<string, unknown>;
   const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];
-  return figures.every((key) => Number.isFinite(result[key])) && isProbeError(result.error);
+  const areFigures = figures.every((key) => Number.isFinite(result[key]));
+  return areFigures && isProbeError(result.error) && areHandlerFields(result);
+}
+
+function areHandlerFields({
+  result,
+  refusal,
+  ask,
+  rssChangeBytes,
+}: Record<string, unknown>): boolean {
+  const areTexts = [result, refusal].every((text) => ['string', 'undefined'].includes(typeof text));
+  const isFigure = rssChangeBytes === undefined || Number.isFinite(rssChangeBytes);
+  return areTexts && isFigure && isJson(result) && (ask === undefined || isAsk(ask));
+}
+
+function isJson(text: unknown): boolean {
+  if (text !== undefined) JSON.parse(text as string);
+  return true;
+}
+
+function isAsk(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, reason, data } = value as Record<string, unknown>;
+  if (kind === 'fail') return typeof reason === 'string';
+  return kind === 'retry' && (data === undefined || (typeof data === 'string' && isJson(data)));
 }
 
 function isProbeError(value: unknown): boolean {

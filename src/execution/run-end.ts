@@ -42,6 +42,18 @@ export interface CountedOutput extends KeptOutput {
   readonly droppedBytes: number;
 }
 
+/** What a handler itself wants to become of its job. */
+export type HandlerAsk =
+  | {
+      readonly kind: 'retry';
+      readonly delayMs?: number;
+      readonly priority?: number;
+      readonly name?: string;
+      /** JSON. */
+      readonly data?: string;
+    }
+  | { readonly kind: 'fail'; readonly reason: string };
+
 /** How one run ended. Success and failure are the same record. */
 export interface RunEnd extends Measurement {
   readonly outcome: Exclude<Outcome, 'running'>;
@@ -60,4 +72,6 @@ export interface RunEnd extends Measurement {
   readonly rssChangeBytes?: number;
   /** What a handler gave back, as JSON. */
   readonly result?: string;
+  /** Set where a handler asked for it, whatever else has ended the run besides. */
+  readonly ask?: HandlerAsk;
 }

@@ -1,4 +1,12 @@
-import { closeSync, mkdirSync, openSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 
@@ -20,34 +28,54 @@ export function runFilesOf(state: StateFolder, runId: number | string): RunFiles
   };
 }
 
-/** The output file twice; both descriptors are the caller's to close. */
+/** The output file twice, and what there is to read; all descriptors are the caller's to close. */
 export interface OpenOutput {
   /** The script's: whatever is written goes to the file's end. */
   readonly appendFd: number;
   /** The runner's: a script that removes or renames the file takes nothing out of the log. */
   readonly fd: number;
+  /** The script's standard input; null: nothing. */
+  readonly inputFd: number | null;
 }
 
-/** Makes the temporary folder and the output file. */
-export function createRunFiles(files: RunFiles): OpenOutput {
+/**
+ * Makes the temporary folder and the output file.
+ *
+ * @param input what the script can read on its standard input
+ */
+export function createRunFiles(files: RunFiles, input: string | null = null): OpenOutput {
   try {
-    return create(files);
+    return create(files, input);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     // A log that was set aside starts its ids anew: what an older run left here is not ours.
     removeRunFiles(files);
-    return create(files);
+    return create(files, input);
   }
 }
 
-function create(files: RunFiles): OpenOutput {
+function create(files: RunFiles, input: string | null): OpenOutput {
   mkdirSync(files.temporary, { mode: 0o700 });
-  return { appendFd: openSync(files.output, 'ax', 0o600), fd: openSync(files.output, 'r+') };
+  return {
+    appendFd: openSync(files.output, 'ax', 0o600),
+    fd: openSync(files.output, 'r+'),
+    inputFd: input === null ? null : openInput(files, input),
+  };
 }
 
-export function closeOutput({ appendFd, fd }: OpenOutput): void {
+/** A file without a name: who does not read it blocks nobody, and nobody has to remove it. */
+function openInput(files: RunFiles, input: string): number {
+  const path = join(files.temporary, '.input');
+  writeFileSync(path, input, { mode: 0o600, flag: 'wx' });
+  const fd = openSync(path, 'r');
+  unlinkSync(path);
+  return fd;
+}
+
+export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
   closeSync(appendFd);
   closeSync(fd);
+  if (inputFd !== null) closeSync(inputFd);
 }
 
 /** To be called once the end is in the log: until then these files are all there is of it. */
@@ -71,4 +99,9 @@ export function ifPossible(remove: () => void): void {
   try {
     remove();
   } catch {}
+}
+
+/** Kept output whose runs are in the log no more. */
+export function removeOutput({ output }: StateFolder, files: readonly string[]): void {
+  for (const file of files) ifPossible(() => unlinkSync(join(output, file)));
 }

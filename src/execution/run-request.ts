@@ -1,6 +1,17 @@
+import type { HandlerJob } from '../child/handler-contract.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Script } from '../discovery/script.ts';
 import type { Masker } from './mask-secrets.ts';
+
+/** What is only there where the script is a handler. */
+export interface HandlerFacts {
+  readonly job: HandlerJob;
+  /**
+   * Replaces the job's data (JSON) in the log. A rejection is told to the handler; the run has not
+   * ended before the last one is settled.
+   */
+  readonly onUpdate: (data: string) => void | Promise<void>;
+}
 
 /** Everything that one run needs to know. */
 export interface RunRequest {
@@ -39,4 +50,6 @@ export interface RunRequest {
   readonly onSample?: (peakRssBytes: number) => void;
   /** How long a Node script may stand still before its first line. Default: 30 s. */
   readonly hangAfterMs?: number;
+  /** It is a handler. */
+  readonly handler?: HandlerFacts;
 }

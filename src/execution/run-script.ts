@@ -2,12 +2,15 @@ import type { ProbeResult } from '../child/probe-contract.ts';
 import { describeEnd, type EndFacts } from './describe-end.ts';
 import { describeNoFiles } from './describe-not-started.ts';
 import { describeWarnings } from './describe-warnings.ts';
+import { fieldsOf, type HandlerWords, joinWarnings, readWords } from './handler-end.ts';
 import { isDiskFull } from './is-disk-full.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endNotStarted, measureBySelf, roundMs } from './make-end.ts';
+import { findMemoryFailure } from './memory-failure.ts';
 import { type Observation, observeRun } from './observe-run.ts';
 import { decideOutcome } from './outcome.ts';
 import { readProbeResult } from './probe-result.ts';
+import { inputOf } from './program-input.ts';
 import type { KeptOutput, Measurement, RunEnd } from './run-end.ts';
 import {
   closeOutput,
@@ -17,13 +20,13 @@ import {
   runFilesOf,
 } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
-import type { Exit, StartFailure } from './start-process.ts';
+import type { StartFailure } from './start-process.ts';
 
 /** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
 export async function runScript(request: RunRequest): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.runId);
   const startedAt = performance.now();
-  const output = openRunFiles(files);
+  const output = openRunFiles(files, request);
   if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);
   try {
     const observed = await observeRun(request, files, output);
@@ -35,9 +38,9 @@ export async function runScript(request: RunRequest): Promise<RunEnd> {
   }
 }
 
-function openRunFiles(files: RunFiles): OpenOutput | StartFailure {
+function openRunFiles(files: RunFiles, request: RunRequest): OpenOutput | StartFailure {
   try {
-    return createRunFiles(files);
+    return createRunFiles(files, inputOf(request));
   } catch (error) {
     return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
   }
@@ -56,7 +59,8 @@ async function endRun(
   const { fd, droppedBytes } = observed;
   const { maxOutputBytes: maxBytes, masker } = request;
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
-  const facts = collectFacts(request, observed, result, output);
+  const words = readWords(request, observed.exit.code, result, fd);
+  const facts = collectFacts(request, observed, result, output, words);
   const outcome = decideOutcome(facts);
   return {
     ...(result === null ? addCpu(observed) : measureBySelf(result)),
@@ -66,15 +70,25 @@ async function endRun(
     exitCode: observed.exit.code,
     signal: observed.exit.signal,
     reason: describeEnd(facts),
-    warning: describeWarnings({
-      ...observed,
-      isDiskFull: isDiskFull(request.state.output),
-      selfPeakBytes: result?.maxRssBytes ?? null,
-    }),
+    warning: joinWarnings(describeAll(request, observed, result), words.warning),
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
+    ...fieldsOf(words, outcome),
   };
+}
+
+function describeAll(
+  request: RunRequest,
+  observed: Observed,
+  result: ProbeResult | null,
+): string | null {
+  const selfPeakBytes = result?.maxRssBytes ?? null;
+  return describeWarnings({
+    ...observed,
+    isDiskFull: isDiskFull(request.state.output),
+    selfPeakBytes,
+  });
 }
 
 function collectFacts(
@@ -82,6 +96,7 @@ function collectFacts(
   { exit, termination, sampled, memory, startFailure, durationMs }: Observed,
   result: ProbeResult | null,
   output: KeptOutput,
+  words: HandlerWords,
 ): EndFacts {
   const { options } = request.script;
   return {
@@ -95,21 +110,11 @@ function collectFacts(
     graceMs: request.graceMs,
     durationMs,
     heapLimitBytes: options.memoryBytes ?? null,
-    memoryFailure: isOwnEnd(exit) ? findMemoryFailure(output.text) : null,
+    memoryFailure: findMemoryFailure(exit, output.text),
     lastSeenRssBytes: sampled.maxRssBytes,
     errorSentence: describeError(result),
+    ownSentence: words.sentence,
   };
-}
-
-/** By which V8 ends its own process. */
-function isOwnEnd({ signal }: Exit): boolean {
-  return signal === 'SIGABRT' || signal === 'SIGTRAP';
-}
-
-/** By V8's last words: either it asked the system and got nothing, or it kept to a limit of its own. */
-function findMemoryFailure(text: string): EndFacts['memoryFailure'] {
-  if (/semi space failed|process out of memory|bad_alloc/.test(text)) return 'refused';
-  return /heap out of memory/i.test(text) ? 'heap-limit' : null;
 }
 
 /** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */

@@ -1,8 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { PROBE_VARIABLE, type ProbeOptions } from '../child/probe-contract.ts';
+import type { Script } from '../discovery/script.ts';
 import { type CpuTime, takeEndedChildCpu } from './children-cpu.ts';
 import { buildCommand, findMissingInterpreter } from './command.ts';
 import { describeNotStarted } from './describe-not-started.ts';
@@ -23,6 +25,8 @@ export interface StartedProcess {
   readonly pid: number;
   /** Settles when the process itself has ended, whoever else still holds its output open. */
   readonly exited: Promise<Exit>;
+  /** The way to it, where one was asked for. */
+  readonly channel: Duplex | null;
 }
 
 /** Why there is no process, in one sentence. */
@@ -37,22 +41,35 @@ export interface StartFailure {
 export async function startProcess(
   request: RunRequest,
   files: RunFiles,
-  { appendFd, fd }: OpenOutput,
+  { appendFd, fd, inputFd }: OpenOutput,
 ): Promise<StartedProcess | StartFailure> {
   const environment = buildEnvironment(request, files);
   const command = commandOf(request);
   const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
-  const [program, ...args] = command;
   const isNode = request.script.launch.kind === 'node';
+  const hasChannel = isNode && request.handler !== undefined;
+  return await startCommand(request, command, {
+    env: { ...environment, ...probeVariable(request, files) },
+    stdio: [
+      inputFd ?? 'ignore',
+      appendFd,
+      appendFd,
+      ...(isNode ? [fd] : []),
+      ...(hasChannel ? ['pipe' as const] : []),
+    ],
+  });
+}
+
+/** Starts a program in the root, as a leader; if there is a fourth `stdio`, its channel is that. */
+export async function startCommand(
+  request: Pick<RunRequest, 'root' | 'script' | 'stop'>,
+  [program, ...args]: readonly [string, ...string[]],
+  options: Pick<SpawnOptions, 'env' | 'stdio'>,
+): Promise<StartedProcess | StartFailure> {
   const start = (): Promise<StartedProcess> => {
-    const child = spawn(program, args, {
-      cwd: request.root,
-      env: { ...environment, ...probeVariable(request, files) },
-      detached: true,
-      stdio: ['ignore', appendFd, appendFd, ...(isNode ? [fd] : [])],
-    });
-    return confirmStart(child, request);
+    const child = spawn(program, args, { ...options, cwd: request.root, detached: true });
+    return confirmStart(child, request.script);
   };
   try {
     return await withBackoff(start, request.stop);
@@ -61,7 +78,7 @@ export async function startProcess(
   }
 }
 
-async function confirmStart(child: ChildProcess, request: RunRequest): Promise<StartedProcess> {
+async function confirmStart(child: ChildProcess, { options }: Script): Promise<StartedProcess> {
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', async (code, signal) => {
       resolve({ code, signal, cpu: await takeEndedChildCpu() });
@@ -69,8 +86,8 @@ async function confirmStart(child: ChildProcess, request: RunRequest): Promise<S
   });
   await once(child, 'spawn');
   const pid = child.pid as number;
-  beNice(pid, request.script.options.nice);
-  return { pid, exited };
+  beNice(pid, options.nice);
+  return { pid, exited, channel: (child.stdio[4] as Duplex | undefined | null) ?? null };
 }
 
 function commandOf({ script, probePath }: RunRequest): readonly [string, ...string[]] {
@@ -87,6 +104,7 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     cacheFolder: request.state.cache,
     signOfLifeFd: SIGN_OF_LIFE_FD,
     exportsNothing: script.launch.exportsNothing === true,
+    ...(request.handler !== undefined && { isHandler: true }),
     context: {
       script: script.name,
       scheduledFor: request.scheduledFor,

@@ -3,11 +3,12 @@ import { dirname, join, relative } from 'node:path';
 import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 
-/** One small example for each tier, of the package's own jobs. */
+/** One small example for each tier and one handler, of the package's own jobs. */
 const EXAMPLES = [
   'jobs/15min/check-site.ts',
   'jobs/hourly/clean-temporary-files.ts',
   'jobs/daily/backup-activity-log.ts',
+  'jobs/queue/post-webhook.ts',
 ];
 
 /** Apache 2.4 and 2.2; nginx reads no such file. */
@@ -32,7 +33,7 @@ export interface RootEntry {
   readonly state: 'made' | 'already there';
 }
 
-/** Makes `jobs/` with its three tiers, and the state folder; changes and overwrites nothing. */
+/** Makes `jobs/` with its three tiers and the handlers' folder, and the state folder; changes and overwrites nothing. */
 export function makeRoot(request: RootRequest): RootEntry[] {
   try {
     return [
@@ -45,7 +46,7 @@ export function makeRoot(request: RootRequest): RootEntry[] {
   }
 }
 
-/** A tier that holds anything is its owner's: a deleted example must not come back. */
+/** A folder that holds anything is its owner's: a deleted example must not come back. */
 function makeTier({ root, packageFolder }: RootRequest, example: string): RootEntry[] {
   const tier = join(root, dirname(example));
   const state = makeFolder(tier);

@@ -6,9 +6,15 @@ import { type DeadHolder, describeDead, describeHolder } from './describe-holder
 import type { LockHolder } from './lock-holder.ts';
 
 /** Who asks for a tier, and what for. */
-export interface WorkerRequest {
-  readonly kind: WorkerKind;
+export interface WorkerRequest extends NewWorker {
   readonly tier: string;
+}
+
+/** A worker as it begins. */
+export interface NewWorker {
+  readonly kind: WorkerKind;
+  /** Null: it works jobs of the queue off. */
+  readonly tier: string | null;
   readonly self: ProcessIdentity;
   readonly scheduledFor: number | null;
   readonly startedAt: number;
@@ -91,7 +97,7 @@ export async function markCrashed(db: Database, worker: WorkerRow, at: number): 
   await recordActivity(db, { at, event: 'worker-crashed', workerId: worker.id, detail: reason });
 }
 
-async function insertRunning(db: Database, request: WorkerRequest): Promise<number> {
+export async function insertRunning(db: Database, request: NewWorker): Promise<number> {
   const { id } = await db
     .insertInto('workers')
     .values({ ...toRow(request), state: 'running', finished_at: null, reason: null })
@@ -110,7 +116,11 @@ export async function skipTier(
   await db.transaction().execute((transaction) => insertSkipped(transaction, request, reason));
 }
 
-async function insertSkipped(db: Database, request: WorkerRequest, reason: string): Promise<void> {
+export async function insertSkipped(
+  db: Database,
+  request: NewWorker,
+  reason: string,
+): Promise<void> {
   const { id } = await db
     .insertInto('workers')
     .values({ ...toRow(request), state: 'skipped', finished_at: request.startedAt, reason })
@@ -124,7 +134,7 @@ async function insertSkipped(db: Database, request: WorkerRequest, reason: strin
   });
 }
 
-function toRow(request: WorkerRequest) {
+function toRow(request: NewWorker) {
   return {
     kind: request.kind,
     tier: request.tier,

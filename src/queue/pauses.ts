@@ -1,46 +1,73 @@
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
+import type { PauseKind } from '../store/schema.ts';
+import { EVERYTHING, pausedPattern, WHOLE_QUEUE } from './pause-names.ts';
+import { matchGlob } from './sqlite-glob.ts';
 
 /** What is not to be run for a while. */
 export interface Pause {
-  /** `*`: everything; a tier's name; or a script's: `hourly/clean-tmp`. */
+  /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
   readonly name: string;
+  /** Default: `pause`. */
+  readonly kind?: PauseKind;
   /** Epoch milliseconds; null: until it is resumed. */
   readonly until: number | null;
   readonly createdAt: number;
 }
 
-/** The name that stands for every tier. */
-export const EVERYTHING = '*';
-
 /** The pauses in force; one that has run out is as good as gone. */
 export async function selectPauses(db: Database, at: number): Promise<Pause[]> {
   return await db
     .selectFrom('pauses')
-    .select(['name', 'until', 'created_at as createdAt'])
+    .select(['name', 'kind', 'until', 'created_at as createdAt'])
     .where(({ or, eb }) => or([eb('until', 'is', null), eb('until', '>', at)]))
     .orderBy('name')
     .execute();
 }
 
-/** The pause that keeps this tier or script from running: the widest one. */
+/** The pause that keeps this tier, script, or job (`queue/mail/welcome`) from running: the widest one. */
 export function findPause(pauses: readonly Pause[], name: string): Pause | null {
-  const tier = name.split('/', 1)[0] as string;
+  const [tier = ''] = name.split('/', 1);
   const wide = [EVERYTHING, tier, name].map((each) => pauses.find((pause) => pause.name === each));
-  return wide.find((pause) => pause !== undefined) ?? null;
+  return wide.find((pause) => pause !== undefined) ?? findPattern(pauses, name);
+}
+
+function findPattern(pauses: readonly Pause[], name: string): Pause | null {
+  if (!name.startsWith(`${WHOLE_QUEUE}/`)) return null;
+  return pauses.find((pause) => matchGlob(pause.name, name)) ?? null;
+}
+
+/** Globs over names of jobs. */
+export interface PausedPatterns {
+  /** What fits one of these waits. */
+  readonly paused: readonly string[];
+  /** What fits one of these fails once it is due. */
+  readonly fused: readonly string[];
+}
+
+/** What is not to be handed out of the queue now. */
+export async function selectPausedPatterns(db: Database, at: number): Promise<PausedPatterns> {
+  const pauses = await selectPauses(db, at);
+  const patternsOf = (wanted: PauseKind) =>
+    pauses
+      .filter(({ kind = 'pause' }) => kind === wanted)
+      .flatMap(({ name }) => pausedPattern(name) ?? []);
+  return { paused: patternsOf('pause'), fused: patternsOf('fuse') };
 }
 
 /** Pauses the name from now on; a pause that it had is replaced. */
-export async function pause(db: Database, { name, until, createdAt }: Pause): Promise<void> {
+export async function pause(db: Database, pause: Pause): Promise<void> {
+  const { name, kind = 'pause', until, createdAt } = pause;
   await db.transaction().execute(async (transaction) => {
     await transaction
       .insertInto('pauses')
-      .values({ name, until, created_at: createdAt })
+      .values({ name, kind, until, created_at: createdAt })
       .onConflict((conflict) =>
-        conflict.column('name').doUpdateSet({ until, created_at: createdAt }),
+        conflict.column('name').doUpdateSet({ kind, until, created_at: createdAt }),
       )
       .execute();
-    const detail = until === null ? name : `${name} until ${new Date(until).toISOString()}`;
+    const what = kind === 'fuse' ? `${name} fails` : name;
+    const detail = until === null ? what : `${what} until ${new Date(until).toISOString()}`;
     await recordActivity(transaction, { at: createdAt, event: 'paused', detail });
   });
 }

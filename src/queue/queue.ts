@@ -240,21 +240,21 @@ export interface Queue {
   retry(job: JobRef, options?: RetryOptions): Promise<void>;
   /** Ends a running job as failed, whatever tries it has left. */
   fail(job: JobRef, options?: FailOptions): Promise<void>;
-  /** Sets a job that runs or waits aside, as failed, until it is kicked. */
+  /** Sets a job that runs, or waits to be taken, aside, as failed, until it is kicked. */
   bury(job: JobRef, options?: BuryOptions): Promise<void>;
   /** Queues a failed or delayed job at once, with all its tries. */
   kick(id: number): Promise<void>;
   /** Kicks up to `count` jobs of these names: failed ones, or if there are none, delayed ones. How many. */
   kickMany(patterns: string | readonly string[], count: number): Promise<number>;
-  /** Ends a job that waits, as cancelled. */
+  /** Ends a job that waits, or has failed, as cancelled; with a parent, what waits of its children. */
   cancel(id: number): Promise<void>;
   /** Renews a claim: its lease begins anew. Until when it holds. */
   touch(job: JobRef, options?: { readonly lease?: string }): Promise<Date>;
-  /** Removes a job that does not run, with its history. */
+  /** Removes a job that does not run, or that this claim holds, with its runs and its ended children. */
   delete(job: JobRef): Promise<void>;
   /** Changes a job's data, priority, rule or time in any state, without changing that. */
   update(job: JobRef, options: UpdateOptions): Promise<void>;
-  /** Queues jobs anew from whatever state they are in, as first in line. How many there were. */
+  /** Queues jobs anew from whatever state they are in, as first of their priority. How many there were. */
   requeue(ids: readonly number[], options?: RequeueOptions): Promise<number>;
   /** Null: there is none of that number. */
   get<Data = JsonValue, Result = JsonValue>(id: number): Promise<Job<Data, Result> | null>;

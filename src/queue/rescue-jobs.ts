@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
+import { defaultSettings } from '../config/settings.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun, WorkerState } from '../store/schema.ts';
 import type { Claim } from './claim-job.ts';
+import { type Ask, endQueuedRun } from './end-queued-run.ts';
 import { finishJob } from './finish-job.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
@@ -9,6 +11,8 @@ export interface Rescue {
   readonly at: number;
   /** Whether what lives may be ended at its time limit: not by who only looks. */
   readonly mayTerminate: boolean;
+  /** How many missed times of a repeating job are made up for. Default: that of the settings. */
+  readonly missedCap?: number;
 }
 
 /** A run that has not ended as far as the log knows, and by what its process and its runner can be told. */
@@ -30,10 +34,19 @@ export interface OpenRun {
   readonly runnerState: WorkerState;
   readonly claim: Claim;
   readonly policy: RetryPolicy;
+  /** Whether its job is one of the queue. */
+  readonly isQueued: boolean;
+}
+
+/** What is known of the end of a lost run; of a handler's also what it gave back or asked for. */
+export interface LostEnd {
+  readonly run: FinishedRun;
+  readonly result: string | null;
+  readonly ask: Ask | null;
 }
 
 /** How a lost run ended; null: its process outlived its runner and still runs. */
-export type EndLostRun = (run: OpenRun) => Promise<FinishedRun | null>;
+export type EndLostRun = (run: OpenRun) => Promise<LostEnd | null>;
 
 export interface Rescued {
   readonly ended: readonly OpenRun[];
@@ -45,21 +58,25 @@ export interface Rescued {
 export async function rescueJobs(
   db: Database,
   lost: readonly OpenRun[],
-  { at }: Rescue,
+  { at, missedCap = defaultSettings.queue.missedCap }: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
   const ended: OpenRun[] = [];
   const alive: OpenRun[] = [];
   for (const lostRun of lost) {
-    const run = await endLostRun(lostRun);
-    if (run === null) alive.push(lostRun);
-    else if (await tellEnd(lostRun, run)) ended.push(lostRun);
+    const end = await endLostRun(lostRun);
+    if (end === null) alive.push(lostRun);
+    else if (await tellEnd(lostRun, end)) ended.push(lostRun);
   }
   return { ended, alive };
 
-  async function tellEnd({ claim, policy }: OpenRun, run: FinishedRun): Promise<boolean> {
-    const told = { claim, policy, run, isRetryable: true };
-    return (await finishJob(db, told, { workerId: null, toldAt: at })) !== null;
+  async function tellEnd({ claim, policy, isQueued }: OpenRun, end: LostEnd): Promise<boolean> {
+    const teller = { workerId: null, toldAt: at, missedCap };
+    const told = { claim, isRetryable: true, ...end };
+    const verdict = isQueued
+      ? await db.transaction().execute((transaction) => endQueuedRun(transaction, told, teller))
+      : await finishJob(db, { ...told, policy }, teller);
+    return verdict !== null;
   }
 }
 
@@ -76,13 +93,14 @@ export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
     .select(['workers.state as runnerState', 'jobs.claim_token as token'])
     .select(['jobs.max_attempts as maxAttempts', 'jobs.retry_delay_ms as retryDelayMs'])
     .select(['jobs.retry_factor as retryFactor', 'jobs.retry_longest_ms as retryLongestMs'])
-    .select('jobs.on_crash as onCrash')
+    .select(['jobs.on_crash as onCrash', 'jobs.tier as jobTier'])
     // Written out, not bound: only so the partial index `runs_running` answers it.
     .where('runs.outcome', '=', sql.lit('running'))
     .$narrowType<{ token: string; workerId: number; maxAttempts: number; retryDelayMs: number }>()
     .execute();
-  return rows.map(({ attempt, token, ...row }) => ({
+  return rows.map(({ attempt, token, jobTier, ...row }) => ({
     ...row,
+    isQueued: jobTier === null,
     claim: { id: row.jobId, token, runId: row.id, startedAt: row.startedAt, attempt },
     policy: row,
   }));

@@ -1,6 +1,6 @@
 import { defaultRetryDelay } from '../config/retry-delay.ts';
 import type { CrashPolicy, ScriptOptions } from '../config/script-options.ts';
-import type { JobState, Outcome } from '../store/schema.ts';
+import type { JobRow, JobState, Outcome } from '../store/schema.ts';
 
 /** How often a job is tried, as its row holds it. */
 export interface RetryPolicy {
@@ -9,6 +9,26 @@ export interface RetryPolicy {
   readonly retryFactor: number;
   readonly retryLongestMs: number;
   readonly onCrash: CrashPolicy | null;
+  /** How many tries a crash leaves at least; without it only as many as any failure does. */
+  readonly crashTries?: number;
+}
+
+/**
+ * A job of the queue that its worker died under is tried again, as nobody else will see to it; but one
+ * that brings down whoever touches it must not do so for ever.
+ */
+const QUEUE_CRASH_TRIES = 10;
+
+/** A job's own policy, as its row holds it once it was claimed. */
+export function toPolicy(job: JobRow): RetryPolicy {
+  return {
+    maxAttempts: job.max_attempts ?? 1,
+    retryDelayMs: job.retry_delay_ms ?? defaultRetryDelay.firstMs,
+    retryFactor: job.retry_factor,
+    retryLongestMs: job.retry_longest_ms,
+    onCrash: job.on_crash,
+    ...(job.tier === null && { crashTries: QUEUE_CRASH_TRIES }),
+  };
 }
 
 /** One try that has ended. */
@@ -66,10 +86,10 @@ export function judgeTry(policy: RetryPolicy, ended: EndedTry, random = Math.ran
   return { state: 'retrying', runAt: ended.at + delayMs(policy, ended.attempt, random) };
 }
 
-function allowedTries({ maxAttempts, onCrash }: RetryPolicy, { outcome }: EndedTry): number {
+function allowedTries(policy: RetryPolicy, { outcome }: EndedTry): number {
+  const { maxAttempts, onCrash, crashTries = onCrash === 'retry' ? 2 : 1 } = policy;
   if (outcome !== 'crashed') return maxAttempts;
-  if (onCrash === 'fail') return 0;
-  return onCrash === 'retry' ? Math.max(maxAttempts, 2) : maxAttempts;
+  return onCrash === 'fail' ? 0 : Math.max(maxAttempts, crashTries);
 }
 
 function delayMs(policy: RetryPolicy, attempt: number, random: () => number): number {

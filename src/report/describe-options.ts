@@ -15,7 +15,7 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
 /** What is set of a script's options, a few words each. */
 export function describeSetOptions(options: ScriptOptions): string[] {
   const { timeoutMs, retries, retryDelay, onCrash, memoryBytes, nice, env, tags } = options;
-  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes } = options;
+  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
   return [
@@ -30,6 +30,7 @@ export function describeSetOptions(options: ScriptOptions): string[] {
     ...said(maxOutputBytes, (bytes) => `keep ${formatBytes(bytes)} of output`),
     ...said(nice, (value) => `nice ${value}`),
     ...said(env, (names) => `env ${names.join(' ')}`),
+    ...(isolate === true ? ['a process for each job'] : []),
     ...said(tags, (words) => `tags ${words.join(' ')}`),
   ];
 }

@@ -71,7 +71,7 @@ export function runToJson(run: RunRecord): object {
 
 /** What is in `jobs/`: `runner list --json`. */
 export function discoveryToJson(
-  { tiers, ignored, warnings }: Discovery,
+  { tiers, handlers, ignored, warnings }: Discovery,
   pauses: readonly Pause[] = [],
 ): object {
   return {
@@ -81,6 +81,7 @@ export function discoveryToJson(
       pause: pausedToJson(pauses, name),
       scripts: scripts.map((script) => foundScriptToJson(script, pauses)),
     })),
+    handlers: handlers.map((script) => foundScriptToJson(script, pauses)),
     ignored: ignored.map(({ path, reason }) => ({ path, reason })),
     warnings,
   };

@@ -1,4 +1,5 @@
-import { EVERYTHING, type Pause } from '../queue/pauses.ts';
+import { resumeCommandOf, wordsOfPaused } from '../queue/pause-names.ts';
+import type { Pause } from '../queue/pauses.ts';
 import type { Clock } from './clock.ts';
 import { printableLine } from './printable.ts';
 
@@ -8,12 +9,12 @@ export function describePaused(pause: Pause, of: string, clock: Clock): string {
   return pause.name === of ? `paused${until}` : `${nameOfPaused(pause)} is paused${until}`;
 }
 
-/** `everything`, `daily`, `hourly/clean-tmp`. */
+/** `everything`, `daily`, `hourly/clean-tmp`, `the queue`, `mail/*`. */
 export function nameOfPaused({ name }: Pick<Pause, 'name'>): string {
-  return name === EVERYTHING ? 'everything' : printableLine(name);
+  return printableLine(wordsOfPaused(name));
 }
 
 /** The command that ends a pause. */
 export function resumeCommand({ name }: Pick<Pause, 'name'>): string {
-  return name === EVERYTHING ? 'runner resume' : `runner resume ${printableLine(name)}`;
+  return printableLine(resumeCommandOf(name));
 }

@@ -6,6 +6,7 @@ import { selectPauses } from '../queue/pauses.ts';
 import { readUsualDuration } from '../queue/usual-duration.ts';
 import type { ActivityLog } from '../store/schema.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
+import { readQueueStatus } from './read-queue-status.ts';
 import { selectRunning } from './select-running.ts';
 import { selectWaiting } from './select-waiting.ts';
 import type { Status, StatusRun } from './status.ts';
@@ -17,6 +18,8 @@ export interface StatusQuery {
   readonly states: readonly StateFolder[];
   /** The tiers of `jobs/`. */
   readonly tiers: readonly string[];
+  /** The names of the handlers in `jobs/queue/`. */
+  readonly handlers: readonly string[];
   readonly nowMs: number;
   /** There is a log, and it could not be read. */
   readonly isLogUnread: boolean;
@@ -24,7 +27,7 @@ export interface StatusQuery {
 
 /** Reads everything that `runner status` shows. */
 export async function readStatus(query: StatusQuery): Promise<Status> {
-  const { db, states, tiers, nowMs, isLogUnread } = query;
+  const { db, states, tiers, handlers, nowMs, isLogUnread } = query;
   const holders = await findHolders(db, states, tiers);
   const pauses = await selectPauses(db, nowMs);
   const facts = { holders, pauses, nowMs };
@@ -36,6 +39,7 @@ export async function readStatus(query: StatusQuery): Promise<Status> {
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
+    queue: await readQueueStatus(db, { handlers, nowMs }),
     tiers: tierStates.toSorted(byPeriod),
     isLogUnread,
     hasSpool: states.some(hasSpool),

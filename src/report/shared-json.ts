@@ -14,8 +14,8 @@ export function waitingToJson(job: WaitingJob): object {
   };
 }
 
-export function pauseToJson({ name, until, createdAt }: Pause): object {
-  return { name, until: instant(until), since: instant(createdAt) };
+export function pauseToJson({ name, kind = 'pause', until, createdAt }: Pause): object {
+  return { name, kind, until: instant(until), since: instant(createdAt) };
 }
 
 /** An ISO 8601 string in UTC. */

@@ -1,4 +1,5 @@
 import { runningToJson } from './json.ts';
+import type { QueueStatus } from './queue-status.ts';
 import { instant, pauseToJson, waitingToJson } from './shared-json.ts';
 import type { Status, StatusRun } from './status.ts';
 import type { TierHolder, TierState } from './tier-state.ts';
@@ -10,6 +11,7 @@ export function statusToJson(status: Status): object {
     running: status.running.map(runToJson),
     waiting: status.waiting.map(waitingToJson),
     pauses: status.pauses.map(pauseToJson),
+    queue: queueToJson(status.queue),
     tiers: status.tiers.map(tierToJson),
     isLogUnread: status.isLogUnread,
     hasSpool: status.hasSpool,
@@ -19,6 +21,14 @@ export function statusToJson(status: Status): object {
 
 function runToJson(run: StatusRun): object {
   return { ...runningToJson(run), usualDurationMs: run.usualDurationMs };
+}
+
+function queueToJson({ counts, withoutHandler, workers }: QueueStatus): object {
+  return {
+    ...counts,
+    workers,
+    withoutHandler: withoutHandler.map(({ name, jobs }) => ({ name, jobs })),
+  };
 }
 
 function tierToJson(state: TierState): object {

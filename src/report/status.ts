@@ -1,4 +1,5 @@
 import type { Pause } from '../queue/pauses.ts';
+import type { QueueStatus } from './queue-status.ts';
 import type { RunningRun } from './select-running.ts';
 import type { TierHolder, TierState } from './tier-state.ts';
 
@@ -11,6 +12,7 @@ export interface Status {
   /** In the order that they run in. */
   readonly waiting: readonly WaitingJob[];
   readonly pauses: readonly Pause[];
+  readonly queue: QueueStatus;
   /** Shortest period first, those without one last. */
   readonly tiers: readonly TierState[];
   /** There is a log, and it could not be read: what it would tell is not known. */

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { Kysely } from 'kysely';
 import type { StateFolder } from '../config/state-folder.ts';
+import { createVersionReader } from './data-version.ts';
 import type { Database } from './database.ts';
 import { releaseReserve } from './reserve.ts';
 import type { ActivityLog } from './schema.ts';
@@ -25,6 +26,10 @@ export interface Store {
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
   /** Gives so many free pages at the file's end back to the disk. */
   giveBackPages(pages: number): void;
+  /** Differs from the one before if another connection has committed; null: locked just now. */
+  dataVersion(): number | null;
+  /** `wal`, or `truncate` where that is not safe. */
+  journalMode(): string;
   close(): Promise<void>;
 }
 
@@ -45,6 +50,8 @@ export function createStore(
     retryWhenFull: (work) => retryWhenFull(folder, work),
     // Not through Kysely: it asks for one row of a statement without columns, which is one page.
     giveBackPages: (pages) => connection.exec(`pragma incremental_vacuum(${pages})`),
+    dataVersion: createVersionReader(connection),
+    journalMode: () => String(connection.pragma('journal_mode')),
     close: () => closeAll(db, connection),
   };
 }

@@ -21,6 +21,7 @@ export async function deleteEndedJobs(
     .select('id')
     .where('state', 'in', states)
     .where('finished_at', '<', endedBefore)
+    .where(hasNoOpenParent)
     .orderBy('finished_at')
     .limit(limit);
   return deleteJobs(db, await ended.execute());
@@ -32,10 +33,15 @@ export async function deleteOldestJobs(db: Database, limit: number): Promise<Del
     .selectFrom('jobs')
     .select('id')
     .where('finished_at', 'is not', null)
+    .where(hasNoOpenParent)
     .orderBy('id')
     .limit(limit);
   return deleteJobs(db, await oldest.execute());
 }
+
+/** A parent that has not ended is still to be told of its children. */
+const hasNoOpenParent = sql<boolean>`(parent_id is null or not exists (
+  select 1 from jobs parent where parent.id = jobs.parent_id and parent.finished_at is null))`;
 
 /** How many it deleted. */
 export async function deleteOldActivity(
@@ -86,7 +92,8 @@ export async function countJobs(db: Database): Promise<number> {
   return rows[0]?.jobs ?? 0;
 }
 
-async function deleteJobs(
+/** Deletes jobs with their runs. */
+export async function deleteJobs(
   db: Database,
   jobs: readonly { readonly id: number }[],
 ): Promise<DeletedJobs> {

@@ -107,6 +107,8 @@ export interface JobsTable {
   /** What shares a limit of jobs at the same time. */
   readonly group_key: string | null;
   readonly parent_id: number | null;
+  /** 1: its parent was told how it ended, and has finished since. */
+  readonly is_told: Generated<number>;
   readonly on_child_failure: Generated<ChildFailurePolicy>;
   /** Null: as the settings say. */
   readonly lease_ms: number | null;
@@ -222,6 +224,7 @@ export type ActivityEvent =
   | 'job-requeued'
   | 'job-deleted'
   | 'job-lease-expired'
+  | 'job-imported'
   | 'paused'
   | 'resumed'
   | 'log-set-aside'

@@ -1,9 +1,11 @@
-import { EVERYTHING, type Pause } from '../queue/pauses.ts';
+import { resumeCommandOf, wordsOfPaused } from '../queue/pause-names.ts';
+import type { Pause } from '../queue/pauses.ts';
 
 /** "hourly is paused until 2026-11-01T10:00:00.000Z" */
 export function describePause({ name, until }: Pause): string {
-  const what = name === EVERYTHING ? 'everything' : name;
-  const resume = name === EVERYTHING ? 'runner resume' : `runner resume ${name}`;
-  const end = until === null ? `until \`${resume}\`` : `until ${new Date(until).toISOString()}`;
-  return `${what} is paused ${end}`;
+  const end =
+    until === null
+      ? `until \`${resumeCommandOf(name)}\``
+      : `until ${new Date(until).toISOString()}`;
+  return `${wordsOfPaused(name)} is paused ${end}`;
 }

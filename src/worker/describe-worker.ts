@@ -1,21 +1,27 @@
 import { periodStart } from '../discovery/tier-period.ts';
-import type { WorkerRequest } from '../lock/tier-slot.ts';
+import type { NewWorker, WorkerRequest } from '../lock/tier-slot.ts';
 import { identifyProcess } from '../process/process-identity.ts';
+import type { WorkerKind } from '../store/schema.ts';
 import type { Call } from './pass.ts';
 import type { TierRequest } from './tier-request.ts';
 
 /** This process as the worker of a pass that begins now. */
 export function describeWorker(
-  { runner, calledBy }: Call,
-  { kind, tier }: Pick<TierRequest, 'kind' | 'tier'>,
+  call: Call,
+  { kind, tier: { name: tier } }: Pick<TierRequest, 'kind' | 'tier'>,
 ): WorkerRequest {
-  const startedAt = runner.now();
+  const worker = describeSelf(call, kind);
+  return { ...worker, tier, scheduledFor: periodStart(tier, worker.startedAt) };
+}
+
+/** This process as a worker that begins now. */
+export function describeSelf({ runner, calledBy }: Call, kind: WorkerKind): NewWorker {
   return {
     kind,
-    tier: tier.name,
+    tier: null,
     self: identifyProcess(process.pid),
-    scheduledFor: periodStart(tier.name, startedAt),
-    startedAt,
+    scheduledFor: null,
+    startedAt: runner.now(),
     calledBy,
     runnerVersion: runner.version,
   };

@@ -1,5 +1,6 @@
 import { fallbackStateFolderOf } from '../config/fallback-state-folder.ts';
 import { listNames } from '../config/list-names.ts';
+import { hasExpiredLease } from '../queue/leases.ts';
 import { mayHaveLost } from '../queue/rescue-jobs.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
@@ -15,7 +16,8 @@ export async function mayNeedReconciling(place: Place, db: Database): Promise<bo
     isSpooled(place) ||
     listNames(temporary).length > 0 ||
     listNames(locks).length > 0 ||
-    (await mayHaveLost(db))
+    (await mayHaveLost(db)) ||
+    (await hasExpiredLease(db, Date.now()))
   );
 }
 

@@ -7,10 +7,16 @@ import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { GRACE_MS } from '../execution/terminate.ts';
 import { clearDeadLocks } from '../lock/clear-dead-locks.ts';
 import { markDeadWorkers } from '../lock/dead-workers.ts';
-import { type OpenRun, type Rescue, rescueJobs, selectOpenRuns } from '../queue/rescue-jobs.ts';
+import { endExpiredLeases } from '../queue/leases.ts';
+import {
+  type LostEnd,
+  type OpenRun,
+  type Rescue,
+  rescueJobs,
+  selectOpenRuns,
+} from '../queue/rescue-jobs.ts';
 import { type LostSpooledRun, takeInSpool } from '../queue/take-in-spool.ts';
 import type { Database } from '../store/open-store.ts';
-import type { FinishedRun } from '../store/schema.ts';
 import { toFinishedRun } from './finished-run.ts';
 import type { Runner } from './runner.ts';
 import { sweepRunFiles } from './sweep-run-files.ts';
@@ -51,12 +57,15 @@ export async function reconcile(
     workerId: null,
     at: rescue.at,
     state,
-    endLostRun: (lost) => endRun(reconciler, describeSpooled(lost), rescue),
+    endLostRun: async (lost) =>
+      (await endRun(reconciler, describeSpooled(lost), rescue))?.run ?? null,
   });
   for (const lost of takenIn.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
+  const { missedCap } = reconciler.settings.queue;
   await markDeadWorkers(db, state, rescue.at);
+  await endExpiredLeases(db, () => rescue.at, missedCap);
   const lost = await selectLostRuns(db);
-  const rescued = await rescueJobs(db, lost, rescue, (run) =>
+  const rescued = await rescueJobs(db, lost, { ...rescue, missedCap }, (run) =>
     endRun(reconciler, describeOpen(run, state), rescue),
   );
   await sweepRunFiles(db, reconciler);
@@ -117,7 +126,7 @@ async function endRun(
   { root, settings }: Reconciler,
   lost: Lost,
   { mayTerminate, at: now }: Rescue,
-): Promise<FinishedRun | null> {
+): Promise<LostEnd | null> {
   const end = await endLostRun({
     ...lost,
     root,
@@ -127,7 +136,8 @@ async function endRun(
     mayTerminate,
     now,
   });
-  return end === null ? null : toFinishedRun(end);
+  if (end === null) return null;
+  return { run: toFinishedRun(end), result: end.result ?? null, ask: end.ask ?? null };
 }
 
 function toOrphan({ script, jobId, pid, runnerPid, host }: OpenRun): Orphan {

@@ -1,6 +1,6 @@
 import { readStartTicks } from '../process/process-identity.ts';
-import type { BegunRun } from './journal.ts';
-import type { Pass } from './pass.ts';
+import type { BegunRun, Journal } from './journal.ts';
+import type { WorkerEvents } from './worker-events.ts';
 
 export interface ProgressRecorder {
   start(pid: number): void;
@@ -10,6 +10,12 @@ export interface ProgressRecorder {
   settle(): Promise<void>;
 }
 
+/** Where it is written down. */
+export interface ProgressTeller {
+  readonly journal: Pick<Journal, 'recordProgress'>;
+  readonly events: WorkerEvents;
+}
+
 /** Most scripts are over before anybody could ask who they are; a write right after a fork is dear. */
 const RECORD_AFTER_MS = 100;
 
@@ -17,7 +23,10 @@ const RECORD_AFTER_MS = 100;
 const REPEAT_MS = 10_000;
 
 /** Writes down which process a run is, for the report and for whoever finds it without its runner. */
-export function createProgressRecorder({ journal, events }: Pass, run: BegunRun): ProgressRecorder {
+export function createProgressRecorder(
+  { journal, events }: ProgressTeller,
+  run: BegunRun,
+): ProgressRecorder {
   let timer: NodeJS.Timeout | undefined;
   let recorded: Promise<unknown> = Promise.resolve();
   let maxRssBytes: number | null = null;

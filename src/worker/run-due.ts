@@ -10,6 +10,7 @@ import type { Call, LoggedCall } from './pass.ts';
 import { runLeftovers } from './run-leftovers.ts';
 import { runPass } from './run-pass.ts';
 import type { CallSummary } from './run-tier.ts';
+import { serveQueue } from './serve-queue.ts';
 import { type MissedWorker, skipMissed } from './skip-missed.ts';
 import { ifLogAllows } from './store-trouble.ts';
 import { withLog } from './with-log.ts';
@@ -34,6 +35,7 @@ async function runDueTiers(call: LoggedCall, tiers: readonly Tier[]): Promise<Ca
     if (call.stop.reason === null) await collect(() => runIfDue(call, tier));
   }
   await collect(() => runLeftovers(call));
+  await collect(() => serveQueue(call));
   return { ends };
 }
 

@@ -2,6 +2,7 @@ import type { RunEnd } from '../execution/run-end.ts';
 import type { Call } from './pass.ts';
 import { runLeftovers } from './run-leftovers.ts';
 import { runPass } from './run-pass.ts';
+import { serveQueue } from './serve-queue.ts';
 import { ifLogAllows } from './store-trouble.ts';
 import type { TierRequest } from './tier-request.ts';
 import { withLog } from './with-log.ts';
@@ -10,6 +11,8 @@ import { withLog } from './with-log.ts';
 export interface CallSummary {
   /** Null: what was asked for was skipped. */
   readonly ends: readonly RunEnd[] | null;
+  /** Whether what was asked for could not be done at all. Default false. */
+  readonly isBroken?: boolean;
 }
 
 /**
@@ -28,6 +31,7 @@ export async function runTier(call: Call, request: TierRequest): Promise<CallSum
       if (call.budget !== null) await collect();
       const ends = await runPass(logged, request);
       await collect();
+      await ifLogAllows(call, async () => more.push(...(await serveQueue(logged))));
       return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
     },
     async (reason) => {

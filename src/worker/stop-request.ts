@@ -6,6 +6,8 @@ export interface StopRequest {
   /** Null while nothing speaks against going on. */
   readonly reason: string | null;
   readonly rest: Rest;
+  /** Aborted as soon as there is a reason: whoever waits for work waits no longer. */
+  readonly noMore: AbortSignal;
   /** Aborted when running scripts, too, are to end. */
   readonly signal: AbortSignal;
   /** Aborted when they are to end without a word. */
@@ -21,13 +23,16 @@ export interface StopRequest {
 export function createStopRequest(): StopRequest {
   const controller = new AbortController();
   const killer = new AbortController();
+  const closing = new AbortController();
   const state = {
     reason: null as string | null,
     rest: 'defer' as Rest,
+    noMore: closing.signal,
     signal: controller.signal,
     kill: killer.signal,
     startNothing(reason: string): void {
       state.reason ??= reason;
+      closing.abort();
     },
     endAll(reason: string, rest: Rest): void {
       state.startNothing(reason);

@@ -89,15 +89,24 @@ describe('tiers', () => {
       'jobs/_shared': 'its name begins with _',
       'jobs/node_modules': 'node_modules holds packages, not scripts',
       'jobs/hourly.disabled': 'disabled: its name ends in .disabled',
-      'jobs/queue': 'reserved for handlers of queued jobs',
       'jobs/bad\nname': 'its name holds control characters',
     });
   });
 
+  test('jobs/queue is no tier: it has handlers', async () => {
+    const root = makeTemporaryRoot({ 'jobs/queue/mail/welcome.ts': '', 'jobs/queue/mail.txt': '' });
+    const { tiers, handlers, ignored } = await discover(root, defaultSettings);
+    expect(tiers).toEqual([]);
+    expect(handlers).toMatchObject([{ name: 'queue/mail/welcome', tier: 'queue', refusals: [] }]);
+    expect(reasons(root, ignored)).toEqual({ 'jobs/queue/mail.txt': 'text' });
+  });
+
   test('an empty jobs/queue is not worth a word', async () => {
-    const root = makeTemporaryRoot({ 'jobs/queue/.gitkeep': '' });
+    const root = makeTemporaryRoot();
+    mkdirSync(join(root, 'jobs/queue'));
     expect(await discover(root, defaultSettings)).toEqual({
       tiers: [],
+      handlers: [],
       ignored: [],
       warnings: [],
     });
@@ -122,7 +131,6 @@ describe('tiers', () => {
     ['hurly', 'did you mean hourly?'],
     ['../jobs/hourly', 'the tiers here are daily, hourly'],
     ['hourly/', 'did you mean hourly?'],
-    ['queue', 'the tiers here are daily, hourly'],
     ['.', 'the tiers here are daily, hourly'],
     ['', 'the tiers here are daily, hourly'],
   ])('the tier %j is wrong use', async (tier, cure) => {
@@ -136,6 +144,15 @@ describe('tiers', () => {
       new UsageError(`There is no tier ${JSON.stringify(tier)} in ${root}/jobs; ${cure}`),
     );
   });
+});
+
+test('to run the handlers as a tier is wrong use, with the command that runs them', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
+  await expect(discover(root, defaultSettings, { tier: 'queue' })).rejects.toThrow(
+    new UsageError(
+      'jobs/queue is no tier: it holds the handlers of queued jobs, which `runner work` works off',
+    ),
+  );
 });
 
 /** Whether a pass over the hourly tier with these settings resolves the glob library. */

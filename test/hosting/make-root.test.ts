@@ -11,7 +11,7 @@ const make = (root: string, isServed = false) => makeRoot({ root, packageFolder,
 
 const modeOf = (...path: string[]): number => lstatSync(join(...path)).mode & 0o777;
 
-test('a new root has three tiers with one example each, and a state folder', () => {
+test('a new root has three tiers and the queue with one example each, and a state folder', () => {
   const root = join(makeTemporaryRoot(), 'deep', 'root');
   expect(make(root)).toEqual(
     [
@@ -21,6 +21,8 @@ test('a new root has three tiers with one example each, and a state folder', () 
       'jobs/hourly/clean-temporary-files.ts',
       'jobs/daily',
       'jobs/daily/backup-activity-log.ts',
+      'jobs/queue',
+      'jobs/queue/post-webhook.ts',
       '.runner',
       '.runner/.gitignore',
     ].map((path) => ({ path, state: 'made' })),

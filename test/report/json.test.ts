@@ -176,8 +176,10 @@ test('the list has scripts with their options, and what was ignored and why', ()
   } as const;
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
   const tiers = [{ name: 'hourly', periodMs: 3_600_000, scripts: [script] }];
+  const handler = { ...script, name: 'queue/mail', tier: 'queue', warnings: [] };
+  const discovery = { tiers, handlers: [handler], ignored, warnings: ['scripts?'] };
   const pauses = [{ name: 'hourly/clean', until: null, createdAt: now }];
-  expect(throughText(discoveryToJson({ tiers, ignored, warnings: ['scripts?'] }, pauses))).toEqual({
+  expect(throughText(discoveryToJson(discovery, pauses))).toEqual({
     tiers: [
       {
         tier: 'hourly',
@@ -193,6 +195,16 @@ test('the list has scripts with their options, and what was ignored and why', ()
             pause: { name: 'hourly/clean', until: null, since: '2026-11-03T14:05:00.000Z' },
           },
         ],
+      },
+    ],
+    handlers: [
+      {
+        script: 'queue/mail',
+        path: '/root/jobs/hourly/clean.ts',
+        options: { timeoutMs: 600_000 },
+        refusals: [],
+        warnings: [],
+        pause: null,
       },
     ],
     ignored,

@@ -10,6 +10,8 @@ export interface Place {
   readonly cwd: string;
   /** All that the process gets; nothing of the test's own environment. */
   readonly env: NodeJS.ProcessEnv;
+  /** What it reads from stdin. */
+  readonly input?: string;
 }
 
 /** The built command, as cron runs it: by full paths and in a bare environment. */
@@ -18,10 +20,11 @@ export function runCommand(args: readonly string[], place: Place): Ended {
 }
 
 /** A script run by this Node, without the runner around it. */
-export function runNode(args: readonly string[], { cwd, env }: Place): Ended {
+export function runNode(args: readonly string[], { cwd, env, input = '' }: Place): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     cwd,
     env,
+    input,
     encoding: 'utf8',
     timeout: 50_000,
   });

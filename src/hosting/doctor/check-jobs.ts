@@ -7,12 +7,13 @@ const SEE_LIST = '`runner list` says why for each of them, and what to do.';
 export const checkJobs: Check = {
   name: 'jobs',
   run: async ({ discovery }) => {
-    const { tiers } = await discovery();
+    const { tiers, handlers } = await discovery();
     const scripts = tiers.flatMap((tier) => tier.scripts);
-    const refused = scripts.filter(({ refusals }) => refusals.length > 0);
-    const doubtful = scripts.filter(({ warnings }) => warnings.length > 0);
+    const all = [...scripts, ...handlers];
+    const refused = all.filter(({ refusals }) => refusals.length > 0);
+    const doubtful = all.filter(({ warnings }) => warnings.length > 0);
     return [
-      describeCount(tiers.length, scripts.length),
+      describeCount(tiers.length, scripts.length, handlers.length),
       ...(refused.length === 0
         ? []
         : [problem(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
@@ -23,9 +24,10 @@ export const checkJobs: Check = {
   },
 };
 
-function describeCount(tiers: number, scripts: number): Finding {
-  const count = `${countOf(scripts, 'script')} in ${countOf(tiers, 'tier')}`;
-  if (scripts > 0) return ok(count);
+function describeCount(tiers: number, scripts: number, handlers: number): Finding {
+  const ofQueue = handlers > 0 ? `, ${countOf(handlers, 'handler')} of queued jobs` : '';
+  const count = `${countOf(scripts, 'script')} in ${countOf(tiers, 'tier')}${ofQueue}`;
+  if (scripts + handlers > 0) return ok(count);
   return note(
     count,
     'Drop a script into jobs/hourly; `runner init` makes the folders with examples.',

@@ -1,4 +1,4 @@
-import { EVERYTHING } from '../../queue/pauses.ts';
+import { resumeCommandOf, wordsOfPaused } from '../../queue/pause-names.ts';
 import { type Check, note, ok } from './finding.ts';
 
 export const checkPauses: Check = {
@@ -6,11 +6,10 @@ export const checkPauses: Check = {
   run: async ({ log }) => {
     const pauses = (await log()).facts?.pauses ?? [];
     if (pauses.length === 0) return [ok('none')];
-    return pauses.map(({ name, until }) => {
-      const what = name === EVERYTHING ? 'everything' : name;
+    return pauses.map(({ name, kind, until }) => {
       const end = until === null ? 'until it is resumed' : `until ${new Date(until).toISOString()}`;
-      const command = name === EVERYTHING ? 'runner resume' : `runner resume ${name}`;
-      return note(`${what} is paused ${end}`, `\`${command}\` ends it.`);
+      const what = kind === 'fuse' ? 'fails instead of running' : 'is paused';
+      return note(`${wordsOfPaused(name)} ${what} ${end}`, `\`${resumeCommandOf(name)}\` ends it.`);
     });
   },
 };

@@ -1,6 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { Discovery, Ignored, Script, Tier } from '../../discovery/script.ts';
-import { EVERYTHING, type Pause } from '../../queue/pauses.ts';
+import { EVERYTHING } from '../../queue/pause-names.ts';
+import type { Pause } from '../../queue/pauses.ts';
 import { describeSetOptions } from '../describe-options.ts';
 import { countOf, formatPeriod } from '../format.ts';
 import { describePaused } from '../pause-text.ts';
@@ -8,7 +9,7 @@ import { printableLine } from '../printable.ts';
 import type { Screen } from './screen.ts';
 import { joinFitting } from './truncate.ts';
 
-/** Every tier with its scripts, then every file that is none, and why; then what fits nothing. */
+/** Every tier with its scripts, and the handlers; then every file that is none, and why; then what fits nothing. */
 export function renderList(
   discovery: Discovery,
   root: string,
@@ -19,6 +20,7 @@ export function renderList(
   const blocks = [
     renderPause(EVERYTHING, list),
     ...discovery.tiers.map((tier) => renderTier(tier, list)),
+    ...(discovery.handlers.length > 0 ? [renderHandlers(discovery.handlers, list)] : []),
     ...(discovery.ignored.length > 0 ? [renderIgnored(discovery.ignored, root, screen)] : []),
     ...(discovery.warnings.length > 0 ? [renderWarnings(discovery.warnings, screen)] : []),
   ];
@@ -43,6 +45,13 @@ function renderTier(tier: Tier, list: List): string[] {
   const scripts = tier.scripts.flatMap((script) => renderScript(script, list));
   const pause = renderPause(tier.name, list);
   return [head, ...pause.map((line) => `  ${line}`), ...(scripts.length > 0 ? scripts : [none])];
+}
+
+function renderHandlers(handlers: readonly Script[], list: List): string[] {
+  const head = `${list.screen.palette.bold('queue')} · handlers of queued jobs`;
+  const pause = renderPause('queue', list);
+  const scripts = handlers.flatMap((handler) => renderScript(handler, list));
+  return [head, ...pause.map((line) => `  ${line}`), ...scripts];
 }
 
 function renderScript(script: Script, list: List): string[] {

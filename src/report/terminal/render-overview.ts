@@ -1,5 +1,5 @@
 import sparkly from 'sparkly';
-import { EVERYTHING } from '../../queue/pauses.ts';
+import { EVERYTHING } from '../../queue/pause-names.ts';
 import {
   countOf,
   formatBytes,

@@ -25,10 +25,14 @@ export function renderRuns(report: ScriptRuns, screen: Screen): string {
 
 function renderBody({ runs, isCut }: ScriptRuns, screen: Screen): string[] {
   if (runs.length === 0) return ['No such run in this time; --since 90d looks further back.'];
-  const columns = fitColumns(runColumns(screen), runs, screen.columns);
-  const table = renderTable(columns, runs, { palette: screen.palette, indent: '' });
+  const table = renderRunTable(runs, screen);
   const note = `the newest ${countOf(runs.length, 'run')}; --limit shows more`;
   return isCut ? [...table, '', screen.palette.dim(note)] : table;
+}
+
+export function renderRunTable(runs: readonly RunRecord[], screen: Screen): string[] {
+  const columns = fitColumns(runColumns(screen), runs, screen.columns);
+  return renderTable(columns, runs, { palette: screen.palette, indent: '' });
 }
 
 function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {

@@ -4,17 +4,17 @@ import { printableLine } from '../printable.ts';
 import type { Status, StatusRun, WaitingJob } from '../status.ts';
 import type { TierHolder, TierState } from '../tier-state.ts';
 import { describeWait } from './describe-wait.ts';
+import { renderQueue } from './render-queue.ts';
 import type { Screen } from './screen.ts';
+import { entry } from './status-entry.ts';
 import { fitColumns, renderTable } from './table.ts';
-import { joinFitting, truncate } from './truncate.ts';
-
-const INDENT = '  ';
 
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
   const blocks = [
     renderRunning(status, screen),
     renderWaiting(status, screen),
+    renderQueue(status.queue, screen),
     renderPauses(status, screen),
     renderTiers(status, screen),
     renderNotes(status, screen),
@@ -36,9 +36,11 @@ function renderRunning(status: Status, screen: Screen): string[] {
   ];
 }
 
-function describeQuiet({ waiting, isLogUnread, hasSpool }: Status): string {
+function describeQuiet({ waiting, queue, isLogUnread, hasSpool }: Status): string {
   if (isLogUnread) return 'What runs and what waits is not known without the log.';
-  if (waiting.length > 0) return 'Nothing runs.';
+  const { ready, delayed, running, paused } = queue.counts;
+  if (running > 0) return 'Nothing runs but jobs that were claimed from outside.';
+  if (waiting.length + ready + delayed + paused > 0) return 'Nothing runs.';
   return hasSpool ? 'Nothing runs or waits that the log knows of.' : 'Nothing runs, nothing waits.';
 }
 
@@ -90,8 +92,9 @@ function renderPauses({ pauses }: Status, screen: Screen): string[] {
   const { palette, clock } = screen;
   const lines = pauses.flatMap((pause) => {
     const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
+    const fuse = pause.kind === 'fuse' ? ['fails when it is due'] : [];
     const end = `\`${resumeCommand(pause)}\` ends it`;
-    return entry([nameOfPaused(pause), until, end], screen, palette.warning);
+    return entry([nameOfPaused(pause), ...fuse, until, end], screen, palette.warning);
   });
   return [palette.bold('paused'), ...lines];
 }
@@ -173,17 +176,3 @@ function renderNotes({ hasSpool, setAside, tiers }: Status, screen: Screen): str
 }
 
 const same = (text: string): string => text;
-
-/** One thing: its name, and what there is to say of it, on further lines where there is no room. */
-function entry(
-  parts: readonly string[],
-  { columns }: Screen,
-  paint: (text: string) => string,
-): string[] {
-  const room = columns - 2 * INDENT.length;
-  const fitted = joinFitting(
-    parts.map((part) => truncate(part, room)),
-    room,
-  );
-  return fitted.map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
-}

@@ -65,6 +65,7 @@ const statements = [
     unique_key text,
     group_key text,
     parent_id integer,
+    is_told integer not null default 0,
     on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
     lease_ms integer,
     leased_until integer,

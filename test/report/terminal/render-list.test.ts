@@ -15,7 +15,7 @@ const script: Script = {
 };
 const screen = createScreen({ stdout: { columns: 80 }, stderr: {}, env: {}, now: () => 0 });
 
-test('the list has each tier with its scripts, and each other file with the reason', () => {
+test('the list has each tier with its scripts, the handlers, and each other file with the reason', () => {
   const options = {
     description: 'Removes old files',
     timeoutMs: 600_000,
@@ -38,9 +38,15 @@ test('the list has each tier with its scripts, and each other file with the reas
     },
     { name: 'by-hand', periodMs: null, scripts: [] },
   ];
+  const handler = {
+    ...script,
+    name: 'queue/mail/welcome',
+    path: '/root/jobs/queue/mail/welcome.ts',
+  };
+  const handlers = [{ ...handler, tier: 'queue', options: { retries: 3 } }];
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
   expect(
-    renderList({ tiers, ignored, warnings: ['tiers?'] }, '/root', screen),
+    renderList({ tiers, handlers, ignored, warnings: ['tiers?'] }, '/root', screen),
   ).toBe(`hourly · every hour
   hourly/clean-tmp · jobs/hourly/clean-tmp.ts
     Removes old files · timeout 10m · 1 retry · retry after 5s · heap 256MB
@@ -52,6 +58,10 @@ test('the list has each tier with its scripts, and each other file with the reas
 
 by-hand · runs by hand
   no scripts
+
+queue · handlers of queued jobs
+  queue/mail/welcome · jobs/queue/mail/welcome.ts
+    3 retries
 
 not scripts · 1 file
   jobs/hourly/notes.txt · text
@@ -69,7 +79,7 @@ test('hostile names and tags are made visible', () => {
   };
   const tiers = [{ name: 'hour\rly', periodMs: null, scripts: [hostile] }];
   const text = renderList(
-    { tiers, ignored: [{ path: '/root/\x07', reason: '\x1bc' }], warnings: ['\x07'] },
+    { tiers, handlers: [], ignored: [{ path: '/root/\x07', reason: '\x1bc' }], warnings: ['\x07'] },
     '/root',
     screen,
   );

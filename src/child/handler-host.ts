@@ -1,0 +1,14 @@
+import { closeSync } from 'node:fs';
+import { HOST_VARIABLE, type HostOptions } from './handler-contract.ts';
+import { HandlerServer } from './handler-server.ts';
+import { installTypeScript } from './typescript-hooks.ts';
+
+/** Closed at once: Node has come this far. */
+const SIGN_OF_LIFE_FD = 3;
+
+const variable = process.env[HOST_VARIABLE] as string;
+delete process.env[HOST_VARIABLE];
+closeSync(SIGN_OF_LIFE_FD);
+const options = JSON.parse(variable) as HostOptions;
+installTypeScript(options.cacheFolder);
+new HandlerServer(options).start();

@@ -1,0 +1,196 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { pathToFileURL } from 'node:url';
+import { callHandler } from './call-handler.ts';
+import { describeError } from './describe-error.ts';
+import { describeUnsettled } from './describe-unsettled.ts';
+import { emptyFolder } from './empty-folder.ts';
+import {
+  CHANNEL_FD,
+  type HostOptions,
+  type JobMessage,
+  type Stray,
+  type ToChild,
+} from './handler-contract.ts';
+import { HandlerUpdates } from './handler-updates.ts';
+import { type LoadedFiles, watchLoadedFiles } from './loaded-files.ts';
+import { type Meter, startMeter } from './meter.ts';
+import { type Channel, openChannel } from './open-channel.ts';
+import type { HandlerEnd, ProbeError, ProbeResult } from './probe-contract.ts';
+import { failure, UNSETTLED_EXIT_CODE } from './record-end.ts';
+import { keepProcessState } from './restore-process.ts';
+import { runVariables } from './run-variables.ts';
+import { writeResult } from './write-result.ts';
+
+/** A run that has begun: also what its timers and promises are known by after its end. */
+interface Run {
+  readonly message: JobMessage;
+  readonly meter: Meter;
+  /** What ends the process. */
+  error: ProbeError | null;
+  stray: Stray | null;
+}
+
+/** The run that has ended last, of which the runner may not have heard yet. */
+interface LastRun {
+  readonly runId: number | string;
+  readonly resultPath: string;
+  readonly result: ProbeResult;
+}
+
+/** Calls handlers in this process, one job after another, as the runner says. */
+export class HandlerServer {
+  readonly #options: HostOptions;
+  readonly #runs = new AsyncLocalStorage<Run>();
+  readonly #updates: HandlerUpdates;
+  readonly #files: LoadedFiles;
+  readonly #channel: Channel;
+  readonly #handlers = new Map<string, unknown>();
+  #state = keepProcessState();
+  #current: Run | null = null;
+  #last: LastRun | null = null;
+  /** Nothing is left that keeps it alive, and the handler has not ended. */
+  #hasRunOut = false;
+  #isOrphan = false;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+    this.#files = watchLoadedFiles();
+    this.#channel = openChannel(
+      CHANNEL_FD,
+      (message) => this.#take(message),
+      () => this.#loseRunner(),
+    );
+    this.#updates = new HandlerUpdates((update, data) => this.#channel.send({ update, data }));
+  }
+
+  start(): void {
+    process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
+    process.on('beforeExit', () => {
+      this.#hasRunOut = true;
+    });
+    process.on('exit', (code) => this.#recordExit(code));
+    this.#state = keepProcessState();
+    this.#channel.send({ ready: true });
+  }
+
+  #take(message: ToChild): void {
+    if ('bye' in message) process.exit(0);
+    if ('updated' in message) {
+      this.#updates.settle(message.updated, message.problem);
+      if (!this.#updates.isWaiting) this.#channel.keepAlive(false);
+      return;
+    }
+    void this.#serve(message);
+  }
+
+  async #serve(message: JobMessage): Promise<void> {
+    const { job, runId, script } = message;
+    const run: Run = { message, meter: startMeter(), error: null, stray: null };
+    this.#current = run;
+    Object.assign(process.env, runVariables({ ...job, runId, script, job }));
+    // With the channel alone a promise that never settles would look like one that takes long.
+    this.#channel.keepAlive(false);
+    const end = await this.#runs.run(run, () => this.#call(message));
+    this.#end(run, end);
+  }
+
+  async #call({ path, job }: JobMessage): Promise<HandlerEnd> {
+    if (!this.#handlers.has(path)) {
+      try {
+        this.#handlers.set(path, await this.#import(path));
+      } catch (error) {
+        return { exitCode: 1, error: describeError(error) };
+      }
+    }
+    return await callHandler(this.#handlers.get(path), path, job, (data) => this.#update(data));
+  }
+
+  /** What a module sets up stays: it is imported once, and for all jobs. */
+  async #import(path: string): Promise<unknown> {
+    this.#files.note(path);
+    const exported = await this.#runs.exit(() => import(pathToFileURL(path).href));
+    this.#state = keepProcessState();
+    return exported;
+  }
+
+  #update(data: string): Promise<void> {
+    // Nobody is there to write it down; that is no reason for the job to fail.
+    if (this.#isOrphan) return Promise.resolve();
+    this.#channel.keepAlive(true);
+    return this.#updates.send(data);
+  }
+
+  #end(run: Run, end: HandlerEnd): void {
+    const { result, rssBytes } = run.meter.measure(end);
+    const loaded = this.#files.take();
+    // Node remembers a module that failed, and would not try it again.
+    const isSpoilt = !this.#handlers.has(run.message.path);
+    this.#current = null;
+    if (this.#isOrphan) this.#leave(run.message.resultPath, result);
+    this.#channel.send({
+      end: result,
+      rssBytes,
+      ...(loaded && { loaded }),
+      ...(isSpoilt && { isSpoilt }),
+      ...(run.stray && { stray: run.stray }),
+    });
+    const { runId, resultPath } = run.message;
+    this.#last = { runId, resultPath, result };
+    this.#channel.keepAlive(true);
+    this.#state.restore();
+    emptyFolder(this.#options.temporary);
+  }
+
+  /** The job in hand is finished for whoever comes next; what was told last may not have arrived. */
+  #loseRunner(): void {
+    this.#isOrphan = true;
+    this.#updates.settleAll();
+    if (this.#current !== null) return;
+    if (this.#last === null) process.exit(0);
+    this.#leave(this.#last.resultPath, this.#last.result);
+  }
+
+  #leave(resultPath: string, result: ProbeResult): never {
+    writeResult(resultPath, result);
+    process.exit(0);
+  }
+
+  /** Of a run that has ended, the one that is under way is not to blame; all else ends the process. */
+  #judgeUncaught(thrown: unknown): void {
+    const run = this.#current;
+    const owner = this.#runs.getStore();
+    const stray: Stray = {
+      runId: owner?.message.runId ?? null,
+      lastRunId: run?.message.runId ?? this.#last?.runId ?? null,
+      sentence: sentenceOf(describeError(thrown)),
+    };
+    if (run !== null && owner !== undefined && owner !== run) run.stray ??= stray;
+    // A listener besides ours: the handler deals with it itself.
+    else if (process.listenerCount('uncaughtException') === 1) this.#endByError(thrown, stray);
+  }
+
+  #endByError(thrown: unknown, stray: Stray): void {
+    if (this.#current === null) this.#channel.send({ stray });
+    else {
+      this.#current.error = describeError(thrown);
+      process.stderr.write(`Uncaught ${this.#current.error.stack ?? stray.sentence}\n`);
+    }
+    process.exit(1);
+  }
+
+  #recordExit(code: number): void {
+    const run = this.#current;
+    if (run === null) return;
+    const isEarly = code === 0;
+    const exitCode = isEarly ? UNSETTLED_EXIT_CODE : code;
+    process.exitCode = exitCode;
+    const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
+    const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
+    writeResult(run.message.resultPath, result);
+  }
+}
+
+function sentenceOf({ name, message }: ProbeError): string {
+  const [line = ''] = message.split('\n');
+  return line === '' ? name : `${name}: ${line}`;
+}

@@ -1,0 +1,57 @@
+import { runVariableNames } from './run-variables.ts';
+
+/** What a process is before a handler is called, to be so again after it. */
+export interface ProcessState {
+  restore(): void;
+}
+
+/** Listeners of these change how the process ends: one that is left would do so for others' jobs. */
+const endingEvents = ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException', 'unhandledRejection'];
+
+/**
+ * Takes down what a handler must not change for the next one: variables, current folder, umask, exit
+ * code, listeners that decide over the process's end.
+ */
+export function keepProcessState(): ProcessState {
+  const cwd = process.cwd();
+  const umask = process.umask();
+  const variables = readVariables();
+  const listeners = endingEvents.map(
+    (event) => [event, process.listeners(asSignal(event))] as const,
+  );
+  return {
+    restore: () => {
+      if (process.cwd() !== cwd) process.chdir(cwd);
+      if (process.umask() !== umask) process.umask(umask);
+      process.exitCode = undefined;
+      restoreVariables(variables);
+      for (const [event, before] of listeners) removeAdded(event, before);
+    },
+  };
+}
+
+/** The types know each event by itself. */
+const asSignal = (event: string): 'SIGTERM' => event as 'SIGTERM';
+
+function removeAdded(event: string, before: readonly NodeJS.SignalsListener[]): void {
+  const signal = asSignal(event);
+  if (process.listenerCount(signal) === before.length) return;
+  for (const listener of process.listeners(signal)) {
+    if (!before.includes(listener)) process.off(signal, listener);
+  }
+}
+
+function restoreVariables(before: NodeJS.ProcessEnv): void {
+  const now = readVariables();
+  for (const name of Object.keys(now)) if (!Object.hasOwn(before, name)) delete process.env[name];
+  for (const [name, value] of Object.entries(before)) {
+    if (now[name] !== value) process.env[name] = value;
+  }
+}
+
+/** Without those that are set anew for each job. */
+function readVariables(): NodeJS.ProcessEnv {
+  const variables = { ...process.env };
+  for (const name of runVariableNames) delete variables[name];
+  return variables;
+}

@@ -1,0 +1,138 @@
+import { Command, Option } from 'commander';
+import { UsageError } from '../config/usage-error.ts';
+import type { Job, JsonValue } from '../queue/queue.ts';
+import type { CommandContext } from './command-context.ts';
+import { type AddWords, readJobOptions } from './read-job-options.ts';
+import { withQueue } from './with-queue.ts';
+
+interface AddOptions extends AddWords {
+  readonly stdin?: true;
+  readonly many?: true;
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner add mail/welcome '{"to":"a@example.org"}'     a job for jobs/queue/mail/welcome.*
+  runner add mail/welcome - < mail.json                data that is large or secret, from stdin
+  runner add export --at '+10 minutes' --priority 750  later, and before others
+  runner add export --at '2026-12-24 18:00'            local time of this machine
+  runner add export --unique export:7                  not twice while one of that key is unfinished
+  runner add cleanup --repeat 'SCHEDULED, +1 HOUR'     again and again
+  runner add --many < jobs.jsonl                       a job each line, all or none:
+                                                       {"name":"mail/welcome","data":{"to":"…"}}
+
+Higher priorities go first; 500 is the default. Keys of a line are those of the options in
+TypeScript: runAt, priority, retries, retryDelay, uniqueKey, repeat … docs/queue.md has them all.
+
+Exit codes: 0 added, 1 not possible as things stand, 2 wrong use.`;
+
+/** `runner add`: a job for the queue. */
+export function addCommand(context: CommandContext): Command {
+  const command = new Command('add');
+  return command
+    .description('add a job to the queue')
+    .argument('[name]', 'of its handler: mail/welcome for jobs/queue/mail/welcome.ts')
+    .argument('[data]', 'JSON for the handler; - reads it from stdin (default: {})')
+    .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00" (default: now)')
+    .option('--priority <n>', 'higher ones go first (default: 500)')
+    .option('--retries <n>', 'how often it is tried again (default: as its handler says)')
+    .option('--retry-delay <delay>', 'before each of these tries: 5m, "exponential 30s 6h"')
+    .option('--unique <key>', 'at most one unfinished job has this key')
+    .option(
+      '--on-duplicate <what>',
+      'if one has it: keep, replace or merge its data (default: keep)',
+    )
+    .option('--repeat <rule>', 'when it runs again after it has finished: "SCHEDULED, +1 HOUR"')
+    .option('--missed <what>', 'times that passed meanwhile: all, once or skip (default: all)')
+    .option('--parent <id>', 'the job that waits for this one')
+    .option(
+      '--on-child-failure <what>',
+      'should a child of it fail: resume or fail (default: resume)',
+    )
+    .option('--group <name>', 'what shares a limit of jobs at the same time')
+    .option('--lease <duration>', 'how long a claim holds (default: as the settings say)')
+    .option('--stdin', 'read the data from stdin')
+    .addOption(
+      new Option('--many', 'read jobs from stdin, one JSON object a line').conflicts('stdin'),
+    )
+    .option('--json', 'print the number as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((name: string | undefined, data: string | undefined) =>
+      add(context, { name, data }, command.optsWithGlobals<AddOptions>()),
+    );
+}
+
+interface AddArguments {
+  readonly name: string | undefined;
+  readonly data: string | undefined;
+}
+
+async function add(
+  context: CommandContext,
+  { name, data }: AddArguments,
+  options: AddOptions,
+): Promise<void> {
+  if (options.many === true) {
+    if (name !== undefined) throw new UsageError('`runner add --many` reads the names from stdin.');
+    const { addMany } = await import('./add-many.ts');
+    return await addMany(context, options);
+  }
+  if (name === undefined) {
+    throw new UsageError('runner add expects the name of a job, such as mail/welcome.');
+  }
+  await addOne(context, name, await readData(data, options), options);
+}
+
+async function readData(
+  word: string | undefined,
+  { stdin }: AddOptions,
+): Promise<JsonValue | undefined> {
+  if (stdin === true && word !== undefined && word !== '-') {
+    throw new UsageError('The data is either an argument or, with --stdin, on stdin; not both.');
+  }
+  const source = stdin === true ? '-' : word;
+  if (source === undefined) return undefined;
+  const { readJsonArgument } = await import('./read-json.ts');
+  return await readJsonArgument(source, 'The data');
+}
+
+async function addOne(
+  context: CommandContext,
+  name: string,
+  data: JsonValue | undefined,
+  options: AddOptions,
+): Promise<void> {
+  await withQueue(context, options.root, async (queue, root) => {
+    const before = context.now();
+    const id = await queue.add(name, data, readJobOptions(options));
+    if (options.json) context.stdout.write(`${JSON.stringify({ id })}\n`);
+    else await tellAdded(context, await queue.get(id), { id, before, options });
+    const { noteUnhandled } = await import('./note-unhandled.ts');
+    await noteUnhandled(context, root, [name]);
+  });
+}
+
+interface Added {
+  readonly id: number;
+  /** The wall clock when it was begun to be added. */
+  readonly before: number;
+  readonly options: AddOptions;
+}
+
+async function tellAdded(context: CommandContext, job: Job | null, added: Added): Promise<void> {
+  const { describeAdded, describeKept } = await import('../report/job-text.ts');
+  const { createClock } = await import('../report/clock.ts');
+  const { id, options } = added;
+  const nowMs = context.now();
+  const write = (told: string) => context.stdout.write(`${told}\n`);
+  if (job === null) write(`Added job ${id}.`);
+  else if (isKept(job, added)) write(describeKept(job, options.onDuplicate ?? 'keep'));
+  else write(describeAdded(job, createClock(nowMs), nowMs));
+}
+
+/** It was there before: one with the same unique key. */
+function isKept(job: Job, { before, options }: Added): boolean {
+  return options.unique !== undefined && job.createdAt.getTime() < before;
+}

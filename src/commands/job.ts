@@ -1,0 +1,98 @@
+import { Command } from 'commander';
+import { UsageError } from '../config/usage-error.ts';
+import type { CommandContext } from './command-context.ts';
+import { assertOptions, type JobVerb, type JobWords, readVerb } from './job-verbs.ts';
+
+interface JobCommandOptions extends JobWords {
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Verbs, with what each takes:
+  finish   --result --data --token     it runs and is done; what it gave
+  retry    --delay --at --priority --name --data --reason --ignore-repeat --token
+                                       it runs and is given back, to be taken again
+  fail     --reason --data --token     it runs and is not tried again
+  bury     --reason --priority --token it runs or waits, and is set aside until it is kicked
+  kick                                 it failed or waits for its time, and is due at once
+  cancel                               it waits, and is not to be run
+  touch    --lease --token             it runs; its claim holds anew
+  delete   --token                     it does not run, and goes with its history
+  update   --data --priority --at --repeat --no-repeat --token
+                                       in any state, without changing that
+  requeue  --name --forget-try         queued anew from whatever state, as first in line
+
+Examples:
+  runner job 12                                     shows it: its data, runs and activity
+  runner job 12 --json                              for programs; docs/json.md names the keys
+  runner job 12 finish --token "$token" --result '{"sent":true}'
+  runner job 12 retry --delay 10m --reason 'the server is busy'
+  runner job 12 update --data - < data.json         data that is large or secret, from stdin
+
+With the token that \`runner claim\` gave, only as long as that claim holds.
+Exit codes: 0 done, 1 not possible as things stand, 2 wrong use.`;
+
+/** `runner job`: shows one job of the queue, or does something to it. */
+export function jobCommand(context: CommandContext): Command {
+  const command = new Command('job');
+  return command
+    .description('show one job of the queue, or finish, retry, kick, cancel … it')
+    .argument('<id>', 'its number')
+    .argument('[verb]', 'what to do to it (default: show it)')
+    .option('--token <token>', 'of the claim')
+    .option('--result <json>', 'what it gave; - reads it from stdin')
+    .option('--data <json>', 'replaces its data; - reads it from stdin')
+    .option('--delay <duration>', 'not before this has passed: 10m')
+    .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00"')
+    .option('--priority <n>', 'higher ones go first')
+    .option('--name <name>', 'it goes on under this name')
+    .option('--reason <text>', 'why, in one sentence')
+    .option('--repeat <rule>', 'when it runs again: "SCHEDULED, +1 HOUR"')
+    .option('--no-repeat', 'it repeats no more')
+    .option('--ignore-repeat', 'of a repeating job: not at its next time, but as said here')
+    .option('--lease <duration>', 'how long the claim holds from now on')
+    .option('--forget-try', 'the last claim counts as no try')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((id: string, verb: string | undefined) =>
+      job(context, { id, verb }, command.optsWithGlobals<JobCommandOptions>()),
+    );
+}
+
+async function job(
+  context: CommandContext,
+  { id: word, verb: verbWord }: { readonly id: string; readonly verb: string | undefined },
+  options: JobCommandOptions,
+): Promise<void> {
+  const id = readJobNumber(word);
+  const verb = verbWord === undefined ? null : readVerb(verbWord);
+  assertOptions(verb, options);
+  if (verb === null) await (await import('./show-job.ts')).showJob(context, id, options);
+  else await change(context, { id, verb, options });
+}
+
+interface Request {
+  readonly id: number;
+  readonly verb: JobVerb;
+  readonly options: JobCommandOptions;
+}
+
+async function change(context: CommandContext, { id, verb, options }: Request): Promise<void> {
+  const { withQueue } = await import('./with-queue.ts');
+  const { changeJob, readWords } = await import('./change-job.ts');
+  const { describeChanged } = await import('./describe-changed.ts');
+  const words = await readWords(options);
+  const text = await withQueue(context, options.root, async (queue) => {
+    await changeJob(queue, id, verb, words);
+    return await describeChanged(context, await queue.get(id), { id, verb, ...options });
+  });
+  context.stdout.write(text);
+}
+
+function readJobNumber(word: string): number {
+  if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
+  throw new UsageError(
+    `runner job expects the number of a job, found ${JSON.stringify(word)}; \`runner jobs\` lists them.`,
+  );
+}

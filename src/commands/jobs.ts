@@ -1,0 +1,128 @@
+import { Command, Option } from 'commander';
+import type { Database } from '../store/open-store.ts';
+import type { CommandContext } from './command-context.ts';
+import { withLog } from './open-log.ts';
+import { readCount } from './read-count.ts';
+
+interface JobsOptions {
+  readonly state?: string;
+  readonly upcoming?: string;
+  readonly count?: true;
+  readonly limit?: string;
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner jobs                         the newest 50 jobs of the queue
+  runner jobs 'mail/*'                only those of such names; * also stands for /
+  runner jobs --state failed          what has failed, or was buried; \`runner kick\` queues it again
+  runner jobs --state ready           what is due; delayed: what waits for its time
+  runner jobs --count                 how many of each name are in which state
+  runner jobs --upcoming 10           the next ten times, also of jobs that repeat
+  runner jobs --json                  for programs; docs/json.md names the keys
+
+States: queued, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
+
+/** `runner jobs`: what is in the queue. */
+export function jobsCommand(context: CommandContext): Command {
+  const command = new Command('jobs');
+  return command
+    .description('list the jobs of the queue')
+    .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
+    .option('--state <state>', 'only in this state; several with commas between')
+    .addOption(
+      new Option('--upcoming <n>', 'the next n times, in their order').conflicts([
+        'state',
+        'count',
+        'limit',
+      ]),
+    )
+    .addOption(new Option('--count', 'how many of each name').conflicts(['state', 'limit']))
+    .option('--limit <n>', 'at most so many (default: 50)')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((pattern: string | undefined) =>
+      showJobs(context, pattern ?? '*', command.optsWithGlobals<JobsOptions>()),
+    );
+}
+
+async function showJobs(
+  context: CommandContext,
+  pattern: string,
+  options: JobsOptions,
+): Promise<void> {
+  const request = { context, pattern, options };
+  const describe = chooseDescription(options);
+  const text = await withLog(context, options.root, ({ db }) => describe(db, request));
+  const { openTextOutput } = await import('../report/text-output.ts');
+  await openTextOutput(context.stdout).write(text);
+}
+
+interface Request {
+  readonly context: CommandContext;
+  readonly pattern: string;
+  readonly options: JobsOptions;
+}
+
+type Describe = (db: Database, request: Request) => Promise<string>;
+
+function chooseDescription({ upcoming, count }: JobsOptions): Describe {
+  if (upcoming !== undefined) return describeUpcoming;
+  return count === true ? describeCounts : describeList;
+}
+
+const DEFAULT_LIMIT = 50;
+const MOST_UPCOMING = 1000;
+
+async function describeList(db: Database, { context, pattern, options }: Request): Promise<string> {
+  const { readJobStates } = await import('../report/read-job-states.ts');
+  const { readJobs } = await import('../report/read-jobs.ts');
+  const limit = readCount('--limit', options.limit) ?? DEFAULT_LIMIT;
+  const states = options.state === undefined ? {} : readJobStates(options.state);
+  const list = await readJobs(db, { pattern, ...states, limit }, context.now());
+  if (options.json) {
+    const { jobToJson } = await import('../report/job-json.ts');
+    return await formatJson({ jobs: list.jobs.map(jobToJson) });
+  }
+  const { renderJobs } = await import('../report/terminal/render-jobs.ts');
+  return renderJobs(list, await screenOf(context));
+}
+
+async function describeCounts(
+  db: Database,
+  { context, pattern, options }: Request,
+): Promise<string> {
+  const { countJobs } = await import('../queue/count-jobs.ts');
+  const counts = await countJobs(db, pattern, context.now());
+  if (options.json) {
+    const { countToJson } = await import('../report/job-json.ts');
+    return await formatJson({ counts: counts.map(countToJson) });
+  }
+  const { renderJobCounts } = await import('../report/terminal/render-job-counts.ts');
+  return renderJobCounts(counts, await screenOf(context));
+}
+
+async function describeUpcoming(
+  db: Database,
+  { context, pattern, options }: Request,
+): Promise<string> {
+  const { readUpcoming } = await import('../report/read-upcoming.ts');
+  const limit = readCount('--upcoming', options.upcoming, MOST_UPCOMING) as number;
+  const upcoming = await readUpcoming(db, { pattern, limit, nowMs: context.now() });
+  if (options.json) {
+    const { upcomingToJson } = await import('../report/job-json.ts');
+    return await formatJson({ upcoming: upcoming.map(upcomingToJson) });
+  }
+  const { renderUpcoming } = await import('../report/terminal/render-upcoming.ts');
+  return renderUpcoming(upcoming, await screenOf(context));
+}
+
+async function formatJson(value: object): Promise<string> {
+  return (await import('../report/json.ts')).formatJson(value);
+}
+
+async function screenOf(context: CommandContext) {
+  return (await import('../report/terminal/screen.ts')).createScreen(context);
+}

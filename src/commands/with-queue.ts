@@ -1,0 +1,20 @@
+import type { Queue } from '../queue/queue.ts';
+import type { CommandContext } from './command-context.ts';
+import { rootOf } from './open-log.ts';
+
+/** Opens the queue of a root, makes its log where there is none yet, and closes it whatever happens. */
+export async function withQueue<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (queue: Queue, root: string) => Promise<T>,
+): Promise<T> {
+  const { env, cwd, now } = context;
+  const root = rootOf(context, rootOption);
+  const { openQueue } = await import('../queue/open-queue.ts');
+  const queue = await openQueue({ root, env, cwd, now });
+  try {
+    return await use(queue, root);
+  } finally {
+    await queue.close();
+  }
+}

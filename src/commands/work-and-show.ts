@@ -1,0 +1,25 @@
+import { join, resolve } from 'node:path';
+import { workOffQueue } from '../worker/queue/work-off-queue.ts';
+import type { CommandContext } from './command-context.ts';
+import { openRunner } from './open-runner.ts';
+import { readWorkOptions, type WorkOptions } from './read-work-options.ts';
+import { runAndShow } from './run-and-show.ts';
+
+/** Works off the queue with a line of progress on a terminal, silently elsewhere. */
+export async function workAndShow(
+  context: CommandContext,
+  patterns: readonly string[],
+  options: WorkOptions,
+): Promise<void> {
+  const request = readWorkOptions(patterns, options);
+  const runner = await openRunner(context, options.root);
+  const watchedFiles = [
+    join(runner.state.path, 'restart'),
+    ...['ts', 'js', 'mjs', 'json'].map((kind) => join(runner.root, `runner.config.${kind}`)),
+    join(context.distFolder, 'cli.cjs'),
+    ...(options.watchFile === undefined ? [] : [resolve(context.cwd, options.watchFile)]),
+  ];
+  await runAndShow(context, runner, { isQueue: true }, (call) =>
+    workOffQueue(call, { ...request, watchedFiles }),
+  );
+}

@@ -1,0 +1,40 @@
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { splitLines } from '../child/message-lines.ts';
+import type { HandlerFacts } from './run-request.ts';
+
+/** What is under way is not waited for any longer once the process has ended. */
+const DRAIN_MS = 1_000;
+
+/**
+ * Hands on what a handler with a process of its own tells of its progress, one after the other.
+ *
+ * @returns to be awaited once the process has ended: all of it is in the log then
+ */
+export function takeUpdates(
+  channel: Duplex,
+  { onUpdate }: Pick<HandlerFacts, 'onUpdate'>,
+): () => Promise<void> {
+  let written: Promise<unknown> = Promise.resolve();
+  const write = async (line: string): Promise<void> => onUpdate(JSON.parse(line) as string);
+  channel.setEncoding('utf8');
+  channel.on(
+    'data',
+    splitLines((line) => {
+      // Nobody waits for an answer there.
+      written = written.then(() => write(line)).catch(() => {});
+    }),
+  );
+  channel.on('error', () => {});
+  const ended = new Promise<void>((resolve) => channel.once('close', resolve));
+  return async () => {
+    const timer = new AbortController();
+    await Promise.race([
+      ended,
+      sleep(DRAIN_MS, undefined, { signal: timer.signal }).catch(() => {}),
+    ]);
+    timer.abort();
+    channel.destroy();
+    await written;
+  };
+}

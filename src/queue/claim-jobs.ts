@@ -1,0 +1,155 @@
+import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
+import type { JobRow } from '../store/schema.ts';
+import { chooseJob, type JobSelection } from './choose-job.ts';
+import type { Claim } from './claim-job.ts';
+import { selectJob } from './end-claim.ts';
+import { endJob } from './end-job.ts';
+import type { RetryPolicy } from './retry-policy.ts';
+
+export interface QueueSelection extends JobSelection {
+  /** Whether a fuse is set on jobs of this name: then they fail instead of being taken. */
+  isFused(name: string): boolean;
+}
+
+/** How jobs of a name are run by who claims them. */
+export interface HandlerFacts {
+  readonly policy: RetryPolicy;
+  readonly timeoutMs: number | null;
+  readonly contentHash: string | null;
+}
+
+export interface QueueClaiming {
+  /** Null: somebody who is no worker of the runner. */
+  readonly workerId: number | null;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  /** Overrides the job's own. */
+  readonly leaseMs?: number;
+  readonly defaultLeaseMs: number;
+  /** Null: whoever claims knows nothing of a handler. */
+  handlerOf(name: string): HandlerFacts | null;
+  /** The child that is going to serve it, where there is one already. */
+  readonly child?: WaitingChild;
+}
+
+/** A child that waits for its next job. */
+export interface WaitingChild {
+  readonly pid: number;
+  readonly startTicks: number | null;
+}
+
+/** A claimed job of the queue, as its row is now. */
+export interface ClaimedRow {
+  readonly job: JobRow;
+  readonly claim: Claim;
+  /** As its run has it; null: whoever claimed it set none. */
+  readonly timeoutMs: number | null;
+  /** Whether it has children that it is to be told of. */
+  readonly hasEndedChildren: boolean;
+}
+
+/** Takes the jobs that are next, up to so many, in one transaction with their runs. */
+export async function claimJobs(
+  db: Database,
+  selection: QueueSelection,
+  claiming: QueueClaiming,
+  count: number,
+): Promise<ClaimedRow[]> {
+  return await db.transaction().execute(async (transaction) => {
+    const claimed: ClaimedRow[] = [];
+    while (claimed.length < count) {
+      const next = await claimNext(transaction, selection, claiming);
+      if (next === null) break;
+      claimed.push(next);
+    }
+    return claimed;
+  });
+}
+
+/** To be called in a transaction. */
+export async function claimNext(
+  db: Database,
+  selection: QueueSelection,
+  claiming: QueueClaiming,
+): Promise<ClaimedRow | null> {
+  for (;;) {
+    const next = await chooseJob(db, selection, claiming.at);
+    if (next === null) return null;
+    if (!selection.isFused(next.name)) return await take(db, next, claiming);
+    await failFused(db, next.id, claiming);
+  }
+}
+
+const claimText = `update jobs set state = 'running', started_at = ?, attempts = attempts + 1,
+  reserves = reserves + 1, claimed_by = ?, claim_token = ? || ':' || (reserves + 1),
+  leased_until = ? + coalesce(?, lease_ms, ?), reason = null,
+  scheduled_for = coalesce(scheduled_for, run_at),
+  retry_factor = case when retry_delay_ms is null then ? else retry_factor end,
+  retry_longest_ms = case when retry_delay_ms is null then ? else retry_longest_ms end,
+  retry_delay_ms = coalesce(retry_delay_ms, ?), max_attempts = coalesce(max_attempts, ?), on_crash = ?
+  where id = ? returning *, exists (select 1 from jobs child where child.parent_id = jobs.id
+    and child.is_told = 0 and child.finished_at is not null) as has_ended_children`;
+
+const addRunText = `insert into runs (job_id, worker_id, script, tier, attempt, outcome, scheduled_for,
+  started_at, timeout_ms, content_hash, pid, pid_start_ticks)
+  values (?, ?, ?, 'queue', ?, 'running', ?, ?, ?, ?, ?, ?) returning id`;
+
+const tellText = `insert into activity (at, worker_id, job_id, run_id, event)
+  values (?, ?, ?, ?, 'job-running')`;
+
+async function take(
+  db: Database,
+  { id, name }: { readonly id: number; readonly name: string },
+  claiming: QueueClaiming,
+): Promise<ClaimedRow> {
+  const { workerId, at, leaseMs = null, defaultLeaseMs } = claiming;
+  const handler = claiming.handlerOf(name);
+  const policy = handler?.policy;
+  const [row] = (await queryRaw<JobRow & { has_ended_children: number }>(db, claimText, [
+    ...[at, workerId, tokenStart(workerId), at, leaseMs, defaultLeaseMs],
+    ...[policy?.retryFactor ?? 1, policy?.retryLongestMs ?? 60_000],
+    ...[policy?.retryDelayMs ?? null, policy?.maxAttempts ?? null, policy?.onCrash ?? null, id],
+  ])) as [JobRow & { has_ended_children: number }];
+  const { has_ended_children, ...job } = row;
+  const runId = await addRun(db, job, claiming, handler);
+  await queryRaw(db, tellText, [at, workerId, id, runId]);
+  const claim = {
+    id,
+    token: job.claim_token as string,
+    runId,
+    startedAt: at,
+    attempt: job.attempts,
+  };
+  const timeoutMs = handler?.timeoutMs ?? null;
+  return { job, claim, timeoutMs, hasEndedChildren: has_ended_children === 1 };
+}
+
+/**
+ * No other claim of this job can have the token: a worker's number is its own, and `reserves` only
+ * grows. Who is no worker gets one that cannot be guessed from the log's other rows.
+ */
+function tokenStart(workerId: number | null): string {
+  return workerId === null ? crypto.randomUUID() : String(workerId);
+}
+
+async function addRun(
+  db: Database,
+  job: JobRow,
+  { workerId, at, child }: QueueClaiming,
+  handler: HandlerFacts | null,
+): Promise<number> {
+  const [run] = (await queryRaw<{ id: number }>(db, addRunText, [
+    ...[job.id, workerId, `queue/${job.name}`, job.attempts, job.scheduled_for, at],
+    ...[handler?.timeoutMs ?? null, handler?.contentHash ?? null],
+    ...[child?.pid ?? null, child?.startTicks ?? null],
+  ])) as [{ id: number }];
+  return run.id;
+}
+
+async function failFused(db: Database, id: number, claiming: QueueClaiming): Promise<void> {
+  const { at, workerId } = claiming;
+  const reason = 'a fuse is set on jobs of its name';
+  const facts = { at, workerId, reason, missedCap: 1 };
+  await endJob(db, await selectJob(db, id), { kind: 'fail' }, facts);
+}

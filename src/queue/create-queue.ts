@@ -1,0 +1,137 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { QueueSettings } from '../config/settings.ts';
+import type { StateFolder } from '../config/state-folder.ts';
+import type { Database } from '../store/open-store.ts';
+import { addJobs } from './add-jobs.ts';
+import { buryJob } from './bury-job.ts';
+import { cancelJob } from './cancel-job.ts';
+import { claimForCaller } from './claim-for-caller.ts';
+import { countJobs } from './count-jobs.ts';
+import { deleteJob } from './delete-job.ts';
+import { failRunningJob, finishRunningJob } from './end-running-job.ts';
+import { readDurationMs } from './job-values.ts';
+import { kickJob } from './kick-job.ts';
+import { kickJobs } from './kick-jobs.ts';
+import { listJobs } from './list-jobs.ts';
+import { readPatterns } from './name-patterns.ts';
+import { pauseNameOf } from './pause-names.ts';
+import { pause, resume } from './pauses.ts';
+import type { ClaimedJob, ClaimOptions, Job, PauseOptions, Queue } from './queue.ts';
+import type { QueueLog } from './queue-log.ts';
+import { readJob } from './read-job.ts';
+import { requeueJobs } from './requeue-jobs.ts';
+import { retryRunningJob } from './retry-running-job.ts';
+import { touchJob } from './touch-job.ts';
+import { updateJob } from './update-job.ts';
+
+export interface QueueParts {
+  readonly log: QueueLog;
+  readonly state: StateFolder;
+  readonly settings: QueueSettings;
+  /** UTC epoch milliseconds. */
+  readonly now: () => number;
+}
+
+/** The queue's verbs over an open log. */
+export function createQueue(parts: QueueParts): Queue {
+  return {
+    ...addingVerbs(parts),
+    ...claimVerbs(parts),
+    ...endingVerbs(parts),
+    ...changingVerbs(parts),
+    ...readingVerbs(parts),
+    ...pausingVerbs(parts),
+    close: () => parts.log.close(),
+  };
+}
+
+function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany'> {
+  const addMany: Queue['addMany'] = (jobs) => log.change((db) => addJobs(db, jobs, { at: now() }));
+  return {
+    add: async (name, data, options = {}) => {
+      const [id] = await addMany([{ ...options, name, ...(data !== undefined && { data }) }]);
+      return id as number;
+    },
+    addMany,
+  };
+}
+
+function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'touch'> {
+  const { log, settings, now } = parts;
+  const claimMany = async <Data>(
+    patterns: string | readonly string[],
+    count: number,
+    options: ClaimOptions = {},
+  ) => (await claimForCaller(parts, patterns, count, options)) as ClaimedJob<Data>[];
+  return {
+    claim: async <Data>(patterns: string | readonly string[] = '*', options: ClaimOptions = {}) =>
+      (await claimMany<Data>(patterns, 1, options))[0] ?? null,
+    claimMany,
+    touch: (job, { lease } = {}) =>
+      log.ask((db) => touchJob(db, job, { at: now(), lease, defaultLeaseMs: settings.leaseMs })),
+  };
+}
+
+function endingVerbs(
+  parts: QueueParts,
+): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
+  const { log, state, settings, now } = parts;
+  const context = () => ({ at: now(), missedCap: settings.missedCap });
+  return {
+    finish: (job, options = {}) =>
+      log.change((db) => finishRunningJob(db, job, options, context())),
+    retry: (job, options = {}) => log.change((db) => retryRunningJob(db, job, options, context())),
+    fail: (job, options = {}) => log.change((db) => failRunningJob(db, job, options, context())),
+    bury: (job, options = {}) => log.change((db) => buryJob(db, job, options, now())),
+    cancel: (id) => log.change((db) => cancelJob(db, id, now())),
+    delete: async (job) => {
+      const files = await log.change((db) => deleteJob(db, job, now()));
+      for (const file of files) rmSync(join(state.output, file), { force: true });
+    },
+  };
+}
+
+function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'update' | 'requeue'> {
+  const { log, settings, now } = parts;
+  const updating = () => ({ at: now(), missedCap: settings.missedCap });
+  return {
+    kick: (id) => log.change((db) => kickJob(db, id, now())),
+    kickMany: (patterns, count) => log.change((db) => kickJobs(db, patterns, count, now())),
+    update: (job, options) => log.change((db) => updateJob(db, job, options, updating())),
+    requeue: (ids, options = {}) => log.change((db) => requeueJobs(db, ids, options, now())),
+  };
+}
+
+function readingVerbs({ log, now }: QueueParts): Pick<Queue, 'get' | 'list' | 'count'> {
+  const get = (id: number) => log.ask((db: Database) => readJob(db, id));
+  return {
+    get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
+    list: (options = {}) => log.ask((db) => listJobs(db, options, now())),
+    count: (pattern = '*') => log.ask((db) => countJobs(db, pattern, now())),
+  };
+}
+
+function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'> {
+  return {
+    pause: (pattern, options = {}) =>
+      log.change((db) => pause(db, readPause(pattern, options, now()))),
+    resume: async (pattern) => {
+      const name = readPauseName(pattern);
+      return (await log.change((db) => resume(db, name, now()))).length > 0;
+    },
+  };
+}
+
+function readPause(pattern: string, { for: duration, fail }: PauseOptions, at: number) {
+  return {
+    name: readPauseName(pattern),
+    kind: fail === true ? ('fuse' as const) : ('pause' as const),
+    until: duration === undefined ? null : at + readDurationMs('How long it is paused', duration),
+    createdAt: at,
+  };
+}
+
+function readPauseName(pattern: string): string {
+  return pauseNameOf(readPatterns([pattern])[0] as string);
+}

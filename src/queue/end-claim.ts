@@ -1,0 +1,71 @@
+import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
+import type { FinishedRun, JobRow } from '../store/schema.ts';
+import { type Ending, type EndingFacts, endJob } from './end-job.ts';
+import { type JobVerb, noSuchJob, staleClaim, wrongState } from './refusals.ts';
+
+/** Which claim is to end: the job's newest, or only this one. */
+export interface ClaimRef {
+  readonly id: number;
+  readonly token?: string;
+}
+
+/**
+ * A job of the queue that runs, by the claim that somebody has of it.
+ *
+ * @throws {QueueError} if there is none, it does not run, or somebody else has it by now
+ */
+export async function selectClaimed(
+  db: Database,
+  { id, token }: ClaimRef,
+  verb: JobVerb,
+): Promise<JobRow> {
+  const job = await selectJob(db, id);
+  if (token !== undefined && job.claim_token !== token) throw staleClaim(job);
+  if (job.state !== 'running') throw wrongState(job, verb);
+  return job;
+}
+
+/** @throws {QueueError} if there is none of this number in the queue */
+export async function selectJob(db: Database, id: number): Promise<JobRow> {
+  const [job] = await queryRaw<JobRow>(db, 'select * from jobs where id = ? and tier is null', [
+    id,
+  ]);
+  if (job === undefined) throw noSuchJob(id);
+  return job;
+}
+
+/** Ends a claim of somebody who is no worker of the runner: with it, its run. To be called in a transaction. */
+export async function endClaim(
+  db: Database,
+  job: JobRow,
+  ending: Ending,
+  facts: EndingFacts,
+): Promise<void> {
+  const runId = await endOpenRun(db, job, ending, facts);
+  await endJob(db, job, ending, { ...facts, ...(runId !== null && { runId }) });
+}
+
+/** Nothing of it was measured; what its worker may tell later is refused. */
+async function endOpenRun(
+  db: Database,
+  { id, started_at }: JobRow,
+  { kind }: Ending,
+  { at, reason, counts }: EndingFacts,
+): Promise<number | null> {
+  const outcome = counts !== undefined ? 'crashed' : kind === 'finish' ? 'succeeded' : 'failed';
+  const run: Partial<FinishedRun> = {
+    outcome,
+    finished_at: at,
+    duration_ms: outcome === 'crashed' || started_at === null ? null : at - started_at,
+    reason: outcome === 'succeeded' ? null : reason,
+  };
+  const ended = await db
+    .updateTable('runs')
+    .set(run)
+    .where('job_id', '=', id)
+    .where('outcome', '=', 'running')
+    .returning('id')
+    .executeTakeFirst();
+  return ended?.id ?? null;
+}

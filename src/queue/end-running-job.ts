@@ -1,0 +1,64 @@
+import type { Database } from '../store/open-store.ts';
+import type { JobRow } from '../store/schema.ts';
+import { endClaim } from './end-claim.ts';
+import type { EndingFacts } from './end-job.ts';
+import { findJob } from './find-job.ts';
+import { writeJson } from './job-values.ts';
+import type { FailOptions, FinishOptions, JobRef, JsonValue } from './queue.ts';
+import { type JobVerb, wrongState } from './refusals.ts';
+
+/** By when, and how many missed times of a repeating job are made up for. */
+export interface EndingContext {
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  readonly missedCap: number;
+}
+
+/** Ends a running job as finished. */
+export async function finishRunningJob(
+  db: Database,
+  ref: JobRef,
+  { result, data }: FinishOptions,
+  context: EndingContext,
+): Promise<void> {
+  const ending = {
+    kind: 'finish' as const,
+    result: result === undefined ? null : writeJson("A job's result", result),
+    ...dataOf(data),
+  };
+  await db.transaction().execute(async (transaction) => {
+    const job = await findRunningJob(transaction, ref, 'finish');
+    await endClaim(transaction, job, ending, factsOf(context, null));
+  });
+}
+
+/** Ends a running job as failed, whatever tries it has left. */
+export async function failRunningJob(
+  db: Database,
+  ref: JobRef,
+  { reason = 'it was failed by who had claimed it', data }: FailOptions,
+  context: EndingContext,
+): Promise<void> {
+  const ending = { kind: 'fail' as const, ...dataOf(data) };
+  await db.transaction().execute(async (transaction) => {
+    const job = await findRunningJob(transaction, ref, 'fail');
+    await endClaim(transaction, job, ending, factsOf(context, reason));
+  });
+}
+
+/** @throws {QueueError} if it does not run, or not for who has this claim */
+export async function findRunningJob(db: Database, ref: JobRef, verb: JobVerb): Promise<JobRow> {
+  const job = await findJob(db, ref);
+  if (job.state !== 'running') throw wrongState(job, verb);
+  return job;
+}
+
+/** Who ends a job like this is no worker of the runner. */
+export function factsOf(context: EndingContext, reason: string | null): EndingFacts {
+  return { ...context, workerId: null, reason };
+}
+
+/** The data that replaces a job's, as its row holds it. */
+export function dataOf(data: JsonValue | undefined): { readonly data?: string } {
+  return data === undefined ? {} : { data: writeJson("A job's data", data) };
+}

@@ -1,0 +1,170 @@
+import { sql } from 'kysely';
+import { recordActivity } from '../store/activity.ts';
+import type { Database } from '../store/open-store.ts';
+import type { JobState } from '../store/schema.ts';
+import type { ChildJob, EndedChildren, JsonValue } from './queue.ts';
+import { QueueError } from './queue-error.ts';
+
+/** What has not ended. */
+export const unfinishedStates = ['queued', 'running', 'retrying', 'paused'] as const;
+
+/**
+ * In which state a new child begins: a running parent's waits until that has finished.
+ *
+ * @throws {QueueError} if this job can have no children, or none now
+ */
+export async function stateOfNewChild(db: Database, parentId: number): Promise<JobState> {
+  const parent = await db
+    .selectFrom('jobs')
+    .select(['state', 'parent_id'])
+    .where('id', '=', parentId)
+    .where('tier', 'is', null)
+    .executeTakeFirst();
+  if (parent === undefined)
+    throw new QueueError('no-such-job', `There is no parent job ${parentId}.`);
+  if (parent.parent_id !== null) {
+    const why = `Job ${parentId} is a child itself; a child can have no children.`;
+    throw new QueueError('wrong-state', why);
+  }
+  if (parent.state === 'running') return 'paused';
+  if (parent.state === 'paused') return 'queued';
+  throw new QueueError(
+    'wrong-state',
+    `Job ${parentId} is ${parent.state}; children can be added while their parent runs, or waits for others.`,
+  );
+}
+
+/** Whether a job has children that have not ended. */
+export async function hasPendingChildren(db: Database, parentId: number): Promise<boolean> {
+  const child = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where('parent_id', '=', parentId)
+    .where('state', 'in', unfinishedStates)
+    .executeTakeFirst();
+  return child !== undefined;
+}
+
+/** Lets the children of a parent that has paused be taken. */
+export async function releaseChildren(db: Database, parentId: number, at: number): Promise<void> {
+  const released = await db
+    .updateTable('jobs')
+    .set({ state: 'queued', run_at: sql<number>`max(run_at, ${at})` })
+    .where('parent_id', '=', parentId)
+    .where('state', '=', 'paused')
+    .returning('id')
+    .execute();
+  await record(db, released, 'job-queued', at);
+}
+
+/** Ends what waits of the children of a parent that has failed or was cancelled. */
+export async function cancelChildren(db: Database, parentId: number, at: number): Promise<void> {
+  const reason = `its parent, job ${parentId}, has ended without having finished`;
+  const cancelled = await db
+    .updateTable('jobs')
+    .set({ state: 'cancelled', finished_at: at, reason })
+    .where('parent_id', '=', parentId)
+    .where('state', 'in', ['queued', 'retrying', 'paused'])
+    .returning('id')
+    .execute();
+  await record(db, cancelled, 'job-cancelled', at, reason);
+}
+
+/**
+ * To be called once a child has ended: when it was the last one, its waiting parent is queued again,
+ * or fails if it wants to.
+ */
+export async function tellParent(db: Database, parentId: number | null, at: number): Promise<void> {
+  if (parentId === null || (await hasPendingChildren(db, parentId))) return;
+  const parent = await db
+    .selectFrom('jobs')
+    .select(['id', 'on_child_failure'])
+    .where('id', '=', parentId)
+    // One that runs meanwhile is told at its end; one that has ended wants to know no more.
+    .where('state', '=', 'paused')
+    .executeTakeFirst();
+  if (parent === undefined) return;
+  const failed = parent.on_child_failure === 'fail' ? await findFailedChild(db, parentId) : null;
+  if (failed === null) await resumeParent(db, parentId, at);
+  else await failParent(db, parentId, failed, at);
+}
+
+async function resumeParent(db: Database, id: number, at: number): Promise<void> {
+  const resumed = { state: 'queued' as const, run_at: at, attempts: 0, reason: null };
+  await db.updateTable('jobs').set(resumed).where('id', '=', id).execute();
+  await recordActivity(db, {
+    at,
+    event: 'job-queued',
+    jobId: id,
+    detail: 'its children have ended',
+  });
+}
+
+async function failParent(db: Database, id: number, child: string, at: number): Promise<void> {
+  const reason = `${child} has failed`;
+  const failed = { state: 'failed' as const, finished_at: at, reason };
+  await db.updateTable('jobs').set(failed).where('id', '=', id).execute();
+  await recordActivity(db, { at, event: 'job-failed', jobId: id, detail: reason });
+}
+
+async function findFailedChild(db: Database, parentId: number): Promise<string | null> {
+  const child = await endedChildrenOf(db, parentId)
+    .where('state', '=', 'failed')
+    .executeTakeFirst();
+  return child === undefined ? null : `its child, job ${child.id} (${child.name}),`;
+}
+
+/** The children that a parent has not been told of yet. */
+export async function readEndedChildren(db: Database, parentId: number): Promise<EndedChildren> {
+  const ended = await endedChildrenOf(db, parentId).execute();
+  const inState = (state: JobState) => ended.filter((child) => child.state === state).map(toChild);
+  return {
+    finished: inState('finished'),
+    failed: inState('failed'),
+    cancelled: inState('cancelled'),
+  };
+}
+
+/** Once a parent has finished, what it was told of is no news any more. */
+export async function markChildrenTold(db: Database, parentId: number): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set({ is_told: 1 })
+    .where('parent_id', '=', parentId)
+    .where('finished_at', 'is not', null)
+    .where('is_told', '=', 0)
+    .execute();
+}
+
+function endedChildrenOf(db: Database, parentId: number) {
+  return db
+    .selectFrom('jobs')
+    .select(['id', 'name', 'state', 'data', 'result'])
+    .where('parent_id', '=', parentId)
+    .where('state', 'in', ['finished', 'failed', 'cancelled'])
+    .where('is_told', '=', 0)
+    .orderBy('id');
+}
+
+interface ChildRow {
+  readonly id: number;
+  readonly name: string;
+  readonly data: string;
+  readonly result: string | null;
+}
+
+function toChild({ id, name, data, result }: ChildRow): ChildJob {
+  const parse = (text: string): JsonValue => JSON.parse(text);
+  return { id, name, data: parse(data), result: result === null ? null : parse(result) };
+}
+
+async function record(
+  db: Database,
+  jobs: readonly { readonly id: number }[],
+  event: 'job-queued' | 'job-cancelled',
+  at: number,
+  detail: string | null = null,
+): Promise<void> {
+  if (jobs.length === 0) return;
+  await recordActivity(db, ...jobs.map(({ id }) => ({ at, event, jobId: id, detail })));
+}

@@ -1,0 +1,64 @@
+import type { StateFolder } from '../config/state-folder.ts';
+import { toStoreUnavailable } from '../store/describe-store-failure.ts';
+import { type Database, openStore } from '../store/open-store.ts';
+import { isStoreFailure } from '../store/store-failure.ts';
+import { watchLog } from '../store/watch-log.ts';
+import { QueueError } from './queue-error.ts';
+
+/** The activity log as a queue uses it: for many calls at the same time, over one connection. */
+export interface QueueLog {
+  /** @throws {StoreUnavailable} instead of SQLite's own words */
+  ask<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** The same, and wakes up who waits at this log; on a full disk the reserve is given up. */
+  change<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** To be called before looking for work; sleeps then until there may be some. */
+  watch(): Sleep;
+  close(): Promise<void>;
+}
+
+/** Ends when anybody has changed the log since, at that instant, or when the signal tells to stop. */
+export type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<void>;
+
+export async function openQueueLog(state: StateFolder, now: () => number): Promise<QueueLog> {
+  const store = await openStore(state, { now });
+  if (store.setAside !== null) process.emitWarning(store.setAside);
+  const watch = watchLog(state, store);
+  let isClosed = false;
+  // A connection is not told of its own writes.
+  let ownWrite = new AbortController();
+  const ask: QueueLog['ask'] = async (work) => {
+    if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
+    return await toldPlainly(state, () => work(store.db));
+  };
+  return {
+    ask,
+    change: async (work) => {
+      const result = await ask((db) => store.retryWhenFull(() => work(db)));
+      ownWrite.abort();
+      ownWrite = new AbortController();
+      return result;
+    },
+    watch: () => {
+      const seen = watch.look();
+      const { signal: written } = ownWrite;
+      return async (untilMs, signal) => {
+        const signals = signal === undefined ? [written] : [written, signal];
+        await watch.changed(seen, untilMs, AbortSignal.any(signals));
+      };
+    },
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      watch.close();
+      await store.close();
+    },
+  };
+}
+
+async function toldPlainly<T>(state: StateFolder, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw isStoreFailure(error) ? toStoreUnavailable(error, state) : error;
+  }
+}

@@ -1,0 +1,21 @@
+import type { Database } from '../store/open-store.ts';
+import type { ClaimedRow } from './claim-jobs.ts';
+import { readEndedChildren } from './families.ts';
+import type { ClaimedJob, JsonValue } from './queue.ts';
+import { toJob } from './read-job.ts';
+
+/** A claim as it is told to who asked for it, with what belongs to the job's family. */
+export async function tellClaim(db: Database, { job, claim }: ClaimedRow): Promise<ClaimedJob> {
+  return {
+    ...toJob(job),
+    token: claim.token,
+    attempt: claim.attempt,
+    parentData: job.parent_id === null ? null : await readData(db, job.parent_id),
+    children: await readEndedChildren(db, job.id),
+  };
+}
+
+async function readData(db: Database, id: number): Promise<JsonValue> {
+  const row = await db.selectFrom('jobs').select('data').where('id', '=', id).executeTakeFirst();
+  return row === undefined ? null : JSON.parse(row.data);
+}

@@ -1,0 +1,123 @@
+import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
+
+/** A job of the queue that waits to be taken. */
+export interface WaitingJob {
+  readonly id: number;
+  readonly name: string;
+  readonly priority: number;
+  readonly run_at: number;
+  readonly group_key: string | null;
+}
+
+/** Among which waiting jobs is looked. */
+interface Sought {
+  /** Null: all names. */
+  readonly name: string | null;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  readonly withoutGroups: readonly string[];
+  readonly limit: number;
+}
+
+/** As the indexes say it, so that they answer. */
+const isWaiting = "tier is null and state in ('queued', 'retrying')";
+const columns = 'id, name, priority, run_at, group_key';
+const order = 'order by priority desc, run_at, id';
+
+/** The one with the highest priority, due or not: mostly it is the next one. */
+export async function selectHead(db: Database): Promise<WaitingJob | null> {
+  const text = `select ${columns} from jobs where ${isWaiting} ${order} limit 1`;
+  return (await queryRaw<WaitingJob>(db, text))[0] ?? null;
+}
+
+/**
+ * Those that are due and come first. Each priority is looked at for itself, so that a million jobs
+ * that are not due yet cost no more than one.
+ */
+export async function selectFirstDue(db: Database, sought: Sought): Promise<WaitingJob[]> {
+  const found: WaitingJob[] = [];
+  let priority = await nextPriority(db, sought.name, null);
+  while (priority !== null && found.length < sought.limit) {
+    found.push(...(await selectDue(db, sought, priority, sought.limit - found.length)));
+    priority = await nextPriority(db, sought.name, priority);
+  }
+  return found;
+}
+
+/** Every name that has a waiting job, by one step into the index for each. */
+export async function selectWaitingNames(db: Database): Promise<string[]> {
+  const rows = await queryRaw<{ name: string }>(
+    db,
+    `with recursive names (name) as (
+       select min(name) from jobs where ${isWaiting}
+       union all
+       select (select min(name) from jobs where ${isWaiting} and name > names.name)
+       from names where name is not null)
+     select name from names where name is not null`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** When the next job that is not due yet becomes due; null: there is none. */
+export async function selectNextDue(db: Database, at: number): Promise<number | null> {
+  let earliest: number | null = null;
+  let priority = await nextPriority(db, null, null);
+  while (priority !== null) {
+    const [row] = await queryRaw<{ run_at: number }>(
+      db,
+      `select run_at from jobs where ${isWaiting} and priority = ? and run_at > ? order by run_at limit 1`,
+      [priority, at],
+    );
+    if (row !== undefined && (earliest === null || row.run_at < earliest)) earliest = row.run_at;
+    priority = await nextPriority(db, null, priority);
+  }
+  return earliest;
+}
+
+/** Whether any job is due, whoever may take it. */
+export async function hasDueJob(db: Database, at: number): Promise<boolean> {
+  const head = await selectHead(db);
+  if (head === null || head.run_at <= at) return head !== null;
+  return (await selectFirstDue(db, { name: null, at, withoutGroups: [], limit: 1 })).length > 0;
+}
+
+async function nextPriority(
+  db: Database,
+  name: string | null,
+  below: number | null,
+): Promise<number | null> {
+  const byName = name === null ? '' : 'and name = ?';
+  const isBelow = below === null ? '' : 'and priority < ?';
+  const [row] = await queryRaw<{ priority: number | null }>(
+    db,
+    `select max(priority) as priority from jobs where ${isWaiting} ${byName} ${isBelow}`,
+    [...(name === null ? [] : [name]), ...(below === null ? [] : [below])],
+  );
+  return row?.priority ?? null;
+}
+
+async function selectDue(
+  db: Database,
+  { name, at, withoutGroups }: Sought,
+  priority: number,
+  limit: number,
+): Promise<WaitingJob[]> {
+  const byName = name === null ? '' : 'and name = ?';
+  const byGroup =
+    withoutGroups.length === 0
+      ? ''
+      : 'and (group_key is null or group_key not in (select value from json_each(?)))';
+  return await queryRaw<WaitingJob>(
+    db,
+    `select ${columns} from jobs where ${isWaiting} ${byName} and priority = ? and run_at <= ?
+     ${byGroup} order by run_at, id limit ?`,
+    [
+      ...(name === null ? [] : [name]),
+      priority,
+      at,
+      ...(withoutGroups.length === 0 ? [] : [JSON.stringify(withoutGroups)]),
+      limit,
+    ],
+  );
+}

@@ -1,0 +1,87 @@
+import { sql } from 'kysely';
+import { isWaitingJob } from '../queue/job-states.ts';
+import { fitsPatterns, readPatterns } from '../queue/name-patterns.ts';
+import type { Job } from '../queue/queue.ts';
+import { toJob } from '../queue/read-job.ts';
+import type { Database } from '../store/open-store.ts';
+import { nextTimeOf } from './next-time-of.ts';
+
+/** A time at which a job is to run. */
+export interface UpcomingRun {
+  readonly atMs: number;
+  readonly job: Job;
+  /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
+  readonly isExpected: boolean;
+}
+
+export interface UpcomingQuery {
+  readonly pattern: string;
+  readonly limit: number;
+  readonly nowMs: number;
+}
+
+/** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
+export async function readUpcoming(db: Database, query: UpcomingQuery): Promise<UpcomingRun[]> {
+  const waiting = await selectNext(db, query);
+  const candidates = waiting.map(toUpcoming);
+  for (const job of await selectRunningRepeaters(db, query)) {
+    candidates.push(...(await followingRun({ atMs: query.nowMs, job, isExpected: true })));
+  }
+  const upcoming: UpcomingRun[] = [];
+  while (upcoming.length < query.limit) {
+    const next = takeEarliest(candidates);
+    if (next === null) break;
+    upcoming.push(next);
+    candidates.push(...(await followingRun(next)));
+  }
+  return upcoming;
+}
+
+function toUpcoming(job: Job): UpcomingRun {
+  return { atMs: job.runAt.getTime(), job, isExpected: false };
+}
+
+function takeEarliest(candidates: UpcomingRun[]): UpcomingRun | null {
+  const [first] = candidates.toSorted(
+    (one, other) => one.atMs - other.atMs || one.job.id - other.job.id,
+  );
+  if (first === undefined) return null;
+  candidates.splice(candidates.indexOf(first), 1);
+  return first;
+}
+
+/** None of a job that does not repeat, and of a rule that does not get ahead. */
+async function followingRun({ atMs, job }: UpcomingRun): Promise<UpcomingRun[]> {
+  const nextMs = await nextTimeOf(job, atMs);
+  return nextMs === null || nextMs <= atMs ? [] : [{ atMs: nextMs, job, isExpected: true }];
+}
+
+/** Whatever is beyond these comes after them, repeated or not. */
+async function selectNext(db: Database, { pattern, limit }: UpcomingQuery): Promise<Job[]> {
+  const rows = await db
+    .selectFrom('jobs')
+    .selectAll()
+    .where(isWaitingJob)
+    .where(fitsPatterns(readPatterns(pattern)))
+    .orderBy('run_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute();
+  return rows.map(toJob);
+}
+
+async function selectRunningRepeaters(
+  db: Database,
+  { pattern, limit }: UpcomingQuery,
+): Promise<Job[]> {
+  const rows = await db
+    .selectFrom('jobs')
+    .selectAll()
+    .where('leased_until', 'is not', null)
+    .where('repeat', 'is not', null)
+    .where(sql<boolean>`state = 'running' and tier is null`)
+    .where(fitsPatterns(readPatterns(pattern)))
+    .limit(limit)
+    .execute();
+  return rows.map(toJob);
+}

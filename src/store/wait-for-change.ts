@@ -1,0 +1,102 @@
+import type { FSWatcher } from 'node:fs';
+import type { StateFolder } from '../config/state-folder.ts';
+import { watchFiles } from './watch-files.ts';
+
+/** Why a wait ended: another process has committed; the time has come; it was told to end. */
+export type WaitEnd = 'changed' | 'due' | 'stopped';
+
+export interface Wait {
+  readonly folder: StateFolder;
+  readonly hasChanged: () => boolean;
+  /** Epoch milliseconds; null: no end. */
+  readonly untilMs: number | null;
+  readonly signals: readonly AbortSignal[];
+  /** So long nothing is looked at, not even at first. */
+  readonly restMs: number;
+  /** How often the log is looked at while its files are watched. */
+  readonly slowPollMs: number;
+  /** The same where they cannot be. */
+  readonly blindPollMs: number;
+}
+
+const FIRST_POLL_MS = 1;
+const POLL_GROWTH = 1.5;
+
+/** Sleeps until the log has changed. */
+export function waitForChange(wait: Wait): Promise<WaitEnd> {
+  if (wait.signals.some((signal) => signal.aborted)) return Promise.resolve('stopped');
+  return new Promise((resolve) => new Sleeper(wait, resolve).begin());
+}
+
+/**
+ * A commit is seen by others only when its last write has reached the disk, and no file tells of that.
+ * So each write is followed by looks at growing intervals, and so is the beginning: the last write may
+ * have come just before.
+ */
+class Sleeper {
+  readonly #wait: Wait;
+  readonly #resolve: (how: WaitEnd) => void;
+  readonly #stop = () => this.#end('stopped');
+  #watcher: FSWatcher | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #pollMs = FIRST_POLL_MS;
+  #longestPollMs: number;
+
+  constructor(wait: Wait, resolve: (how: WaitEnd) => void) {
+    this.#wait = wait;
+    this.#resolve = resolve;
+    this.#longestPollMs = wait.slowPollMs;
+  }
+
+  begin(): void {
+    const { restMs, signals } = this.#wait;
+    for (const signal of signals) signal.addEventListener('abort', this.#stop);
+    if (restMs > 0) this.#timer = setTimeout(() => this.#watch(), Math.min(restMs, this.#leftMs()));
+    else this.#watch();
+  }
+
+  /** Watches first, then looks: between the two nothing can be missed. */
+  #watch(): void {
+    const { folder, blindPollMs } = this.#wait;
+    const pollBlindly = () => {
+      this.#longestPollMs = blindPollMs;
+    };
+    this.#watcher = watchFiles(folder, {
+      onWrite: () => this.#pollQuickly(),
+      onMoved: () => this.#end('changed'),
+      onFailure: pollBlindly,
+    });
+    if (this.#watcher === null) pollBlindly();
+    this.#pollQuickly();
+  }
+
+  #pollQuickly(): void {
+    clearTimeout(this.#timer);
+    this.#pollMs = FIRST_POLL_MS;
+    this.#poll();
+  }
+
+  #poll(): void {
+    const leftMs = this.#leftMs();
+    if (this.#wait.hasChanged()) this.#end('changed');
+    else if (leftMs <= 0) this.#end('due');
+    else this.#sleep(Math.min(this.#pollMs, leftMs));
+  }
+
+  #sleep(ms: number): void {
+    this.#timer = setTimeout(() => this.#poll(), ms);
+    this.#pollMs = Math.min(this.#pollMs * POLL_GROWTH, this.#longestPollMs);
+  }
+
+  #leftMs(): number {
+    const { untilMs } = this.#wait;
+    return untilMs === null ? Number.POSITIVE_INFINITY : untilMs - Date.now();
+  }
+
+  #end(how: WaitEnd): void {
+    clearTimeout(this.#timer);
+    this.#watcher?.close();
+    for (const signal of this.#wait.signals) signal.removeEventListener('abort', this.#stop);
+    this.#resolve(how);
+  }
+}

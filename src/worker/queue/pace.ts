@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LoggedCall } from '../pass.ts';
+import { createAdaptiveLimit } from './adaptive-limit.ts';
+import type { WorkRequest } from './work-request.ts';
+
+/** Of an adaptive worker, only as many lanes take jobs as the machine bears. */
+export interface Pace {
+  /** A job has ended, after so long. */
+  note(durationMs: number): void;
+  /** Settles when the lane of this number may take a job. */
+  admit(lane: number): Promise<void>;
+}
+
+const ASK_AGAIN_MS = 250;
+
+export function createPace(
+  { stop }: Pick<LoggedCall, 'stop'>,
+  { isAdaptive, concurrency }: Pick<WorkRequest, 'isAdaptive' | 'concurrency'>,
+): Pace {
+  const adaptive = createAdaptiveLimit({
+    least: isAdaptive ? 1 : concurrency,
+    most: concurrency,
+    now: () => performance.now(),
+  });
+  return {
+    note: adaptive.note,
+    admit: async (lane) => {
+      while (lane >= adaptive.limit() && stop.reason === null) {
+        await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
+      }
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
+import type { Handlers } from '../../discovery/handlers.ts';
+import type { RunEnd } from '../../execution/run-end.ts';
+import { removeOutput } from '../../execution/run-files.ts';
+import { createArchive } from '../../queue/archive.ts';
+import type { Claim } from '../../queue/claim-job.ts';
+import {
+  type ClaimedRow,
+  claimNext,
+  type HandlerFacts,
+  type WaitingChild,
+} from '../../queue/claim-jobs.ts';
+import { type Ask, endQueuedRun } from '../../queue/end-queued-run.ts';
+import { policyOf, type Verdict } from '../../queue/retry-policy.ts';
+import type { Store } from '../../store/open-store.ts';
+import { queryRaw } from '../../store/raw-query.ts';
+import { toFinishedRun } from '../finished-run.ts';
+import type { Runner } from '../runner.ts';
+import type { GroupCommit } from './group-commit.ts';
+import type { Selector } from './queue-selection.ts';
+
+/** A run of a handler that is over, and not in the log yet. */
+export interface EndedRun {
+  readonly claim: Claim;
+  readonly end: RunEnd;
+  readonly ask: Ask | null;
+  /** False: another try would end alike. */
+  readonly isRetryable: boolean;
+}
+
+export interface Turn {
+  /** Null when nothing had ended, or somebody else has the say by now. */
+  readonly verdict: Verdict | null;
+  /** Null when none was asked for, or none is due. */
+  readonly next: ClaimedRow | null;
+}
+
+/** Records the runs of a queue worker. */
+export interface QueueJournal {
+  /** Ends one run and takes the next job, both in one transaction. */
+  turn(ended: EndedRun | null, child: WaitingChild | null): Promise<Turn>;
+  /** Only ends one. */
+  end(ended: EndedRun): Promise<Verdict | null>;
+  /** Progress: the job's data as its handler wants it from now on. */
+  update(claim: Claim, data: string): Promise<void>;
+}
+
+interface Recording {
+  readonly store: Store;
+  readonly workerId: number;
+  readonly runner: Runner;
+  readonly handlers: Handlers;
+  readonly selector: Selector;
+  readonly commit: GroupCommit;
+}
+
+export function createQueueJournal(recording: Recording): QueueJournal {
+  const { store, workerId, runner, handlers, selector, commit } = recording;
+  const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
+  const factsOf = createFactsBook(handlers);
+  const write: GroupCommit['write'] = (work) => store.retryWhenFull(() => commit.write(work));
+  const archive = createArchive(runner.settings.queue.archive, (files) =>
+    removeOutput(runner.state, files),
+  );
+  const teller = { workerId, missedCap, archive };
+  return {
+    turn: async (ended, child) => {
+      const at = runner.now();
+      const selection = await selector.select(at);
+      const claiming = {
+        ...{ workerId, at, defaultLeaseMs, handlerOf: factsOf },
+        ...(child !== null && { child }),
+      };
+      return await write(async (db) => {
+        const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
+        const next = await claimNext(db, selection, claiming);
+        return { verdict, next };
+      });
+    },
+    end: (ended) => write((db) => endQueuedRun(db, toRunEnd(ended), teller)),
+    update: async ({ id, token }, data) => {
+      await store.withoutSync((db) =>
+        queryRaw(db, 'update jobs set data = ? where id = ? and claim_token = ?', [
+          ...[data, id, token],
+        ]),
+      );
+    },
+  };
+}
+
+function toRunEnd({ claim, end, ask, isRetryable }: EndedRun) {
+  return { claim, run: toFinishedRun(end), result: end.result ?? null, ask, isRetryable };
+}
+
+/** What a claim needs to know of a handler; a changed one is another object. */
+function createFactsBook(handlers: Handlers): (name: string) => HandlerFacts | null {
+  const known = new WeakMap<object, HandlerFacts>();
+  return (name) => {
+    const script = handlers.find(name);
+    if (script === null) return null;
+    const facts = known.get(script) ?? {
+      policy: policyOf(script.options),
+      timeoutMs: script.options.timeoutMs ?? defaultTimeoutMs(script.tier),
+      contentHash: script.contentHash,
+    };
+    known.set(script, facts);
+    return facts;
+  };
+}

@@ -1,0 +1,56 @@
+import type { Handlers } from '../../discovery/handlers.ts';
+import type { QueueSelection } from '../../queue/claim-jobs.ts';
+import { selectPausedPatterns } from '../../queue/pauses.ts';
+import { matchAny } from '../../queue/sqlite-glob.ts';
+import type { Database } from '../../store/open-store.ts';
+import type { WorkRequest } from './work-request.ts';
+
+/** Which jobs a worker takes, as it is now. */
+export interface Selector {
+  /** To be asked before each claim. */
+  select(at: number): Promise<QueueSelection>;
+}
+
+interface Selecting {
+  readonly db: Database;
+  readonly handlers: Handlers;
+  readonly request: Pick<WorkRequest, 'patterns' | 'failsUnknown'>;
+  readonly groupLimit: number | null;
+  /** Moves with every change of the log by somebody else. */
+  readonly version: () => number;
+}
+
+/** How long pauses are believed without having been asked for: they end by themselves. */
+const REREAD_AFTER_MS = 1_000;
+
+/** Pauses and fuses count at once: they are read anew whenever anybody has changed the log. */
+export function createSelector({
+  db,
+  handlers,
+  request,
+  groupLimit,
+  version,
+}: Selecting): Selector {
+  let known: { readonly version: number; readonly at: number } | null = null;
+  let paused: readonly string[] = [];
+  let fused: readonly string[] = [];
+  const isHandled = (name: string): boolean => request.failsUnknown || handlers.find(name) !== null;
+  const isAsked = (name: string): boolean =>
+    request.patterns.length === 0 || matchAny(request.patterns, name);
+  const selection: QueueSelection = {
+    groupLimit,
+    isFused: (name) => matchAny(fused, name),
+    isWanted: (name) =>
+      isAsked(name) && !matchAny(paused, name) && (isHandled(name) || matchAny(fused, name)),
+  };
+  return {
+    select: async (at) => {
+      const seen = version();
+      if (known === null || known.version !== seen || at - known.at >= REREAD_AFTER_MS) {
+        ({ paused, fused } = await selectPausedPatterns(db, at));
+        known = { version: seen, at };
+      }
+      return selection;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
+import type { Script } from '../../discovery/script.ts';
+import type { HandlerRunner } from '../../execution/handler-runner.ts';
+import { endNotStarted } from '../../execution/make-end.ts';
+import { createMasker, type Masker } from '../../execution/mask-secrets.ts';
+import type { RunEnd } from '../../execution/run-end.ts';
+import { GRACE_MS } from '../../execution/terminate.ts';
+import { recordProgress } from '../../queue/claim-job.ts';
+import type { ClaimedRow } from '../../queue/claim-jobs.ts';
+import { readEndedChildren } from '../../queue/families.ts';
+import { readScriptHistory } from '../../queue/script-history.ts';
+import { queryRaw } from '../../store/raw-query.ts';
+import type { LoggedCall } from '../pass.ts';
+import { createProgressRecorder, type ProgressTeller } from '../record-progress.ts';
+import type { EndedRun, QueueJournal } from './queue-journal.ts';
+
+/** What one lane needs to run the handlers of its jobs. */
+export interface HandlerLane {
+  readonly call: LoggedCall;
+  readonly journal: QueueJournal;
+  readonly runner: HandlerRunner;
+  /** Null: there is none here. */
+  findHandler(name: string): Script | null;
+}
+
+/** Runs a claimed job's handler once; whatever it does is a value. */
+export async function runHandler(lane: HandlerLane, claimed: ClaimedRow): Promise<EndedRun> {
+  const { claim, job } = claimed;
+  const script = lane.findHandler(job.name);
+  const refusal =
+    script === null ? `there is no handler jobs/queue/${job.name} here` : describeRefusals(script);
+  if (script === null || refusal !== null) {
+    const end = endNotStarted(refusal ?? '', 0);
+    return { claim, end, ask: null, isRetryable: false };
+  }
+  const end = await execute(lane, claimed, script);
+  return { claim, end, ask: givenBack(lane.call, end) ?? end.ask ?? null, isRetryable: true };
+}
+
+function describeRefusals({ refusals }: Script): string | null {
+  return refusals.length === 0 ? null : refusals.join('\n');
+}
+
+/** It failed because we ended it: that is no try of its own. */
+function givenBack({ stop }: LoggedCall, { outcome }: RunEnd) {
+  if (!stop.signal.aborted || outcome === 'succeeded') return null;
+  return { kind: 'retry', delayMs: 0 } as const;
+}
+
+async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): Promise<RunEnd> {
+  const { runner, stop, events, store } = lane.call;
+  const { job, claim } = claimed;
+  const { state } = runner;
+  const timeoutMs = claimed.timeoutMs ?? defaultTimeoutMs(script.tier);
+  const journal: ProgressTeller['journal'] = {
+    recordProgress: ({ runId }, progress) =>
+      store.withoutSync((db) => recordProgress(db, runId as number, progress)),
+  };
+  const scheduledFor = job.scheduled_for;
+  const run = { ...claim, script, scheduledFor, timeoutMs, state, claim };
+  const recorder = createProgressRecorder({ journal, events }, run);
+  const end = await lane.runner.run({
+    runId: claim.runId,
+    script,
+    job: await describeJob(lane, claimed),
+    root: runner.root,
+    state,
+    probePath: runner.probePath,
+    timeoutMs,
+    graceMs: GRACE_MS,
+    maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
+    variables: runner.settings.env,
+    environment: runner.environment,
+    masker: maskerOf(lane.call),
+    stop: stop.signal,
+    kill: stop.kill,
+    onStarted: recorder.start,
+    onSample: recorder.sample,
+    onUpdate: (data) => lane.journal.update(claim, data),
+  });
+  await recorder.settle();
+  return end;
+}
+
+const maskers = new WeakMap<LoggedCall, Masker>();
+
+/** Looking for secrets in the environment is too dear for each job. */
+function maskerOf(call: LoggedCall): Masker {
+  const { runner } = call;
+  const masker = maskers.get(call) ?? createMasker(runner.settings, runner.environment);
+  maskers.set(call, masker);
+  return masker;
+}
+
+async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
+  const { job, claim } = claimed;
+  const { db } = call.store;
+  return {
+    id: job.id,
+    name: job.name,
+    data: job.data,
+    attempt: claim.attempt,
+    scheduledFor: job.scheduled_for,
+    startedAt: claim.startedAt,
+    latenessMs: claim.startedAt - job.run_at,
+    lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),
+    previouslyCrashed: job.crashes > 0,
+    parentData: job.parent_id === null ? null : await readData(call, job.parent_id),
+    children: claimed.hasEndedChildren ? await readEndedChildren(db, job.id) : null,
+  };
+}
+
+async function readLastSuccess({ store }: LoggedCall, { job, claim }: ClaimedRow) {
+  const history = await readScriptHistory(store.db, `queue/${job.name}`, claim.runId);
+  return history.lastSuccess;
+}
+
+async function readData({ store }: LoggedCall, id: number): Promise<string | null> {
+  const text = 'select data from jobs where id = ?';
+  const [row] = await queryRaw<{ data: string }>(store.db, text, [id]);
+  return row?.data ?? null;
+}

@@ -1,0 +1,183 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
+import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
+
+const jobsOf = (root: string) =>
+  queryLog<{ id: number; name: string; data: string; priority: number }>(
+    root,
+    'select id, name, data, priority from jobs order by id',
+  );
+
+describe('runner add', () => {
+  test('adds a job, makes the log, and says when it is due', () => {
+    const root = makeQueueSite();
+    expect(inRoot(root, 'add', 'mail/welcome', '{"to":"a@example.org"}')).toEqual({
+      status: 0,
+      stdout: 'Added job 1 (mail/welcome), due now.\n',
+      stderr: '',
+    });
+    expect(jobsOf(root)).toEqual([
+      { id: 1, name: 'mail/welcome', data: '{"to":"a@example.org"}', priority: 500 },
+    ]);
+  });
+
+  test('takes options, and prints the number as JSON', () => {
+    const root = makeQueueSite();
+    const options = ['--at', '2036-12-24 18:00', '--priority', '-7', '--retries', '3'];
+    const more = ['--retry-delay', '5m', '--unique', 'k', '--repeat', 'HOURLY', '--missed', 'once'];
+    const last = ['--group', 'shop', '--lease', '10m', '--on-child-failure', 'fail'];
+    const added = inRoot(root, 'add', 'export', ...options, ...more, ...last, '--json');
+    expect(added).toEqual({ status: 0, stdout: '{"id":1}\n', stderr: '' });
+    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({
+      name: 'export',
+      data: {},
+      runAt: '2036-12-24T18:00:00.000Z',
+      priority: -7,
+      maxAttempts: 4,
+      uniqueKey: 'k',
+      repeat: 'HOURLY',
+      missed: 'once',
+      group: 'shop',
+    });
+    const [row] = queryLog(root, 'select lease_ms, retry_delay_ms, on_child_failure from jobs');
+    expect(row).toEqual({ lease_ms: 600_000, retry_delay_ms: 300_000, on_child_failure: 'fail' });
+  });
+
+  test('tells when a job is due later', () => {
+    const { stdout } = inRoot(makeQueueSite(), 'add', 'export', '--at', '2036-12-24 18:00');
+    expect(stdout).toBe('Added job 1 (export), due 2036-12-24 18:00:00 (UTC).\n');
+  });
+
+  test('reads data from stdin, so that it stands in no list of processes', () => {
+    const root = makeQueueSite();
+    expect(withInput(root, '{"secret":1}\n', 'add', 'export', '-').status).toBe(0);
+    expect(withInput(root, '[2]', 'add', 'export', '--stdin').status).toBe(0);
+    expect(jobsOf(root).map(({ data }) => data)).toEqual(['{"secret":1}', '[2]']);
+  });
+
+  test('tells what became of a job whose unique key another has', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');
+    const again = (...args: string[]) =>
+      inRoot(root, 'add', 'export', '{"b":2}', '--unique', 'k', ...args).stdout;
+    expect(again()).toBe('Job 1 (export) has that unique key already; nothing was changed.\n');
+    expect(again('--on-duplicate', 'merge')).toBe(
+      'Job 1 (export) has that unique key already; the data was merged into its own.\n',
+    );
+    expect(jobsOf(root)).toMatchObject([{ data: '{"a":1,"b":2}' }]);
+    expect(again('--on-duplicate', 'replace')).toContain('its data was replaced.');
+    inRoot(root, 'claim');
+    expect(again('--on-duplicate', 'replace')).toContain(
+      'it runs, so that its data was not changed',
+    );
+    expect(again('--json')).toBe('{"id":1}\n');
+    expect(again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
+  });
+
+  test('notes a name that nothing here is for, with the nearest, on stderr', () => {
+    const { status, stdout, stderr } = inRoot(makeQueueSite(), 'add', 'mail/welcom', '--json');
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1}\n' });
+    expect(stderr).toBe(
+      'Note: jobs/queue/ has no handler for mail/welcom here, so it waits for one; did you mean mail/welcome?\n',
+    );
+  });
+
+  test('a child of what runs waits for it', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'export');
+    inRoot(root, 'claim');
+    expect(inRoot(root, 'add', 'mail/welcome', '--parent', '1').stdout).toBe(
+      'Added job 2 (mail/welcome), waits until job 1 has ended its own run.\n',
+    );
+  });
+
+  test.each([
+    [[], 'runner add expects the name of a job, such as mail/welcome.'],
+    [['x', '{a'], 'The data expects JSON'],
+    [
+      ['x', '{}', '--stdin'],
+      'The data is either an argument or, with --stdin, on stdin; not both.',
+    ],
+    [['../x'], "A job's name expects"],
+    [['x', '--priority', '1.5'], 'A priority expects a whole number such as 500, found "1.5".'],
+    [['x', '--at', 'soon'], 'A time expects one such as +10 minutes'],
+    [['x', '--retries', 'many'], 'The retries expects a whole number from 0 to 100, found "many".'],
+    [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
+    [['x', '--missed', 'never'], 'expects one of all, once, skip, found "never".'],
+    [['x', '--lease', '5'], 'A lease expects a duration'],
+    [['x', '--parent', 'one'], 'The parent expects a job\'s number, found "one".'],
+    [['x', '--many'], '`runner add --many` reads the names from stdin.'],
+    [['--many', '--priority', '5'], 'With --many each line has its own options'],
+    [['x', '--prioritty', '5'], "unknown option '--prioritty'"],
+  ])('%j is wrong use, and adds nothing', (args, message) => {
+    const root = makeQueueSite();
+    const { status, stdout, stderr } = withInput(root, '', 'add', ...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).toMatch(/^runner: .*\n$/);
+    if (existsSync(join(root, '.runner/activity.db'))) expect(jobsOf(root)).toEqual([]);
+  });
+
+  test('what is not possible as things stand exits 1', () => {
+    const root = makeQueueSite();
+    expect(inRoot(root, 'add', 'export', '--parent', '9')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'runner: There is no parent job 9.\n',
+    });
+  });
+
+  test('a name cannot write to the terminal', () => {
+    const { stderr } = inRoot(makeQueueSite(), 'add', 'a\u001b[2J\u009bb\u202e');
+    expect(stderr).toMatch(/^runner: A job's name expects/);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+    expect(stderr).not.toMatch(/[\u001b\u009b\u202e]/);
+  });
+});
+
+describe('runner add --many', () => {
+  const line = (job: object): string => `${JSON.stringify(job)}\n`;
+
+  test('adds the jobs of stdin in their order', () => {
+    const root = makeQueueSite();
+    const input = `${line({ name: 'export' })}\n${line({ name: 'mail/welcome', data: [1], priority: 9 })}`;
+    expect(withInput(root, input, 'add', '--many')).toEqual({
+      status: 0,
+      stdout: 'Added 2 jobs: 1 to 2.\n',
+      stderr: '',
+    });
+    expect(jobsOf(root)).toEqual([
+      { id: 1, name: 'export', data: '{}', priority: 500 },
+      { id: 2, name: 'mail/welcome', data: '[1]', priority: 9 },
+    ]);
+    const json = withInput(root, line({ name: 'export' }), 'add', '--many', '--json');
+    expect(json.stdout).toBe('{"ids":[3]}\n');
+  });
+
+  test('adds none where one is wrong, and names its line', () => {
+    const root = makeQueueSite();
+    const input = `${line({ name: 'export' })}\n${line({ name: 'mail/welcome', priority: 'x' })}`;
+    const { status, stderr } = withInput(root, input, 'add', '--many');
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^runner: Line 3 \(.*mail\/welcome.*\): A priority expects/);
+    expect(jobsOf(root)).toEqual([]);
+  });
+
+  test('an empty stdin is no mistake', () => {
+    const root = makeQueueSite();
+    expect(withInput(root, '\n', 'add', '--many')).toMatchObject({
+      status: 0,
+      stdout: 'Added no job: stdin was empty.\n',
+    });
+    expect(withInput(root, '', 'add', '--many', '--json').stdout).toBe('{"ids":[]}\n');
+  });
+
+  test('notes each name that nothing here is for once', () => {
+    const input = line({ name: 'a' }) + line({ name: 'a' }) + line({ name: 'b' });
+    const { stderr } = withInput(makeQueueSite(), input, 'add', '--many');
+    expect(stderr.match(/^Note: .*$/gm)).toHaveLength(2);
+  });
+});

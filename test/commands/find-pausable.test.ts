@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { findPausable } from '../../src/commands/find-pausable.ts';
+
+const tier = (name: string, ...labels: string[]) => ({
+  name,
+  scripts: labels.map((label) => ({ name: `${name}/${label}` }) as never),
+});
+
+const known = {
+  tiers: [tier('hourly', 'clean', 'mail'), tier('daily', 'backup', 'mail'), tier('15min')],
+  jobNames: ['mail/welcome', 'export', 'backup'],
+};
+
+describe('what is to be paused is found', () => {
+  test.each([
+    ['hourly', 'hourly'],
+    ['15min', '15min'],
+    ['hourly/clean', 'hourly/clean'],
+    ['clean', 'hourly/clean'],
+    ['queue', 'queue'],
+    ['*', 'queue'],
+    ['mail/welcome', 'queue/mail/welcome'],
+    ['export', 'queue/export'],
+    ['mail/*', 'queue/mail/*'],
+    ['expor?', 'queue/expor?'],
+    ['[a-m]*', 'queue/[a-m]*'],
+    ['queue/backup', 'queue/backup'],
+    ['queue/not-here-yet', 'queue/not-here-yet'],
+    ['queue/hourly/*', 'queue/hourly/*'],
+  ])('%s is %s', (word, name) => {
+    expect(findPausable(word, known)).toBe(name);
+  });
+});
+
+describe('what could be meant otherwise is refused', () => {
+  test.each([
+    ['mail', '"mail" can be 2 things: hourly/mail, daily/mail. Name one of them in full'],
+    ['backup', '"backup" can be 2 things: daily/backup, queue/backup. Name one of them in full'],
+    ['hourly/*', "`runner pause hourly` pauses that tier, `runner pause 'queue/hourly/*'` jobs"],
+    [
+      'houly',
+      'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?',
+    ],
+    ['mail/welcom', 'did you mean mail/welcome?'],
+    [
+      'zebra',
+      '"zebra". `runner list` shows them all; queue/zebra names jobs that are yet to come.',
+    ],
+    ['zeb\u0007ra', '"zeb␇ra"'],
+  ])('%j', (word, message) => {
+    expect(() => findPausable(word, known)).toThrow(message);
+  });
+});

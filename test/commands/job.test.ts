@@ -1,0 +1,201 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
+
+const keys = [
+  ...['id', 'name', 'state', 'data', 'result', 'priority', 'runAt', 'scheduledFor', 'createdAt'],
+  ...[
+    'startedAt',
+    'finishedAt',
+    'attempts',
+    'maxAttempts',
+    'repeat',
+    'missed',
+    'uniqueKey',
+    'group',
+  ],
+  ...['parent', 'leasedUntil', 'reason', 'counters'],
+];
+
+/** A root with job 1, claimed unless said otherwise, and the token of that claim. */
+function makeJob({ isClaimed = true } = {}) {
+  const root = makeQueueSite();
+  inRoot(root, 'add', 'export', '{"a":1}');
+  const token: string = isClaimed ? jsonOf(inRoot(root, 'claim')).token : '';
+  const job = (...args: string[]) => inRoot(root, 'job', '1', ...args);
+  return { root, token, job, read: () => jsonOf(job('--json')) };
+}
+
+describe('runner job', () => {
+  test('shows a job with its data, runs and activity', () => {
+    const { job } = makeJob();
+    const { status, stdout, stderr } = job();
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const shown = stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '#');
+    expect(shown).toMatch(/^export · job 1 · running\n\nadded {9}# \(UTC\)\nwas due {7}#\n/);
+    expect(shown).toContain(
+      'claimed until #\ntries         1\npriority      500\nso far        1 claim\n',
+    );
+    expect(shown).toContain('\ndata\n{\n  "a": 1\n}\n');
+    expect(shown).toMatch(/\nruns\nrun {2}started +outcome .*\n {2}1 {2}# +running/);
+    expect(shown).toContain('\nactivity\n#  job-queued\n#  job-running · run 1\n');
+  });
+
+  test('as JSON has every key of docs/json.md', () => {
+    const { read } = makeJob();
+    const job = read();
+    expect(Object.keys(job)).toEqual([...keys, 'children', 'runs', 'activity']);
+    expect(job).toMatchObject({
+      id: 1,
+      state: 'running',
+      data: { a: 1 },
+      result: null,
+      attempts: 1,
+    });
+    expect(job.runs).toMatchObject([{ id: 1, outcome: 'running', script: 'queue/export' }]);
+    expect(job.activity).toMatchObject([
+      { event: 'job-queued', detail: null, run: null },
+      { event: 'job-running', run: 1 },
+    ]);
+  });
+
+  test('shows children, a long text cut, and nothing that could write to the terminal', () => {
+    const { root, job } = makeJob();
+    inRoot(root, 'add', 'mail/welcome', '--parent', '1');
+    const long = JSON.stringify({
+      text: 'x'.repeat(5_000),
+      evil: '\u009b31m',
+      list: Array(90).fill(1),
+    });
+    withInput(root, long, 'job', '1', 'update', '--data', '-');
+    const { stdout } = job();
+    expect(stdout).toContain('\nchildren\njob 2 · mail/welcome · paused\n');
+    expect(stdout).toContain('\ndata, without its last 56 lines; --json shows all of it\n');
+    expect(stdout).toContain('xxx…\n');
+    expect(stdout).toContain('"evil": ""');
+    expect(stdout.length).toBeLessThan(5_000);
+    expect(inRoot(root, 'job', '2').stdout).toContain('parent        job 1\n');
+  });
+
+  test.each([
+    [['x'], 2, 'runner job expects the number of a job, found "x"; `runner jobs` lists them.'],
+    [['0'], 2, 'runner job expects the number of a job'],
+    [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists those there are.'],
+    [['9', 'kick'], 1, 'There is no job 9 in the queue'],
+    [['1', 'explode'], 2, 'runner job <id> expects one of finish, retry'],
+    [['1', 'cancel', '--reason', 'x'], 2, '`runner job <id> cancel` takes no --reason'],
+    [['1', '--result', '{}'], 2, '--result goes with a verb: `runner job <id> finish --result …`.'],
+    [['1', 'finish', '--result', '{a'], 2, '--result expects JSON'],
+    [['1', 'finish', '--result', '-', '--data', '-'], 2, 'Either --data or --result'],
+    [['1', 'update'], 2, '`runner job <id> update` expects --data, --priority'],
+    [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) holds no more'],
+    [['1', 'retry', '--delay', '5'], 2, 'expects a duration such as'],
+    [['1', 'delete'], 1, 'Job 1 (export) is running, and only a job that does not run'],
+  ])('%j exits %i and changes nothing', (args, status, message) => {
+    const { root, read } = makeJob();
+    const ended = inRoot(root, 'job', ...args);
+    expect(ended).toMatchObject({ status, stdout: '' });
+    expect(ended.stderr).toContain(message);
+    expect(ended.stderr).toMatch(/^runner: .*\n$/);
+    expect(read()).toMatchObject({ state: 'running', data: { a: 1 } });
+  });
+});
+
+describe('runner job <id>', () => {
+  test('finish ends it with its result', () => {
+    const { token, job, read } = makeJob();
+    expect(job('finish', '--token', token, '--result', '{"sent":true}')).toEqual({
+      status: 0,
+      stdout: 'Job 1 (export) is finished.\n',
+      stderr: '',
+    });
+    expect(read()).toMatchObject({ state: 'finished', result: { sent: true } });
+    expect(job('finish', '--token', token)).toMatchObject({ status: 1, stdout: '' });
+    expect(job().stdout).toContain('\nresult\n{\n  "sent": true\n}\n');
+  });
+
+  test('finish without a token ends whatever claim holds', () => {
+    const { job, read } = makeJob();
+    expect(job('finish').stdout).toBe('Job 1 (export) is finished.\n');
+    expect(read()).toMatchObject({ state: 'finished', result: null });
+  });
+
+  test('finish prints the job as it is then with --json', () => {
+    const { job } = makeJob();
+    const told = jsonOf(job('finish', '--data', '[1]', '--json'));
+    expect(Object.keys(told)).toEqual(keys);
+    expect(told).toMatchObject({ state: 'finished', data: [1] });
+  });
+
+  test('retry gives it back, for later and under another name', () => {
+    const { token, job, read } = makeJob();
+    const options = ['--delay', '2h', '--priority', '7', '--name', 'mail/welcome', '--data', '{}'];
+    const { stdout } = job('retry', ...options, '--reason', 'too busy', '--token', token);
+    expect(stdout).toMatch(/^Job 1 \(mail\/welcome\) is retrying, due \d{4}-.* \(UTC\)\.\n$/);
+    expect(read()).toMatchObject({
+      priority: 7,
+      data: {},
+      reason: 'too busy',
+      counters: { releases: 1 },
+    });
+  });
+
+  test('fail, kick, bury and cancel', () => {
+    const { job, read } = makeJob();
+    expect(job('fail', '--reason', 'no\u001b[2Jpe').stdout).toBe(
+      'Job 1 (export) is failed: nope.\n',
+    );
+    expect(job('kick').stdout).toBe('Job 1 (export) is queued, due now.\n');
+    expect(job('bury', '--priority', '3', '--reason', 'later').stdout).toBe(
+      'Job 1 (export) is failed: later.\n',
+    );
+    expect(read()).toMatchObject({ priority: 3, counters: { buries: 1, kicks: 1 } });
+    expect(job('cancel').stdout).toBe('Job 1 (export) is cancelled.\n');
+  });
+
+  test('touch renews its claim', () => {
+    const { token, job, read } = makeJob();
+    const before = Date.now();
+    expect(job('touch', '--lease', '2h', '--token', token).stdout).toMatch(
+      /^Job 1 \(export\) is running; its claim holds until \d{4}-.* \(UTC\)\.\n$/,
+    );
+    expect(Date.parse(read().leasedUntil)).toBeGreaterThanOrEqual(before + 7_200_000);
+  });
+
+  test('update changes data, priority, time and rule, and no state', () => {
+    const { root, job, read } = makeJob();
+    expect(withInput(root, '{"b":2}', 'job', '1', 'update', '--data', '-').status).toBe(0);
+    const options = ['--priority', '1', '--repeat', 'HOURLY', '--at', '2036-01-01 00:00'];
+    expect(job('update', ...options)).toMatchObject({ status: 0 });
+    expect(read()).toMatchObject({
+      state: 'running',
+      data: { b: 2 },
+      priority: 1,
+      repeat: 'HOURLY',
+    });
+    expect(job('update', '--no-repeat')).toMatchObject({ status: 0 });
+    expect(read()).toMatchObject({ repeat: null });
+  });
+
+  test('requeue and delete', () => {
+    const { root, token, job } = makeJob();
+    expect(job('requeue', '--name', 'mail/bye', '--forget-try').stdout).toBe(
+      'Job 1 (mail/bye) is queued, due now.\n',
+    );
+    expect(job('finish', '--token', token)).toMatchObject({ status: 1 });
+    expect(job('delete').stdout).toBe('Job 1 is deleted.\n');
+    expect(job('delete')).toMatchObject({ status: 1, stdout: '' });
+    inRoot(root, 'add', 'export');
+    expect(inRoot(root, 'job', '2', 'delete', '--json').stdout).toBe('{\n  "id": 2\n}\n');
+  });
+
+  test('finish says so when the settings keep nothing of it', () => {
+    const { root, job } = makeJob({ isClaimed: false });
+    const settings = JSON.stringify({ queue: { archive: { export: 'remove' } } });
+    writeFileSync(join(root, 'runner.config.json'), settings);
+    inRoot(root, 'claim');
+    expect(job('finish').stdout).toBe('Job 1 is ended, and removed as the settings say.\n');
+  });
+});

@@ -1,0 +1,163 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
+
+/** Jobs 1 to 5: one runs, one failed, one is to come, one repeats. */
+function fillQueue(): string {
+  const root = makeQueueSite();
+  const lines = [
+    { name: 'mail/welcome', priority: 900 },
+    { name: 'mail/welcome', priority: 800 },
+    { name: 'mail/bye', runAt: '2036-01-01 00:00' },
+    { name: 'export', runAt: '2036-01-01 01:00', repeat: 'SCHEDULED, +1 HOUR' },
+    { name: 'export' },
+  ];
+  withInput(root, lines.map((line) => JSON.stringify(line)).join('\n'), 'add', '--many');
+  inRoot(root, 'claim', 'mail/*');
+  inRoot(root, 'job', '1', 'fail', '--reason', 'no such\u001b[31m address');
+  inRoot(root, 'claim', 'mail/*');
+  return root;
+}
+
+const idsOf = (root: string, ...args: string[]): number[] =>
+  jsonOf(inRoot(root, 'jobs', ...args, '--json')).jobs.map(({ id }: { id: number }) => id);
+
+describe('runner jobs', () => {
+  test('lists the newest first, with state, time, tries and reason', () => {
+    const { status, stdout, stderr } = inRoot(fillQueue(), 'jobs');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout.replaceAll(/\d\d-\d\d \d\d:\d\d/g, '##-## ##:##').split('\n');
+    expect(lines).toEqual([
+      'job  name          state    when               tries  why',
+      '  5  export        queued   due now                0',
+      '  4  export        queued   due 2036-01-01         0',
+      '  3  mail/bye      queued   due 2036-01-01         0',
+      '  2  mail/welcome  running  since ##-## ##:##      1',
+      '  1  mail/welcome  failed   ##-## ##:##            1  no such address',
+      '',
+      'times in UTC',
+      '',
+    ]);
+  });
+
+  test.each([
+    [[], [5, 4, 3, 2, 1]],
+    [['mail/*'], [3, 2, 1]],
+    [['mail/welcome'], [2, 1]],
+    [['MAIL/*'], []],
+    [['--state', 'failed'], [1]],
+    [
+      ['--state', 'failed,running'],
+      [2, 1],
+    ],
+    [['--state', 'ready'], [5]],
+    [
+      ['--state', 'delayed'],
+      [4, 3],
+    ],
+    [
+      ['export', '--state', 'queued'],
+      [5, 4],
+    ],
+    [
+      ['--limit', '2'],
+      [5, 4],
+    ],
+  ])('with %j has %j', (args, ids) => {
+    expect(idsOf(fillQueue(), ...args)).toEqual(ids);
+  });
+
+  test('says when there are more, and where there are none', () => {
+    const root = fillQueue();
+    expect(inRoot(root, 'jobs', '--limit', '2').stdout).toMatch(
+      /\nthe first 2 jobs; --limit shows more · times in UTC\n$/,
+    );
+    expect(inRoot(root, 'jobs', '--limit', '5').stdout).not.toContain('shows more');
+    expect(inRoot(root, 'jobs', 'nothing').stdout).toBe('There is no such job in the queue.\n');
+  });
+
+  test('hands out more than the queue does at once', () => {
+    const root = makeQueueSite();
+    withInput(root, '{"name":"export"}\n'.repeat(2_500), 'add', '--many');
+    const ids = idsOf(root, '--limit', '2400');
+    expect(ids).toHaveLength(2_400);
+    expect(ids).toEqual(Array.from({ length: 2_400 }, (_, index) => 2_500 - index));
+  });
+
+  test('knows nothing of the jobs of scripts', () => {
+    const root = fillQueue();
+    expect(inRoot(root, 'hourly').status).toBe(0);
+    expect(idsOf(root)).toEqual([5, 4, 3, 2, 1]);
+  });
+
+  test('counts each name by states', () => {
+    const root = fillQueue();
+    expect(inRoot(root, 'jobs', '--count').stdout.split('\n').slice(0, 5)).toEqual([
+      'name          ready  delayed  running  retrying  paused  failed  finished  cancelled',
+      'export            1        1        0         0       0       0         0          0',
+      'mail/bye          0        1        0         0       0       0         0          0',
+      'mail/welcome      0        0        1         0       0       1         0          0',
+      '3 names           1        2        1         0       0       1         0          0',
+    ]);
+    expect(jsonOf(inRoot(root, 'jobs', 'mail/w*', '--count', '--json'))).toEqual({
+      counts: [
+        {
+          ...{ name: 'mail/welcome', ready: 0, delayed: 0, running: 1, retrying: 0, paused: 0 },
+          ...{ failed: 1, finished: 0, cancelled: 0 },
+        },
+      ],
+    });
+  });
+
+  test('tells the next times, also those that a rule will give', () => {
+    const root = fillQueue();
+    const { upcoming } = jsonOf(inRoot(root, 'jobs', '--upcoming', '5', '--json'));
+    expect(upcoming.map(({ id }: { id: number }) => id)).toEqual([5, 3, 4, 4, 4]);
+    expect(upcoming.slice(2)).toEqual(
+      ['01', '02', '03'].map((hour, index) => ({
+        at: `2036-01-01T${hour}:00:00.000Z`,
+        isExpected: index > 0,
+        id: 4,
+        name: 'export',
+        state: 'queued',
+        repeat: 'SCHEDULED, +1 HOUR',
+      })),
+    );
+    const { stdout } = inRoot(root, 'jobs', 'export', '--upcoming', '3');
+    expect(stdout).toContain('\n~2036-01-01 02:00:00');
+    expect(stdout).toContain('~ if the runs before it take no time · times in UTC\n');
+    expect(inRoot(root, 'jobs', 'nothing', '--upcoming', '3').stdout).toBe(
+      'Nothing waits, and nothing repeats.\n',
+    );
+  });
+
+  test.each([
+    [['--state', 'faild'], 'found "faild"; did you mean failed?'],
+    [['--limit', '0'], '--limit expects a whole number from 1'],
+    [['--upcoming', 'all'], '--upcoming expects a whole number from 1 to 1000, found "all".'],
+    [
+      ['--upcoming', '3', '--count'],
+      "option '--upcoming <n>' cannot be used with option '--count'",
+    ],
+    [[''], 'A pattern expects'],
+  ])('%j is wrong use', (args, message) => {
+    const { status, stdout, stderr } = inRoot(fillQueue(), 'jobs', ...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+
+  test('where nothing has ever run there is none, and none is made', () => {
+    const root = makeQueueSite();
+    const empty = { jobs: [], counts: [], upcoming: [] };
+    for (const [key, args] of [
+      ['jobs', []],
+      ['counts', ['--count']],
+      ['upcoming', ['--upcoming', '3']],
+    ] as const) {
+      expect(jsonOf(inRoot(root, 'jobs', ...args, '--json'))).toEqual({ [key]: empty[key] });
+    }
+    expect(existsSync(join(root, '.runner'))).toBe(false);
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
+import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+
+const pausesOf = (root: string) =>
+  queryLog<{ name: string; kind: string }>(root, 'select name, kind from pauses order by name');
+
+describe('a pause of jobs of the queue', () => {
+  test('lets them wait, and others go on', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'mail/welcome');
+    expect(inRoot(root, 'pause', 'mail/*')).toEqual({
+      status: 0,
+      stdout: "mail/* is paused until `runner resume 'mail/*'`.\n",
+      stderr: '',
+    });
+    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    inRoot(root, 'add', 'export');
+    expect(jsonOf(inRoot(root, 'claim'))).toMatchObject({ name: 'export' });
+    expect(inRoot(root, 'resume', 'mail/*').stdout).toBe('Resumed: mail/*.\n');
+    expect(jsonOf(inRoot(root, 'claim'))).toMatchObject({ name: 'mail/welcome' });
+  });
+
+  test.each([
+    ['queue', 'the queue', 'queue'],
+    ['*', 'the queue', 'queue'],
+    ['export', 'export', 'queue/export'],
+    ['queue/export', 'export', 'queue/export'],
+    ['e*', 'e*', 'queue/e*'],
+  ])('%s is told of as %s', (word, words, name) => {
+    const root = makeQueueSite();
+    expect(inRoot(root, 'pause', word).stdout).toContain(`${words} is paused until `);
+    expect(pausesOf(root)).toEqual([{ name, kind: 'pause' }]);
+    inRoot(root, 'add', 'export');
+    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect(inRoot(root, 'resume', word).stdout).toBe(`Resumed: ${words}.\n`);
+    expect(pausesOf(root)).toEqual([]);
+  });
+
+  test('everything is the queue, too', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'export');
+    inRoot(root, 'pause');
+    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect(inRoot(root, 'resume', '*').stdout).toBe(
+      'the queue was not paused.\nBut everything is paused: `runner resume` ends that.\n',
+    );
+  });
+
+  test('a fuse lets what is due fail', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'mail/welcome');
+    expect(inRoot(root, 'pause', 'mail/*', '--fail').stdout).toBe(
+      "mail/* fails when it is due, until `runner resume 'mail/*'`.\n",
+    );
+    expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fuse' }]);
+    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'failed' });
+    expect(inRoot(root, 'status').stdout).toContain(
+      'mail/* · fails when it is due · until resumed · ',
+    );
+    inRoot(root, 'pause', 'mail/*');
+    expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'pause' }]);
+  });
+
+  test('jobs whose handlers are elsewhere can be paused while they wait', () => {
+    const root = makeQueueSite();
+    expect(inRoot(root, 'pause', 'import')).toMatchObject({ status: 2, stdout: '' });
+    inRoot(root, 'add', 'import');
+    expect(inRoot(root, 'pause', 'import').stdout).toContain('import is paused until ');
+    inRoot(root, 'job', '1', 'delete');
+    expect(inRoot(root, 'resume', 'import').stdout).toBe('Resumed: import.\n');
+  });
+
+  test.each([
+    [['hourly', '--fail'], '--fail expects names of jobs of the queue'],
+    [['--fail'], '--fail expects names of jobs of the queue'],
+    [['hourly/*'], 'Patterns are for jobs of the queue: `runner pause hourly`'],
+    [['mail/welcom'], 'did you mean mail/welcome?'],
+  ])('%j is wrong use', (args, message) => {
+    const { status, stdout, stderr } = inRoot(makeQueueSite(), 'pause', ...args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('runner status', () => {
+  test('counts the queue, and names jobs that nothing here is for', () => {
+    const root = makeQueueSite();
+    for (const name of ['mail/welcome', 'mail/welcom', 'mail/welcom', 'nobody']) {
+      inRoot(root, 'add', name);
+    }
+    inRoot(root, 'add', 'export', '--at', '+1h');
+    expect(inRoot(root, 'status').stdout).toMatch(
+      /^Nothing runs\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here\n {2}nobody: 1 job without a handler here\n\n/,
+    );
+    inRoot(root, 'claim', 'mail/welcome');
+    inRoot(root, 'add', 'nobody', '--parent', '1');
+    inRoot(root, 'job', '5', 'bury');
+    const { queue } = jsonOf(inRoot(root, 'status', '--json'));
+    expect(queue).toEqual({
+      ready: 3,
+      delayed: 0,
+      running: 1,
+      paused: 1,
+      failed: 1,
+      workers: 0,
+      withoutHandler: [
+        { name: 'mail/welcom', jobs: 2 },
+        { name: 'nobody', jobs: 1 },
+      ],
+    });
+    expect(inRoot(root, 'status').stdout).toMatch(
+      /^Nothing runs but jobs that were claimed from outside/,
+    );
+  });
+
+  test('tells nothing of a queue that nobody uses', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'hourly');
+    expect(inRoot(root, 'status').stdout).not.toContain('queue');
+  });
+});

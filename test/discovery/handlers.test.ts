@@ -1,0 +1,300 @@
+import {
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { defaultSettings, type Settings } from '../../src/config/settings.ts';
+import { defaultTimeoutMs } from '../../src/discovery/default-timeout.ts';
+import { discover } from '../../src/discovery/discover.ts';
+import { type Handlers, openHandlers } from '../../src/discovery/handlers.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+type Files = Readonly<Record<string, FileContent>>;
+
+/** A root whose queue has these handlers. */
+function makeQueue(files: Files): string {
+  const inQueue = Object.entries(files).map(([name, file]) => [`jobs/queue/${name}`, file]);
+  return makeTemporaryRoot(Object.fromEntries(inQueue));
+}
+
+function open(files: Files, settings: Settings = defaultSettings): Promise<Handlers> {
+  return openHandlers(makeQueue(files), settings);
+}
+
+/** As from another process, with its folders. */
+function write(root: string, name: string, content: string): void {
+  const path = join(root, 'jobs/queue', name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+}
+
+describe('names', () => {
+  test('a handler is called by its path below jobs/queue, a folder with an index by its own', async () => {
+    const handlers = await open({
+      'mail/welcome.ts': '',
+      'mail/goodbye/index.py': '',
+      'mail/goodbye/helper.py': '',
+      'mail/eu/de/welcome.sh': '',
+      'mail.js': '',
+      'resize.v2.mjs': '',
+      tool: executable('#!/bin/sh'),
+      'index.ts': '',
+      'same/same.sh': executable('#!/bin/sh'),
+      'deep/index.d.ts': '',
+      'deep/a.ts': '',
+    });
+    expect(handlers.names()).toEqual([
+      'deep/a',
+      'index',
+      'mail',
+      'mail/eu/de/welcome',
+      'mail/goodbye',
+      'mail/welcome',
+      'resize.v2',
+      'same/same',
+      'tool',
+    ]);
+    for (const name of handlers.names()) {
+      expect(handlers.find(name)).toMatchObject({
+        name: `queue/${name}`,
+        tier: 'queue',
+        refusals: [],
+      });
+    }
+  });
+
+  test('what is no script has no name, with the reasons of a tier', async () => {
+    const root = makeQueue({
+      'mail/_shared.ts': '',
+      'mail/welcome.test.ts': '',
+      'mail/notes.txt': '',
+      'mail/logo.png': '',
+      '_lib/a.ts': '',
+      'node_modules/x/index.js': '',
+      'old.disabled/a.ts': '',
+      '.git/hooks/a.sh': '',
+    });
+    expect((await openHandlers(root, defaultSettings)).names()).toEqual([]);
+    const { ignored } = await discover(root, defaultSettings);
+    expect(ignored.map(({ path, reason }) => [path.slice(root.length + 12), reason])).toEqual([
+      ['.git', 'hidden: its name begins with a dot'],
+      ['_lib', 'its name begins with _'],
+      ['mail/_shared.ts', 'its name begins with _'],
+      ['mail/logo.png', 'not executable, and its extension is not known'],
+      ['mail/notes.txt', 'text'],
+      ['mail/welcome.test.ts', 'a test'],
+      ['node_modules', 'node_modules holds packages, not scripts'],
+      ['old.disabled', 'disabled: its name ends in .disabled'],
+    ]);
+  });
+
+  test.each([
+    '',
+    '/',
+    '.',
+    '..',
+    'mail/',
+    '/mail/welcome',
+    'mail//welcome',
+    'mail/./welcome',
+    'mail/../mail/welcome',
+    '../hourly/clean',
+    'mail/welcome.ts',
+    'mail/welcome\0',
+    'mail/welcome\n',
+    'Mail/Welcome',
+    'queue/mail/welcome',
+    'mail',
+    '__proto__',
+    'constructor',
+    'x'.repeat(256),
+  ])('%j is no handler', async (name) => {
+    const root = makeQueue({ 'mail/welcome.ts': '' });
+    writeFileSync(join(root, 'jobs/clean.sh'), '');
+    expect((await openHandlers(root, defaultSettings)).find(name)).toBeNull();
+  });
+
+  test('whatever the name of a job is, it leads to a handler that is listed, or to none', async () => {
+    const handlers = await open({ 'a/b.ts': '', 'a.ts': '', 'b/index.ts': '' });
+    const part = fc.constantFrom('a', 'b', '..', '.', '', 'index', 'a.ts', '\0', '*');
+    const name = fc.array(part, { maxLength: 5 }).map((parts) => parts.join('/'));
+    fc.assert(
+      fc.property(fc.oneof(name, fc.string({ unit: 'binary' })), (each) => {
+        expect(handlers.find(each)?.name).toBe(
+          handlers.names().includes(each) ? `queue/${each}` : undefined,
+        );
+      }),
+    );
+  });
+
+  test('no name is longer than 255 characters', async () => {
+    const folder = 'f'.repeat(127);
+    const handlers = await open({
+      [`${folder}/${'a'.repeat(127)}.ts`]: '',
+      [`${folder}/${'b'.repeat(128)}.ts`]: '',
+    });
+    expect(handlers.names()).toEqual([`${folder}/${'a'.repeat(127)}`]);
+  });
+
+  test('links to folders are followed, but not in a circle', async () => {
+    const root = makeQueue({ 'mail/welcome.ts': '' });
+    symlinkSync('.', join(root, 'jobs/queue/mail/again'));
+    symlinkSync('..', join(root, 'jobs/queue/mail/up'));
+    symlinkSync('mail', join(root, 'jobs/queue/post'));
+    const { names } = await openHandlers(root, defaultSettings);
+    expect(names()).toEqual(['mail/welcome', 'post/welcome']);
+  });
+
+  test('without jobs/queue, or without jobs, there are none', async () => {
+    const root = makeTemporaryRoot();
+    expect((await openHandlers(root, defaultSettings)).names()).toEqual([]);
+  });
+});
+
+describe('options', () => {
+  test('tags win over globs, globs over the settings of the queue, these over the defaults', async () => {
+    const settings = {
+      ...defaultSettings,
+      defaults: { nice: 1, retries: 1, timeoutMs: 1, maxOutputBytes: 1 },
+      tiers: { queue: { nice: 2, retries: 2, timeoutMs: 2 } },
+      scripts: { 'queue/mail/*': { nice: 3, retries: 3 }, 'queue/other/*': { nice: 9 } },
+    };
+    const handlers = await open({ 'mail/welcome.ts': '// @nice 4\n// @isolate\n' }, settings);
+    expect(handlers.find('mail/welcome')?.options).toEqual({
+      nice: 4,
+      retries: 3,
+      timeoutMs: 2,
+      maxOutputBytes: 1,
+      isolate: true,
+    });
+  });
+
+  test('a handler may take an hour if nothing else is said', () => {
+    expect(defaultTimeoutMs('queue')).toBe(3_600_000);
+  });
+
+  test('@isolate is for handlers, and elsewhere pointed out', async () => {
+    const root = makeTemporaryRoot({
+      'jobs/queue/a.ts': '// @isolate\n',
+      'jobs/hourly/b.ts': '// @isolate\n',
+    });
+    const { tiers, handlers } = await discover(root, defaultSettings);
+    expect(handlers[0]?.warnings).toEqual([]);
+    expect(tiers[0]?.scripts[0]?.warnings).toEqual([
+      'jobs/hourly/b.ts: @isolate is for handlers in jobs/queue and has no effect here',
+    ]);
+  });
+});
+
+describe('refusals', () => {
+  const refusalOf = (handlers: Handlers, name: string) => handlers.find(name)?.refusals;
+
+  test('two files for one name are both refused, also a file and a folder', async () => {
+    const handlers = await open({
+      'mail/welcome.ts': '',
+      'mail/welcome.js': '',
+      'a.sh': '',
+      'a/index.ts': '',
+    });
+    expect(handlers.names()).toEqual(['a', 'mail/welcome']);
+    expect(refusalOf(handlers, 'a')).toEqual([
+      expect.stringMatching(/its script name queue\/a is also that of .*; rename one of them$/),
+    ]);
+    expect(refusalOf(handlers, 'mail/welcome')).toEqual([
+      expect.stringContaining('queue/mail/welcome is also that of'),
+    ]);
+  });
+
+  test.each(['.', 'jobs', 'jobs/queue', 'jobs/queue/mail', 'jobs/queue/mail/welcome.ts'])(
+    'whoever can write %s can replace the handler: it is refused, at once and until that is mended',
+    async (path) => {
+      const root = makeQueue({ 'mail/welcome.ts': '' });
+      const handlers = await openHandlers(root, defaultSettings);
+      const refusals = () => refusalOf(handlers, 'mail/welcome');
+      expect(refusals()).toEqual([]);
+      chmodSync(join(root, path), 0o777);
+      await until('it is refused', () => refusals()?.length === 1);
+      expect(refusals()?.[0]).toContain('can be written by anybody (mode 0777)');
+      chmodSync(join(root, path), 0o755);
+      await until('it is trusted', () => refusals()?.length === 0);
+    },
+  );
+
+  test('wrong tags and control characters in a name refuse only that handler', async () => {
+    const handlers = await open({ 'a.ts': '// @timeout soon\n', 'b\u0001.ts': '', 'c.ts': '' });
+    expect(refusalOf(handlers, 'a')).toEqual([expect.stringContaining('@timeout expects')]);
+    expect(handlers.find('b\u0001')).toBeNull();
+    expect(refusalOf(handlers, 'c')).toEqual([]);
+  });
+});
+
+describe('changes', () => {
+  test('a handler is the same object until its file changes', async () => {
+    const root = makeQueue({ 'mail/welcome.ts': '// @nice 1\n', 'other.ts': '' });
+    const handlers = await openHandlers(root, defaultSettings);
+    const find = () => handlers.find('mail/welcome');
+    const [names, first, other] = [handlers.names(), find(), handlers.find('other')];
+    write(root, 'mail/welcome.ts', '// @nice 2\n');
+    expect(find()).not.toBe(first);
+    expect(find()?.options).toEqual({ nice: 2 });
+    expect(handlers.find('other')).toBe(other);
+    expect(handlers.names()).toBe(names);
+  });
+
+  test('a file that was only touched, or replaced by its like, is the same handler', async () => {
+    const root = makeQueue({ 'a.ts': 'export default 1' });
+    const handlers = await openHandlers(root, defaultSettings);
+    const first = handlers.find('a');
+    utimesSync(join(root, 'jobs/queue/a.ts'), 1, 1);
+    expect(handlers.find('a')).toBe(first);
+    write(root, '.a.ts', 'export default 1');
+    renameSync(join(root, 'jobs/queue/.a.ts'), join(root, 'jobs/queue/a.ts'));
+    expect(handlers.find('a')).toBe(first);
+  });
+
+  test('a change that leaves size and time as they were is seen', async () => {
+    const root = makeQueue({ 'a.ts': '// @nice 1\n' });
+    const path = join(root, 'jobs/queue/a.ts');
+    utimesSync(path, 1, 1);
+    const handlers = await openHandlers(root, defaultSettings);
+    expect(handlers.find('a')?.options).toEqual({ nice: 1 });
+    writeFileSync(path, '// @nice 2\n');
+    utimesSync(path, 1, 1);
+    await until('it is read again', () => handlers.find('a')?.options.nice === 2);
+  });
+
+  test('handlers come and go, with their folders', async () => {
+    const root = makeTemporaryRoot();
+    const handlers = await openHandlers(root, defaultSettings);
+    expect(handlers.find('mail/welcome')).toBeNull();
+    write(root, 'mail/welcome.ts', '');
+    await until('it is there', () => handlers.find('mail/welcome') !== null);
+    write(root, 'mail/eu/welcome.ts', '');
+    await until('the deeper one is', () => handlers.names().includes('mail/eu/welcome'));
+    rmSync(join(root, 'jobs/queue/mail/eu'), { recursive: true });
+    await until('it is gone', () => handlers.find('mail/eu/welcome') === null);
+    rmSync(join(root, 'jobs/queue/mail/welcome.ts'));
+    expect(handlers.find('mail/welcome')).toBeNull();
+    rmSync(join(root, 'jobs/queue'), { recursive: true });
+    await until('none is there', () => handlers.names().length === 0);
+  });
+
+  test('what is deployed by changing a link is seen', async () => {
+    const root = makeTemporaryRoot({ 'one/a.ts': '// @nice 1\n', 'two/a.ts': '// @nice 2\n' });
+    const link = join(root, 'jobs/queue');
+    symlinkSync('../one', link);
+    const handlers = await openHandlers(root, defaultSettings);
+    expect(handlers.find('a')?.options).toEqual({ nice: 1 });
+    symlinkSync('../two', `${link}.next`);
+    renameSync(`${link}.next`, link);
+    await until('the other is found', () => handlers.find('a')?.options.nice === 2);
+  });
+});

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
+
+test('a running job that is buried ends its run as failed, with the reason', async () => {
+  const { queue, take, row, runs, clock } = await openTestQueue();
+  const job = await take('mail/a');
+  clock.at += MINUTE_MS;
+  await queue.bury(job, { reason: 'the address does not exist', priority: 100 });
+  expect(row(job.id)).toMatchObject({
+    state: 'failed',
+    reason: 'the address does not exist',
+    priority: 100,
+    buries: 1,
+    attempts: 1,
+    finished_at: START + MINUTE_MS,
+    claim_token: null,
+    leased_until: null,
+  });
+  expect(runs(job.id)).toMatchObject([
+    { outcome: 'failed', reason: 'the address does not exist', finished_at: START + MINUTE_MS },
+  ]);
+});
+
+test('a job that waits is buried without ever having run, and is not taken until it is kicked', async () => {
+  const { queue, row, runs } = await openTestQueue();
+  const id = await queue.add('mail/a', {}, { priority: 900 });
+  await queue.bury(id);
+  expect(row(id)).toMatchObject({ state: 'failed', reason: 'it was buried', priority: 900 });
+  expect(runs(id)).toEqual([]);
+  expect(await queue.claim()).toBeNull();
+  await queue.kick(id);
+  expect(await queue.claim()).toMatchObject({ id, attempt: 1, counters: { buries: 1, kicks: 1 } });
+});
+
+test('a repeating job that is buried repeats no more, until it is kicked', async () => {
+  const { queue, take, row } = await openTestQueue();
+  const job = await take('mail/a', { repeat: 'FINISHED, +1 HOUR' });
+  await queue.bury(job);
+  expect(row(job.id)).toMatchObject({ state: 'failed', repeat: 'FINISHED, +1 HOUR' });
+  await queue.kick(job.id);
+  await queue.finish((await queue.claim()) ?? 0);
+  expect(row(job.id)).toMatchObject({ state: 'queued' });
+});
+
+test('the last child that is buried resumes its parent, which is told of it', async () => {
+  const { queue, take } = await openTestQueue();
+  const parent = await take('parent');
+  const child = await queue.add('child', { n: 1 }, { parent: parent.id });
+  await queue.finish(parent);
+  await queue.bury(child);
+  expect(await queue.claim('parent')).toMatchObject({
+    id: parent.id,
+    children: { finished: [], failed: [{ id: child, data: { n: 1 } }], cancelled: [] },
+  });
+});
+
+test('what waits of the children of a buried parent is cancelled', async () => {
+  const { queue, take, row } = await openTestQueue();
+  const parent = await take('parent');
+  const child = await queue.add('child', {}, { parent: parent.id });
+  await queue.bury(parent);
+  expect(row(child)).toMatchObject({ state: 'cancelled' });
+});
+
+test.each([1.5, '500', Number.POSITIVE_INFINITY])('the priority %s is refused', async (priority) => {
+  const { queue, take, dump } = await openTestQueue();
+  const job = await take();
+  const before = dump();
+  const buried = queue.bury(job, { priority: priority as number });
+  await expect(buried).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining('A priority expects a whole number'),
+  });
+  expect(dump()).toBe(before);
+});

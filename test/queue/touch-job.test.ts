@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../support/test-queue.ts';
+
+test.each([
+  ['by the word of who touches', { lease: '10m' }, { lease: '30s' }, 10 * MINUTE_MS],
+  ['by its own', undefined, { lease: '30s' }, 30 * SECOND_MS],
+  ['by the settings', undefined, {}, 2 * MINUTE_MS],
+] as const)('a lease begins anew %s', async (_, options, job, leaseMs) => {
+  const { queue, take, clock, row, events } = await openTestQueue({ lease: '2m' });
+  const claimed = await take('mail/a', job);
+  clock.at += 10 * SECOND_MS;
+  const until = START + 10 * SECOND_MS + leaseMs;
+  expect(await queue.touch(claimed, options)).toEqual(new Date(until));
+  expect(row(claimed.id)).toMatchObject({ leased_until: until, reserves: 1 });
+  expect(events(claimed.id)).toEqual(['job-queued', 'job-running']);
+});
+
+test('being late loses no claim as long as nobody took it back', async () => {
+  const { queue, take, clock, row } = await openTestQueue();
+  const claimed = await take();
+  clock.at += HOUR_MS;
+  await queue.touch(claimed);
+  expect(await queue.claim()).toBeNull();
+  await queue.finish(claimed);
+  expect(row(claimed.id)).toMatchObject({ state: 'finished', timeouts: 0 });
+});
+
+test('without a token, whoever has the job keeps it longer', async () => {
+  const { queue, take } = await openTestQueue();
+  const { id } = await take();
+  expect(await queue.touch(id)).toEqual(new Date(START + MINUTE_MS));
+});
+
+test.each(['soon', '', 7, null])('a lease of %j is refused', async (lease) => {
+  const { queue, take } = await openTestQueue();
+  const touched = queue.touch(await take(), { lease: lease as string });
+  await expect(touched).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining('A lease expects a duration'),
+  });
+});

@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest';
+import type { Queue } from '../../src/queue/queue.ts';
+import { QueueError } from '../../src/queue/queue-error.ts';
+import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
+
+/** How a job comes into each state, as a user would bring it there. Its number. */
+const situations = {
+  queued: ({ queue }) => queue.add('mail/a'),
+  delayed: ({ queue }) => queue.add('mail/a', {}, { runAt: '+1 hour' }),
+  running: async ({ take }) => (await take('mail/a')).id,
+  'retrying, due': async ({ take, queue, clock }) => {
+    const job = await take('mail/a');
+    await queue.retry(job);
+    clock.at += 1;
+    return job.id;
+  },
+  'retrying, delayed': async ({ take, queue }) => {
+    const job = await take('mail/a');
+    await queue.retry(job, { delay: '1h' });
+    return job.id;
+  },
+  'paused parent': async ({ take, queue }) => {
+    const parent = await take('mail/a');
+    await queue.add('mail/child', {}, { parent: parent.id });
+    await queue.finish(parent);
+    return parent.id;
+  },
+  'paused child': async ({ take, queue }) => {
+    const parent = await take('mail/parent');
+    return await queue.add('mail/a', {}, { parent: parent.id });
+  },
+  failed: async ({ take, queue }) => {
+    const job = await take('mail/a');
+    await queue.fail(job);
+    return job.id;
+  },
+  buried: async ({ queue }) => {
+    const id = await queue.add('mail/a');
+    await queue.bury(id);
+    return id;
+  },
+  finished: async ({ take, queue }) => {
+    const job = await take('mail/a');
+    await queue.finish(job);
+    return job.id;
+  },
+  cancelled: async ({ queue }) => {
+    const id = await queue.add('mail/a');
+    await queue.cancel(id);
+    return id;
+  },
+} as const satisfies Record<string, (test: TestQueue) => Promise<number>>;
+
+type Situation = keyof typeof situations;
+
+const verbs = {
+  finish: (queue, id) => queue.finish(id),
+  retry: (queue, id) => queue.retry(id),
+  fail: (queue, id) => queue.fail(id),
+  touch: (queue, id) => queue.touch(id),
+  bury: (queue, id) => queue.bury(id),
+  kick: (queue, id) => queue.kick(id),
+  cancel: (queue, id) => queue.cancel(id),
+  delete: (queue, id) => queue.delete(id),
+  update: (queue, id) => queue.update(id, { priority: 700 }),
+  requeue: (queue, id) => queue.requeue([id]),
+} as const satisfies Record<string, (queue: Queue, id: number) => Promise<unknown>>;
+
+type Verb = keyof typeof verbs;
+
+const NO = 'refused';
+const GONE = 'deleted';
+
+/** What becomes of a job in each situation; every pair is here. */
+const table: Readonly<Record<Verb, Readonly<Record<Situation, string>>>> = {
+  finish: { ...everywhere(NO), running: 'finished' },
+  retry: { ...everywhere(NO), running: 'retrying' },
+  fail: { ...everywhere(NO), running: 'failed' },
+  touch: { ...everywhere(NO), running: 'running' },
+  bury: {
+    ...everywhere(NO),
+    queued: 'failed',
+    delayed: 'failed',
+    running: 'failed',
+    'retrying, due': 'failed',
+    'retrying, delayed': 'failed',
+  },
+  kick: {
+    ...everywhere(NO),
+    delayed: 'queued',
+    'retrying, delayed': 'queued',
+    failed: 'queued',
+    buried: 'queued',
+  },
+  cancel: { ...everywhere('cancelled'), running: NO, finished: NO },
+  delete: { ...everywhere(GONE), running: NO, 'paused parent': NO },
+  update: {
+    queued: 'queued',
+    delayed: 'queued',
+    running: 'running',
+    'retrying, due': 'retrying',
+    'retrying, delayed': 'retrying',
+    'paused parent': 'paused',
+    'paused child': 'paused',
+    failed: 'failed',
+    buried: 'failed',
+    finished: 'finished',
+    cancelled: 'cancelled',
+  },
+  requeue: { ...everywhere('queued'), 'paused parent': NO, 'paused child': 'paused' },
+};
+
+function everywhere(state: string): Record<Situation, string> {
+  const names = Object.keys(situations) as Situation[];
+  return Object.fromEntries(names.map((name) => [name, state])) as Record<Situation, string>;
+}
+
+/** What each verb adds to the activity of a job that it changes. */
+const told: Readonly<Record<Verb, readonly string[]>> = {
+  finish: ['job-finished'],
+  retry: ['job-released'],
+  fail: ['job-failed'],
+  // A lease that goes on is no transition.
+  touch: [],
+  bury: ['job-buried'],
+  kick: ['job-kicked'],
+  cancel: ['job-cancelled'],
+  delete: ['job-deleted'],
+  update: ['job-updated'],
+  requeue: ['job-requeued'],
+};
+
+describe.each(Object.keys(verbs) as Verb[])('%s', (verb) => {
+  test.each(Object.entries(table[verb]) as [Situation, string][])('%s: %s', async (from, to) => {
+    const log = await openTestQueue();
+    const id = await situations[from](log);
+    const [before, events, { state }] = [log.dump(), log.events(id), log.row(id)];
+    const done = verbs[verb](log.queue, id);
+    if (to === NO) {
+      const error = await done.then(() => null).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(QueueError);
+      expect(error).toMatchObject({ code: 'wrong-state' });
+      expect((error as Error).message).toMatch(
+        new RegExp(`^Job ${id} \\(mail/a\\) (is ${state}, and only|has a child that) .+[^.]\\.$`),
+      );
+      expect(log.dump()).toBe(before);
+      return;
+    }
+    await done;
+    if (to === GONE) expect(log.row(id)).toBeUndefined();
+    else expectSound(log, id, to);
+    const isSame = verb === 'cancel' && from === 'cancelled';
+    expect(log.events(id)).toEqual([...events, ...(isSame ? [] : told[verb])]);
+  });
+});
+
+/** Whatever its state, a job's columns and its runs agree with it. */
+function expectSound({ row, runs }: TestQueue, id: number, state: string): void {
+  const job = row(id);
+  const isRunning = state === 'running';
+  expect({
+    state: job.state,
+    hasEnd: job.finished_at !== null,
+    hasToken: job.claim_token !== null,
+    hasLease: job.leased_until !== null,
+    openRuns: runs(id).filter(({ outcome }) => outcome === 'running').length,
+  }).toEqual({
+    state,
+    hasEnd: ['finished', 'failed', 'cancelled'].includes(state),
+    hasToken: isRunning,
+    hasLease: isRunning,
+    openRuns: isRunning ? 1 : 0,
+  });
+}
+
+test.each(Object.keys(verbs).filter((verb) => verb !== 'requeue') as Verb[])(
+  '%s says that there is no job of that number, nor one of the queue',
+  async (verb) => {
+    const log = await openTestQueue();
+    await log.db.insertInto('jobs').values({ name: 'hourly/a', tier: 'hourly' }).execute();
+    const before = log.dump();
+    for (const id of [1, 99]) {
+      await expect(verbs[verb](log.queue, id)).rejects.toMatchObject({
+        code: 'no-such-job',
+        message: `There is no job ${id} in the queue; \`runner jobs\` lists those there are.`,
+      });
+    }
+    for (const id of [0, -1, 1.5, Number.NaN, '1', null, undefined, 2 ** 53] as number[]) {
+      await expect(verbs[verb](log.queue, id)).rejects.toMatchObject({ code: 'invalid' });
+    }
+    expect(log.dump()).toBe(before);
+  },
+);
+
+test.each(['finish', 'retry', 'fail', 'touch', 'bury', 'delete', 'update'] as const)(
+  '%s with a token that holds no more changes nothing',
+  async (verb) => {
+    const log = await openTestQueue();
+    const { queue, clock, dump, take } = log;
+    const late = await take('mail/a');
+    clock.at += HOUR_MS;
+    const again = await queue.claim('mail/a');
+    expect(again?.id).toBe(late.id);
+    const act = {
+      finish: () => queue.finish(late, { result: 'late' }),
+      retry: () => queue.retry(late),
+      fail: () => queue.fail(late),
+      touch: () => queue.touch(late),
+      bury: () => queue.bury(late),
+      delete: () => queue.delete(late),
+      update: () => queue.update(late, { data: 'late' }),
+    }[verb];
+    const before = dump();
+    await expect(act()).rejects.toMatchObject({
+      code: 'stale-claim',
+      message: `The claim of job ${late.id} (mail/a) holds no more: another has the job by now; nothing was changed.`,
+    });
+    expect(dump()).toBe(before);
+    await queue.finish({ id: late.id, token: again?.token ?? '' });
+    const ended = dump();
+    await expect(act()).rejects.toMatchObject({
+      code: 'stale-claim',
+      message: expect.stringContaining('the job is finished'),
+    });
+    expect(dump()).toBe(ended);
+  },
+);

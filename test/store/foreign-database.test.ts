@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { readForeignDatabase } from '../../src/store/foreign-database.ts';
+import { drivers } from '../support/drivers.ts';
+import { startNode } from '../support/start-command.ts';
+import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const FILL = "create table t (x); insert into t values ('one'), (9007199254740993)";
+
+type Journal = 'wal' | 'delete';
+
+function makeFile(journal: Journal): { readonly folder: string; readonly path: string } {
+  const folder = join(makeTemporaryRoot(), 'theirs');
+  mkdirSync(folder);
+  const path = join(folder, 'a b#?.db');
+  const database = new Database(path);
+  database.pragma(`journal_mode = ${journal}`);
+  database.exec(FILL);
+  database.close();
+  return { folder, path };
+}
+
+/** A program that has the file open all the while. */
+async function use(path: string, journal: Journal, statements: string): Promise<void> {
+  const ready = join(makeTemporaryRoot(), 'ready');
+  const child = new URL('foreign-database.child.ts', import.meta.url).pathname;
+  const started = startNode([child, path, journal, statements, ready]);
+  const ended = started.ended.then(({ stderr }) => stderr);
+  await until('the other program has the file', () => existsSync(ready));
+  void ended;
+}
+
+const hash = (path: string): string =>
+  createHash('sha256').update(readFileSync(path)).digest('hex');
+
+describe.each(drivers)('with %s', (_name, driver) => {
+  const read = (path: string, busyTimeoutMs = 100): Promise<unknown[]> =>
+    readForeignDatabase(
+      path,
+      async (database) =>
+        [...database.select('select cast(x as text) as x from t')].map(({ x }) => x),
+      { driver, busyTimeoutMs },
+    );
+
+  test.each(['wal', 'delete'] as const)(
+    'a file in mode %s is read, and left as it is',
+    async (mode) => {
+      const { folder, path } = makeFile(mode);
+      const before = hash(path);
+      chmodSync(path, 0o444);
+      expect(await read(path)).toEqual(['one', '9007199254740993']);
+      expect(hash(path)).toBe(before);
+      expect(readdirSync(folder)).toEqual(['a b#?.db']);
+    },
+  );
+
+  test('what another program has written and still keeps in its journal is read', async () => {
+    const { path } = makeFile('wal');
+    await use(path, 'wal', "insert into t values ('two')");
+    const before = [hash(path), hash(`${path}-wal`)];
+    expect(await read(path)).toEqual(['one', '9007199254740993', 'two']);
+    expect([hash(path), hash(`${path}-wal`)]).toEqual(before);
+  });
+
+  test('what another program has not committed is not', async () => {
+    const { path } = makeFile('wal');
+    await use(path, 'wal', "begin immediate; insert into t values ('two')");
+    expect(await read(path)).toEqual(['one', '9007199254740993']);
+  });
+
+  test('a file that stays locked is told', async () => {
+    const { path } = makeFile('delete');
+    await use(path, 'delete', "begin exclusive; insert into t values ('two')");
+    await expect(read(path)).rejects.toThrow(`${path} stays locked; stop the programs that use it`);
+  });
+
+  test('a file that is written to, although nobody seemed to, is told', async () => {
+    const { path } = makeFile('wal');
+    const reading = readForeignDatabase(
+      path,
+      async () => await use(path, 'wal', "insert into t values ('two')"),
+      { driver },
+    );
+    await expect(reading).rejects.toThrow(`${path} was written to while it was read`);
+  });
+
+  test('all is of one moment', async () => {
+    const { path } = makeFile('wal');
+    await use(path, 'wal', "insert into t values ('two')");
+    const counts = await readForeignDatabase(
+      path,
+      async (database) => {
+        const count = () => [...database.select('select count(*) as n from t')][0]?.n;
+        const before = count();
+        await use(path, 'wal', "insert into t values ('three')");
+        return [before, count()];
+      },
+      { driver },
+    );
+    expect(counts).toEqual([3, 3]);
+    expect(await read(path)).toHaveLength(4);
+  });
+
+  test('nothing can be written to it', async () => {
+    for (const mode of ['wal', 'delete'] as const) {
+      const { path } = makeFile(mode);
+      const writing = readForeignDatabase(
+        path,
+        async (database) => [...database.select("insert into t values ('mine') returning x")],
+        { driver },
+      );
+      await expect(writing).rejects.toThrow(/readonly database/);
+    }
+  });
+
+  test('the columns of a table or a view are named, and none of what is not there', async () => {
+    const { path } = makeFile('delete');
+    const database = new Database(path);
+    database.exec(`create view "it's" as select x, x as y from t`);
+    database.close();
+    const columns = await readForeignDatabase(
+      path,
+      async (foreign) => ["it's", 't', 'T', 'nothing'].map((table) => foreign.columnsOf(table)),
+      { driver },
+    );
+    expect(columns).toEqual([['x', 'y'], ['x'], ['x'], []]);
+  });
+
+  test.each([
+    ['nothing', () => {}, /is not there \(ENOENT/],
+    ['a folder', (path: string) => mkdirSync(path), /is a folder; name the SQLite file in it/],
+    [
+      'text',
+      (path: string) => writeFileSync(path, 'create table'.repeat(50)),
+      /no SQLite database\.$/,
+    ],
+    ['an empty file', (path: string) => writeFileSync(path, ''), /is no SQLite database\.$/],
+    [
+      'half a file',
+      (path: string) =>
+        writeFileSync(path, readFileSync(makeFile('delete').path).subarray(0, 5000)),
+      /is damaged/,
+    ],
+  ])('%s is told in one sentence', async (_what, make, message) => {
+    const path = join(makeTemporaryRoot(), 'x.db');
+    make(path);
+    await expect(read(path)).rejects.toThrow(message);
+    await expect(read(path)).rejects.toMatchObject({ name: 'UsageError' });
+  });
+});
+
+test('the activity log itself is no queue of another system', async () => {
+  const root = makeTemporaryRoot();
+  await (await openStoreOf(root)).close();
+  const { database } = makeStateOf(root);
+  await expect(readForeignDatabase(database, async () => 0)).rejects.toThrow(
+    `${database} is an activity log of this runner`,
+  );
+});

@@ -1,0 +1,67 @@
+import { onTestFinished } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/queue.ts';
+import type { Database } from '../../src/store/open-store.ts';
+import type { ActivityEvent, JobRow, RunRow } from '../../src/store/schema.ts';
+import { queryLog } from './open-log.ts';
+import { openStoreOf } from './state-of.ts';
+import { makeTemporaryRoot } from './temporary-root.ts';
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+
+/** A queue whose clock stands still until a test moves it, and a look behind it. */
+export interface TestQueue {
+  readonly queue: Queue;
+  readonly root: string;
+  /** A connection of its own. */
+  readonly db: Database;
+  /** UTC epoch milliseconds. */
+  readonly clock: { at: number };
+  /** A job's row. */
+  row(id: number): JobRow;
+  runs(id: number): RunRow[];
+  /** What happened to a job, in its order. */
+  events(id: number): ActivityEvent[];
+  /** All that is in the log, as text: whether anything has changed. */
+  dump(): string;
+  /** Adds a job and takes it. */
+  take(name?: string, options?: JobOptions, data?: JsonValue): Promise<ClaimedJob>;
+}
+
+export const START = Date.UTC(2026, 2, 10, 13);
+
+export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
+  const root = makeTemporaryRoot({
+    'runner.config.json': JSON.stringify({ queue: settings }),
+  });
+  const clock = { at: START };
+  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  onTestFinished(() => queue.close());
+  const { db } = await openStoreOf(root);
+  const all = <Row>(text: string, ...values: unknown[]) => queryLog<Row>(root, text, ...values);
+  return {
+    queue,
+    root,
+    db,
+    clock,
+    row: (id) => all<JobRow>('select * from jobs where id = ?', id)[0] as JobRow,
+    runs: (id) => all<RunRow>('select * from runs where job_id = ? order by id', id),
+    events: (id) =>
+      all<{ event: ActivityEvent }>(
+        'select event from activity where job_id = ? order by id',
+        id,
+      ).map(({ event }) => event),
+    dump: () =>
+      ['jobs', 'runs', 'activity', 'pauses']
+        .map((table) => JSON.stringify(all(`select * from ${table}`)))
+        .join('\n'),
+    take: async (name = 'mail/welcome', options = {}, data = {}) => {
+      const id = await queue.add(name, data, options);
+      const claimed = await queue.claim(name);
+      if (claimed?.id !== id) throw new Error(`${claimed?.id} was taken instead of ${id}`);
+      return claimed;
+    },
+  };
+}
