@@ -2,11 +2,12 @@ import bytes from 'bytes';
 import Table from 'cli-table3';
 import { type Figures, median } from './measure.ts';
 
-/** A ratio that is not to be exceeded. */
+/** A ratio that is not to be exceeded, or that is to be reached. */
 export interface Goal {
   readonly what: string;
   readonly value: number;
   readonly limit: number;
+  readonly isAtLeast?: true;
 }
 
 export function printTable(
@@ -35,9 +36,11 @@ export function printTable(
 
 /** Says of each goal whether it was reached; a bench reports, it does not fail. */
 export function printGoals(goals: readonly Goal[]): void {
-  for (const { what, value, limit } of goals) {
-    const verdict = value <= limit ? 'reached' : `MISSED by ${(value - limit).toFixed(2)}`;
-    process.stdout.write(`${what}: ${value.toFixed(3)} (goal ≤ ${limit}) ${verdict}\n`);
+  for (const { what, value, limit, isAtLeast } of goals) {
+    const lack = isAtLeast ? limit - value : value - limit;
+    const verdict = lack <= 0 ? 'reached' : `MISSED by ${lack.toFixed(2)}`;
+    const sign = isAtLeast ? '≥' : '≤';
+    process.stdout.write(`${what}: ${value.toFixed(3)} (goal ${sign} ${limit}) ${verdict}\n`);
   }
 }
 

@@ -1,3 +1,11 @@
+export {
+  defineHandler,
+  type Handler,
+  type HandlerChild,
+  type HandlerChildren,
+  type HandlerContext,
+  type RetryRequest,
+} from './child/handler-context.ts';
 export type { JobContext } from './child/job-context.ts';
 export {
   defineConfig,

@@ -1,5 +1,5 @@
 import { abortOnTermination } from './abort-on-termination.ts';
-import type { EndedChildren, HandlerContext, RetryRequest } from './handler-context.ts';
+import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
 import type { HandlerJob } from './handler-contract.ts';
 import { toJsonText } from './json-text.ts';
 import type { SpokenAsk } from './probe-contract.ts';
@@ -18,7 +18,7 @@ export interface OpenContext {
   close(): void;
 }
 
-const noChildren: EndedChildren = { finished: [], failed: [], cancelled: [] };
+const noChildren: HandlerChildren = { finished: [], failed: [], cancelled: [] };
 
 /** @param sendUpdate fulfilled once the data is in the log */
 export function createHandlerContext(

@@ -23,7 +23,7 @@ export interface HandlerContext<Data = unknown> {
   /** Of a child, its parent's data; null: it has no parent. */
   readonly parentData: unknown;
   /** Of a parent that goes on, what its children have become; empty lists for others. */
-  readonly children: EndedChildren;
+  readonly children: HandlerChildren;
   /**
    * Aborted at the time limit, or when the worker is told to stop; SIGKILL follows after 10 s. A
    * handler that never looks at it is ended by SIGTERM at once.
@@ -75,7 +75,7 @@ export interface RetryRequest {
 }
 
 /** A child that has ended, as its parent is told of it. */
-export interface EndedChild {
+export interface HandlerChild {
   readonly id: number;
   readonly name: string;
   readonly data: unknown;
@@ -84,10 +84,10 @@ export interface EndedChild {
 }
 
 /** What a parent's children have become. */
-export interface EndedChildren {
-  readonly finished: readonly EndedChild[];
-  readonly failed: readonly EndedChild[];
-  readonly cancelled: readonly EndedChild[];
+export interface HandlerChildren {
+  readonly finished: readonly HandlerChild[];
+  readonly failed: readonly HandlerChild[];
+  readonly cancelled: readonly HandlerChild[];
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { FileState } from './file-state.ts';
-import type { EndedChildren } from './handler-context.ts';
+import type { HandlerChildren } from './handler-context.ts';
 import type { ProbeResult } from './probe-contract.ts';
 
 /** What a handler is told of its job. JSON stays text until the child reads it; instants in epoch milliseconds. */
@@ -16,7 +16,7 @@ export interface HandlerJob {
   readonly previouslyCrashed: boolean;
   /** JSON; null: it has no parent. */
   readonly parentData: string | null;
-  readonly children: EndedChildren | null;
+  readonly children: HandlerChildren | null;
 }
 
 /** What a warm child is started with, as JSON in one environment variable. */

@@ -1,9 +1,18 @@
 import { hostname } from 'node:os';
+import type { RunEnd } from '../execution/run-end.ts';
 import type { Runner } from '../worker/runner.ts';
 import type { RunFinished, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
 
 const LAST_LINES = 20;
+
+/** A worker of the queue may meet thousands. */
+const MOST_TOLD = 100;
+
+/** A handler that has asked for another try has not failed. */
+export function isFailure({ outcome, ask }: RunEnd): boolean {
+  return outcome !== 'succeeded' && ask?.kind !== 'retry';
+}
 
 export interface FailureSummary {
   /** Writes it to stderr, where cron makes a mail of it; nothing when nothing failed. */
@@ -19,17 +28,21 @@ export function summarizeFailures(
   const failed: RunFinished[] = [];
   const tiers = new Set<string>();
   let runs = 0;
-  events.on('pass-started', ({ tier, scripts }) => scripts.length > 0 && tiers.add(tier));
+  let failures = 0;
   events.on('run-finished', (run) => {
     runs += 1;
-    if (run.end.outcome !== 'succeeded') failed.push(run);
+    tiers.add(run.script.split('/', 1)[0] as string);
+    if (!isFailure(run.end)) return;
+    failures += 1;
+    if (failed.length < MOST_TOLD) failed.push(run);
   });
   return {
     print: async () => {
-      if (failed.length === 0) return;
-      const head = `runner: ${failed.length} of ${runs} scripts of ${[...tiers].join(', ')} did not succeed (${runner.root} on ${hostname()})`;
+      if (failures === 0) return;
+      const head = `runner: ${failures} of ${runs} scripts of ${[...tiers].join(', ')} did not succeed (${runner.root} on ${hostname()})`;
       const blocks = await Promise.all(failed.map(describeFailure));
-      context.stderr.write(`${[head, ...blocks].join('\n\n')}\n`);
+      const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
+      context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
     },
   };
 }
@@ -48,7 +61,7 @@ async function describeFailure({ script, runId, end, nextTryAt }: RunFinished): 
     ...(nextTryAt === null
       ? []
       : [
-          `  tried again by the next pass of any tier, ${formatDuration(Math.max(0, nextTryAt - Date.now()))} from now or later`,
+          `  tried again by the next ${script.startsWith('queue/') ? 'worker' : 'pass of any tier'}, ${formatDuration(Math.max(0, nextTryAt - Date.now()))} from now or later`,
         ]),
     // What the log does not have yet cannot be shown.
     ...(typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : []),

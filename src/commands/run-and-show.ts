@@ -5,7 +5,7 @@ import type { Runner } from '../worker/runner.ts';
 import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents, type WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
-import { summarizeFailures } from './failure-summary.ts';
+import { isFailure, summarizeFailures } from './failure-summary.ts';
 import { finishOnSignals, stopOnSignals } from './stop-on-signals.ts';
 
 export interface ShowOptions {
@@ -67,6 +67,6 @@ function mayBeTerminal(): boolean {
 
 function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
   if (isBroken) return 1;
-  const failed = ends?.some(({ outcome }) => outcome !== 'succeeded') ?? false;
+  const failed = ends?.some(isFailure) ?? false;
   return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
 }

@@ -9,11 +9,19 @@ export function buildCommand(
   node: { readonly heapLimitBytes: number | null; readonly probePath: string },
 ): readonly [string, ...string[]] {
   if (launch.kind === 'program') return launch.command;
+  return buildNodeCommand(node.heapLimitBytes, '--require', node.probePath, scriptPath);
+}
+
+/** By the Node that runs this; without a limit by V8's own. */
+export function buildNodeCommand(
+  heapLimitBytes: number | null,
+  ...args: readonly string[]
+): readonly [string, ...string[]] {
   const heap =
-    node.heapLimitBytes === null
+    heapLimitBytes === null
       ? []
-      : [`--max-old-space-size=${Math.ceil(node.heapLimitBytes / 1_048_576)}`];
-  return [findOwnNode(), ...heap, '--require', node.probePath, scriptPath];
+      : [`--max-old-space-size=${Math.ceil(heapLimitBytes / 1_048_576)}`];
+  return [findOwnNode(), ...heap, ...args];
 }
 
 /** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */

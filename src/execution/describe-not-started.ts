@@ -47,6 +47,14 @@ export function describeFailedStart(output: string): string | null {
   return failedStarts.find(([words]) => words.test(output))?.[1] ?? null;
 }
 
+/** Node ended before it could call a handler, for a reason that is not known here. */
+export function describeEarlyEnd(end: number | string | null, output: string): string {
+  const how = typeof end === 'number' ? `with exit code ${end}` : `by ${end}`;
+  const [lastLine = ''] = output.trimEnd().split('\n').slice(-1);
+  const said = lastLine === '' ? '' : `; its last words: ${lastLine.slice(0, 200)}`;
+  return `the process for handlers ended ${how} before it called one${said}`;
+}
+
 /** Neither the script nor its time limit is to blame. */
 export function describeHungStart(standstill: string): string {
   return `hung before its first line: for ${standstill} Node neither got on nor ended; probably the host's limit of processes is nearly reached; run less at the same time, or set limits.maxProcesses to wait for room`;

@@ -1,7 +1,13 @@
 import type { ProbeResult } from '../child/probe-contract.ts';
 import { type KeptOutput, type Measurement, type RunEnd, unmeasured } from './run-end.ts';
 
-const noOutput: KeptOutput = { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
+export const noOutput: KeptOutput = {
+  text: '',
+  bytes: 0,
+  droppedBytes: 0,
+  file: null,
+  fileBytes: null,
+};
 
 type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason' | 'output'>;
 

@@ -1,8 +1,9 @@
-import { ftruncateSync, readSync } from 'node:fs';
+import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import { describeFailedStart, describeHungStart } from './describe-not-started.ts';
 import { countLeft } from './left-processes.ts';
+import { readHead } from './read-head.ts';
 import type { OpenOutput, RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
 import {
@@ -89,11 +90,4 @@ function describeFailure(
   }
   const isOwnEnd = signal === 'SIGABRT' || signal === 'SIGTRAP';
   return isNode(request) && cause === null && isOwnEnd ? describeFailedStart(readHead(fd)) : null;
-}
-
-const HEAD_BYTES = 8 * 1024;
-
-function readHead(fd: number): string {
-  const head = Buffer.alloc(HEAD_BYTES);
-  return head.toString('latin1', 0, readSync(fd, head, 0, HEAD_BYTES, 0));
 }

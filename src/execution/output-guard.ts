@@ -85,9 +85,10 @@ function cutMiddle(fd: number, maxBytes: number, last: Cut): Cut {
  */
 function findGap(fd: number, last: Cut): number {
   const gap = last.size - last.kept;
+  if (gap <= 0) return 0;
   const { size, blocks } = fstatSync(fd);
   // Who writes zeros has them on the disk.
-  if (gap <= 0 || size <= last.size || blocks * BLOCK_BYTES > size - gap / 2) return 0;
+  if (size <= last.size || blocks * BLOCK_BYTES > size - gap / 2) return 0;
   const start = Buffer.alloc(Math.min(gap, GAP_SAMPLE_BYTES), 1);
   readSync(fd, start, 0, start.length, last.kept);
   return start.every((byte) => byte === 0) ? gap : 0;

@@ -1,10 +1,10 @@
-import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/schema.ts';
 import { stateOfNewChild } from './families.ts';
 import {
+  checkSize,
   describeFound,
   invalid,
   readDelay,
@@ -220,11 +220,20 @@ async function keepExisting(
     'merge',
   ]);
   if (policy === 'keep' || existing.state === 'running') return existing.id;
-  const data = policy === 'merge' ? sql<string>`json_patch(data, ${row.data})` : row.data;
+  const data = policy === 'merge' ? await mergeData(db, existing.id, row.data) : row.data;
   await db.updateTable('jobs').set({ data }).where('id', '=', existing.id).execute();
   const detail = `${policy}d by another of its unique key`;
   await recordActivity(db, { at, event: 'job-updated', jobId: existing.id, detail });
   return existing.id;
+}
+
+/** By RFC 7396. @throws {QueueError} if that is too much */
+async function mergeData(db: Database, id: number, patch: string): Promise<string> {
+  const text = 'select json_patch(data, ?) as data from jobs where id = ?';
+  const [{ data }] = (await queryRaw<{ data: string }>(db, text, [patch, id])) as [
+    { data: string },
+  ];
+  return checkSize("A job's data, merged,", data);
 }
 
 function refuseOtherFamily(existing: Existing, row: NewRow): void {

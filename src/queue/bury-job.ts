@@ -23,6 +23,7 @@ export async function buryJob(
     const isRunning = job.state === 'running';
     if (!isRunning && !isWaiting(job.state)) throw wrongState(job, 'bury');
     const end = isRunning ? endClaim : endJob;
+    // Whatever the archive says: it is to be kicked.
     await end(transaction, job, ending, { at, workerId: null, reason, missedCap: 0 });
   });
 }

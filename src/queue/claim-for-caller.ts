@@ -43,11 +43,10 @@ export async function claimForCaller(
   const deadline = wait === undefined ? null : now() + readDurationMs('The wait', wait);
   for (;;) {
     const sleep = log.watch();
-    const claimed = await log.ask((db) => claimNow(claimer, db, wanted));
+    const { claimed, wakeAt } = await log.ask((db) => claimNow(claimer, db, wanted));
     const isOver = deadline === null || now() >= deadline || signal?.aborted === true;
     if (claimed.length > 0 || isOver) return claimed;
-    const wake = await log.ask((db) => selectNextWake(db, now()));
-    await sleep(Math.min(deadline, wake ?? deadline), signal);
+    if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
   }
 }
 
@@ -57,25 +56,32 @@ function readCount(count: unknown): number {
   throw invalid('How many are claimed', `a whole number from 1 to ${MOST_AT_ONCE}`, count);
 }
 
-async function claimNow(
-  { settings, now }: Claimer,
-  db: Database,
-  { patterns, count, leaseMs }: Wanted,
-): Promise<ClaimedJob[]> {
+interface Look {
+  readonly claimed: ClaimedJob[];
+  /** When it is worth another look, though nobody has changed the log; null: never. */
+  readonly wakeAt: number | null;
+}
+
+async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise<Look> {
+  const { settings, now } = claimer;
   await endExpiredLeases(db, now, settings.missedCap);
   const at = now();
-  const selection = await selectionOf(db, patterns, { at, groupLimit: settings.groupLimit });
+  const selection = await selectionOf(db, wanted.patterns, { at, groupLimit: settings.groupLimit });
   // Who waits looks often, and mostly in vain: that takes no lock.
-  if ((await chooseJob(db, selection, at)) === null) return [];
+  if ((await chooseJob(db, selection, at)) === null) {
+    return { claimed: [], wakeAt: await selectNextWake(db, at) };
+  }
   const claiming = {
     workerId: null,
     at,
     defaultLeaseMs: settings.leaseMs,
     handlerOf: () => null,
-    ...(leaseMs !== undefined && { leaseMs }),
+    ...(wanted.leaseMs !== undefined && { leaseMs: wanted.leaseMs }),
   };
-  const claimed = await claimJobs(db, selection, claiming, count);
-  return await Promise.all(claimed.map((each) => tellClaim(db, each)));
+  const rows = await claimJobs(db, selection, claiming, wanted.count);
+  // Somebody else was sooner, or all were fused: there may be others.
+  if (rows.length === 0) return { claimed: [], wakeAt: at };
+  return { claimed: await Promise.all(rows.map((row) => tellClaim(db, row))), wakeAt: null };
 }
 
 async function selectionOf(

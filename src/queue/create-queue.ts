@@ -4,13 +4,14 @@ import type { QueueSettings } from '../config/settings.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Database } from '../store/open-store.ts';
 import { addJobs } from './add-jobs.ts';
+import { createArchive } from './archive.ts';
 import { buryJob } from './bury-job.ts';
 import { cancelJob } from './cancel-job.ts';
 import { claimForCaller } from './claim-for-caller.ts';
 import { countJobs } from './count-jobs.ts';
 import { deleteJob } from './delete-job.ts';
 import { failRunningJob, finishRunningJob } from './end-running-job.ts';
-import { readDurationMs } from './job-values.ts';
+import { invalid, readDurationMs } from './job-values.ts';
 import { kickJob } from './kick-job.ts';
 import { kickJobs } from './kick-jobs.ts';
 import { listJobs } from './list-jobs.ts';
@@ -47,7 +48,12 @@ export function createQueue(parts: QueueParts): Queue {
 }
 
 function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany'> {
-  const addMany: Queue['addMany'] = (jobs) => log.change((db) => addJobs(db, jobs, { at: now() }));
+  const addMany: Queue['addMany'] = async (jobs) => {
+    const areJobs =
+      Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
+    if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
+    return await log.change((db) => addJobs(db, jobs, { at: now() }));
+  };
   return {
     add: async (name, data, options = {}) => {
       const [id] = await addMany([{ ...options, name, ...(data !== undefined && { data }) }]);
@@ -77,18 +83,19 @@ function endingVerbs(
   parts: QueueParts,
 ): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
   const { log, state, settings, now } = parts;
-  const context = () => ({ at: now(), missedCap: settings.missedCap });
+  const removeOutput = (files: readonly string[]): void => {
+    for (const file of files) rmSync(join(state.output, file), { force: true });
+  };
+  const archive = createArchive(settings.archive, removeOutput);
+  const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
     finish: (job, options = {}) =>
       log.change((db) => finishRunningJob(db, job, options, context())),
     retry: (job, options = {}) => log.change((db) => retryRunningJob(db, job, options, context())),
     fail: (job, options = {}) => log.change((db) => failRunningJob(db, job, options, context())),
     bury: (job, options = {}) => log.change((db) => buryJob(db, job, options, now())),
-    cancel: (id) => log.change((db) => cancelJob(db, id, now())),
-    delete: async (job) => {
-      const files = await log.change((db) => deleteJob(db, job, now()));
-      for (const file of files) rmSync(join(state.output, file), { force: true });
-    },
+    cancel: (id) => log.change((db) => cancelJob(db, id, context())),
+    delete: async (job) => removeOutput(await log.change((db) => deleteJob(db, job, now()))),
   };
 }
 

@@ -1,4 +1,5 @@
 import { recordActivity } from '../store/activity.ts';
+import { deleteJobs } from '../store/delete-rows.ts';
 import type { Database } from '../store/open-store.ts';
 import type { JobRow } from '../store/schema.ts';
 import { tellParent, unfinishedStates } from './families.ts';
@@ -11,7 +12,7 @@ import { refuse, wrongState } from './refusals.ts';
  *
  * @returns names of output files that no run has any more
  */
-export async function deleteJob(db: Database, ref: JobRef, at: number): Promise<string[]> {
+export async function deleteJob(db: Database, ref: JobRef, at: number): Promise<readonly string[]> {
   return await db.transaction().execute(async (transaction) => {
     const job = await findJob(transaction, ref);
     // With a token that holds no more, `findJob` has refused.
@@ -43,15 +44,12 @@ async function selectChildren(db: Database, job: JobRow): Promise<Removed[]> {
   throw refuse(job, `has ${jobs} not ended (${ids}); cancel or delete them first.`);
 }
 
-async function removeJobs(db: Database, jobs: readonly Removed[], at: number): Promise<string[]> {
-  const ids = jobs.map(({ id }) => id);
-  const files = await db
-    .selectFrom('runs')
-    .select('output_file')
-    .where('job_id', 'in', ids)
-    .where('output_file', 'is not', null)
-    .execute();
-  await db.deleteFrom('jobs').where('id', 'in', ids).execute();
+async function removeJobs(
+  db: Database,
+  jobs: readonly Removed[],
+  at: number,
+): Promise<readonly string[]> {
+  const { outputFiles } = await deleteJobs(db, jobs);
   await recordActivity(
     db,
     ...jobs.map(({ id, name }) => ({
@@ -61,5 +59,5 @@ async function removeJobs(db: Database, jobs: readonly Removed[], at: number): P
       detail: name,
     })),
   );
-  return files.flatMap(({ output_file }) => output_file ?? []);
+  return outputFiles;
 }

@@ -7,6 +7,7 @@ import {
   hasPendingChildren,
   markChildrenTold,
   releaseChildren,
+  stateOfRetriedChild,
   tellParent,
 } from './families.ts';
 import { parseRepeat } from './repeat/parse-repeat.ts';
@@ -129,13 +130,19 @@ export async function planRepeat(job: JobRow, at: number, cap: number) {
 async function retry(
   db: Database,
   job: JobRow,
-  { runAt, isTry, priority, name, data }: Extract<Ending, { kind: 'retry' }>,
+  ending: Extract<Ending, { kind: 'retry' }>,
   facts: EndingFacts,
 ): Promise<void> {
+  const { runAt, isTry, priority, name, data } = ending;
+  const state = job.parent_id === null ? 'retrying' : await stateOfRetriedChild(db, job.parent_id);
+  if (state === 'cancelled') {
+    const reason = `its parent, job ${job.parent_id}, has ended`;
+    return await giveUp(db, job, { kind: 'cancel' }, { ...facts, reason });
+  }
   await change(db, job, {
     ...unclaimed,
     ...counted(job, facts),
-    state: 'retrying',
+    state,
     run_at: runAt,
     claimed_by: null,
     reason: facts.reason,

@@ -1,5 +1,6 @@
 import type { Database } from '../store/open-store.ts';
 import type { JobRow } from '../store/schema.ts';
+import type { Archive } from './archive.ts';
 import { endClaim } from './end-claim.ts';
 import type { EndingFacts } from './end-job.ts';
 import { findJob } from './find-job.ts';
@@ -7,11 +8,14 @@ import { writeJson } from './job-values.ts';
 import type { FailOptions, FinishOptions, JobRef, JsonValue } from './queue.ts';
 import { type JobVerb, wrongState } from './refusals.ts';
 
-/** By when, and how many missed times of a repeating job are made up for. */
+/** What an end depends on besides its job. */
 export interface EndingContext {
   /** UTC epoch milliseconds. */
   readonly at: number;
+  /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
+  /** What is kept of jobs that have ended. */
+  readonly archive: Archive;
 }
 
 /** Ends a running job as finished. */

@@ -34,6 +34,20 @@ export async function stateOfNewChild(db: Database, parentId: number): Promise<J
   );
 }
 
+/** In which state a child goes on that is to be tried again: it is only taken while its parent waits. */
+export async function stateOfRetriedChild(
+  db: Database,
+  parentId: number,
+): Promise<Extract<JobState, 'retrying' | 'paused' | 'cancelled'>> {
+  const parent = await db
+    .selectFrom('jobs')
+    .select(['state', 'finished_at'])
+    .where('id', '=', parentId)
+    .executeTakeFirst();
+  if (parent === undefined || parent.finished_at !== null) return 'cancelled';
+  return parent.state === 'paused' ? 'retrying' : 'paused';
+}
+
 /** Whether a job has children that have not ended. */
 export async function hasPendingChildren(db: Database, parentId: number): Promise<boolean> {
   const child = await db

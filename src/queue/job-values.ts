@@ -29,7 +29,11 @@ function hasControl(name: string): boolean {
 
 /** As text. @throws {QueueError} if it is no JSON, or too much */
 export function writeJson(what: string, value: unknown): string {
-  const text = toJson(what, value);
+  return checkSize(what, toJson(what, value));
+}
+
+/** @throws {QueueError} if it is more than a job may hold */
+export function checkSize(what: string, text: string): string {
   const bytes = Buffer.byteLength(text);
   if (bytes <= LARGEST_JSON_BYTES) return text;
   throw new QueueError(

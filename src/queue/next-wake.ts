@@ -19,12 +19,13 @@ async function selectNextLeaseEnd(db: Database, at: number): Promise<number | nu
   const next = await db
     .selectFrom('jobs')
     .select('leased_until')
-    .where('leased_until', '>=', at - LEASE_GRACE_MS)
+    .where('leased_until', 'is not', null)
     .orderBy('leased_until')
     .limit(1)
     .executeTakeFirst();
-  // A millisecond later: until then the lease is not over.
-  return next?.leased_until ? next.leased_until + LEASE_GRACE_MS + 1 : null;
+  if (next === undefined) return null;
+  // A millisecond later: until then the lease is not over. One that is over was left for another look.
+  return Math.max((next.leased_until as number) + LEASE_GRACE_MS + 1, at + LEASE_GRACE_MS / 2);
 }
 
 async function selectNextPauseEnd(db: Database, at: number): Promise<number | null> {

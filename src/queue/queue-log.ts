@@ -16,8 +16,11 @@ export interface QueueLog {
   close(): Promise<void>;
 }
 
-/** Ends when anybody has changed the log since, at that instant, or when the signal tells to stop. */
-export type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<void>;
+/**
+ * Ends when anybody has changed the log since, at that instant, or when the signal tells to stop. False:
+ * the log was closed meanwhile.
+ */
+export type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<boolean>;
 
 export async function openQueueLog(state: StateFolder, now: () => number): Promise<QueueLog> {
   const store = await openStore(state, { now });
@@ -26,9 +29,12 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
   let isClosed = false;
   // A connection is not told of its own writes.
   let ownWrite = new AbortController();
+  const underWay = new Set<Promise<unknown>>();
   const ask: QueueLog['ask'] = async (work) => {
     if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
-    return await toldPlainly(state, () => work(store.db));
+    const asked = toldPlainly(state, () => work(store.db));
+    underWay.add(asked);
+    return await asked.finally(() => underWay.delete(asked));
   };
   return {
     ask,
@@ -44,12 +50,14 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       return async (untilMs, signal) => {
         const signals = signal === undefined ? [written] : [written, signal];
         await watch.changed(seen, untilMs, AbortSignal.any(signals));
+        return !isClosed;
       };
     },
     close: async () => {
       if (isClosed) return;
       isClosed = true;
       watch.close();
+      await Promise.allSettled(underWay);
       await store.close();
     },
   };

@@ -31,7 +31,7 @@ function readRetry(options: RetryOptions, at: number): Extract<Ending, { kind: '
   return {
     kind: 'retry',
     isTry: false,
-    runAt: runAt === undefined ? at + readDelayMs(delay) : readWhen(runAt, at),
+    runAt: readWhen(runAt ?? at + readDelayMs(delay), at),
     ...(priority !== undefined && { priority: readPriority(priority) }),
     ...(name !== undefined && { name: readJobName(name) }),
     ...dataOf(data),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { kickJobs } from '../../src/queue/kick-jobs.ts';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { kickJobs } from '../../src/queue/kick-jobs.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
 
@@ -174,7 +174,10 @@ describe('kickMany', () => {
   test('kicks thousands, each told once, and no script', async () => {
     const { queue, db, row } = await openTestQueue();
     const ended = { state: 'failed' as const, finished_at: START };
-    await db.insertInto('jobs').values({ name: 'a', tier: 'hourly', ...ended }).execute();
+    await db
+      .insertInto('jobs')
+      .values({ name: 'a', tier: 'hourly', ...ended })
+      .execute();
     const ids = await queue.addMany(Array.from({ length: 1_234 }, () => ({ name: 'a' })));
     await db.updateTable('jobs').set(ended).where('id', 'in', ids.slice(0, 1_000)).execute();
     await db.updateTable('jobs').set(ended).where('id', 'in', ids.slice(1_000)).execute();
@@ -204,7 +207,9 @@ describe('kickMany', () => {
     const plans = await explainQueries(stateFolderOf(root).database, (db) =>
       kickJobs(db, 'mail/*', 5, START),
     );
-    expect(plans.join('\n')).toMatch(/SEARCH jobs USING INDEX jobs_ended \(state=\? AND finished_at>/);
+    expect(plans.join('\n')).toMatch(
+      /SEARCH jobs USING INDEX jobs_ended \(state=\? AND finished_at>/,
+    );
     expect(plans.join('\n')).toMatch(/USING INDEX jobs_waiting/);
     expect(plans.join('\n')).not.toMatch(/SCAN jobs(?! USING INDEX)/);
   });

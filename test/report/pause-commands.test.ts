@@ -67,7 +67,10 @@ describe('runner pause', () => {
   });
 
   test.each([
-    [['houly'], 'There is no tier and no script "houly" in jobs/; did you mean hourly?'],
+    [
+      ['houly'],
+      'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?',
+    ],
     [['hourly/b'], 'did you mean hourly/a?'],
     [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
     [['hourly', '--for', '900000000000w'], '--for expects a duration'],

@@ -1,11 +1,12 @@
 import Sqlite from 'better-sqlite3';
 
-/** `sqlite3 -readonly <file> [query]`: rows with `|` between their columns. */
-const [file = '', query] = process.argv.slice(2).filter((word) => !word.startsWith('-'));
-const database = new Sqlite(file, { readonly: true, fileMustExist: true });
-if (query !== undefined) {
-  for (const row of database.prepare<[], object>(query).all()) {
-    process.stdout.write(`${Object.values(row).join('|')}\n`);
-  }
+/** `sqlite3 [-readonly] <file> [statement]`: rows with `|` between their columns. */
+const words = process.argv.slice(2);
+const [file = '', statement] = words.filter((word) => !word.startsWith('-'));
+const database = new Sqlite(file, { readonly: words.includes('-readonly'), fileMustExist: true });
+if (statement !== undefined) {
+  const prepared = database.prepare<[], object>(statement);
+  if (!prepared.reader) prepared.run();
+  else for (const row of prepared.all()) console.log(Object.values(row).join('|'));
 }
 database.close();

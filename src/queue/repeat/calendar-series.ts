@@ -23,7 +23,7 @@ export async function calendarSeries(
   };
   const firstAfter = (atMs: number): number => {
     const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(atMs));
-    let number = days.numberOf(local.toZonedDateTimeISO(zone).toPlainDate()) - 1;
+    let number = days.numberOf(local.toZonedDateTimeISO(zone).toPlainDate());
     while (timeOf(number) <= atMs) number += 1;
     return number;
   };

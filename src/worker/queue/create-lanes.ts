@@ -48,10 +48,11 @@ export async function createLanes(
     findHandler: handlers.find,
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
-    onEnded: ({ claim, end }, script) => {
+    onEnded: ({ claim, end, script }, verdict) => {
+      const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
       pace.note(end.durationMs ?? 0);
       keep(end);
-      events.emit('run-finished', { runId: claim.runId, script, end, nextTryAt: null });
+      events.emit('run-finished', { runId: claim.runId, script, end, nextTryAt });
     },
   };
   return {

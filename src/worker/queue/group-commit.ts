@@ -1,7 +1,7 @@
 import type { Database, Store } from '../../store/open-store.ts';
 
 /** So long an end may be in the log before it is on the disk; nobody is told of it before. */
-const LONGEST_UNSYNCED_MS = 5;
+const LONGEST_UNSYNCED_MS = 20;
 
 /**
  * Many small transactions share one wait for the disk. What is in the log survives the runner's own death

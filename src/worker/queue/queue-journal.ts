@@ -3,6 +3,7 @@ import type { Handlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/run-end.ts';
 import { removeOutput } from '../../execution/run-files.ts';
 import { createArchive } from '../../queue/archive.ts';
+import { chooseJob } from '../../queue/choose-job.ts';
 import type { Claim } from '../../queue/claim-job.ts';
 import {
   type ClaimedRow,
@@ -45,6 +46,8 @@ export interface QueueJournal {
   update(claim: Claim, data: string): Promise<void>;
 }
 
+const idleTurn: Turn = { verdict: null, next: null };
+
 interface Recording {
   readonly store: Store;
   readonly workerId: number;
@@ -67,6 +70,8 @@ export function createQueueJournal(recording: Recording): QueueJournal {
     turn: async (ended, child) => {
       const at = runner.now();
       const selection = await selector.select(at);
+      // A transaction for nothing would be a commit, too, and wake whoever else waits.
+      if (ended === null && (await chooseJob(store.db, selection, at)) === null) return idleTurn;
       const claiming = {
         ...{ workerId, at, defaultLeaseMs, handlerOf: factsOf },
         ...(child !== null && { child }),

@@ -1,4 +1,5 @@
 import type { HandlerRunner } from '../../execution/handler-runner.ts';
+import type { Verdict } from '../../queue/retry-policy.ts';
 import { selectNextDue } from '../../queue/waiting-jobs.ts';
 import type { LogWatch } from '../../store/watch-log.ts';
 import { waitForRoom } from '../wait-for-room.ts';
@@ -22,7 +23,7 @@ export interface Lane extends HandlerLane {
   /** Settles when this lane may take a job, as fewer are to run at the same time. */
   readonly admit: () => Promise<void>;
   /** Told of each run once its end cannot be lost any more. */
-  readonly onEnded: (ended: EndedRun, script: string) => void;
+  readonly onEnded: (ended: NamedEnd, verdict: Verdict | null) => void;
 }
 
 type Limits = Parameters<typeof waitForRoom>[0];
@@ -46,7 +47,7 @@ export async function runLane(lane: Lane): Promise<void> {
   }
 }
 
-interface NamedEnd extends EndedRun {
+export interface NamedEnd extends EndedRun {
   readonly script: string;
 }
 
@@ -65,22 +66,22 @@ async function takeTurn(lane: Lane, ended: NamedEnd | null): Promise<Turn> {
   }
   const turn = await lane.journal.turn(ended, childOf(lane.runner));
   if (turn.next === null) lane.rules.giveBack();
-  if (ended !== null) tellEnd(lane, ended);
+  if (ended !== null) tellEnd(lane, ended, turn.verdict);
   return turn;
 }
 
 async function end(lane: Lane, ended: NamedEnd): Promise<void> {
-  await lane.journal.end(ended);
-  tellEnd(lane, ended);
+  tellEnd(lane, ended, await lane.journal.end(ended));
 }
 
 function childOf({ pid, startTicks }: HandlerRunner) {
   return pid === null ? null : { pid, startTicks };
 }
 
-function tellEnd({ runner, call, commit, onEnded }: Lane, ended: NamedEnd): void {
+function tellEnd(lane: Lane, ended: NamedEnd, verdict: Verdict | null): void {
+  const { runner, call, commit, onEnded } = lane;
   runner.removeFiles(call.runner.state, ended.claim.runId);
-  commit.onDurable(() => onEnded(ended, ended.script));
+  commit.onDurable(() => onEnded(ended, verdict));
 }
 
 /** A full machine is waited for as long as the worker lives. */

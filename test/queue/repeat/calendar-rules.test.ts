@@ -197,6 +197,15 @@ describe('a job that was added without a time', () => {
   });
 });
 
+test('the calendar begins with the year 0, wherever that begins', async () => {
+  const first = ranAt(at('0000-01-01'));
+  expect(await next('monthly on 1 at 00:00 in Etc/GMT+5', first)).toBe('0000-01-01 05:00:00');
+  expect(await next('yearly on 1 january at 00:00 in Etc/GMT+5', first)).toBe(
+    '0000-01-01 05:00:00',
+  );
+  expect(await next('daily at 00:00 in UTC', ranAt(at('9999-12-31')))).toBeNull();
+});
+
 describe('without a zone a rule follows the clock of the host', () => {
   const before = process.env.TZ;
   afterEach(() => {
@@ -210,6 +219,7 @@ describe('without a zone a rule follows the clock of the host', () => {
     // As `Date` has it then: UTC.
     ['Nowhere/AtAll', '2026-03-10 10:00:00'],
     [':/etc/localtime', '2026-03-10 10:00:00'],
+    ['', '2026-03-10 10:00:00'],
   ])('with TZ=%s', async (zone, expected) => {
     process.env.TZ = zone;
     expect(await next('daily at 10:00', ranAt(at('2026-03-10 00:30')))).toBe(expected);

@@ -128,6 +128,25 @@ describe('a rule that does not get ahead', () => {
   });
 });
 
+test.each(['all', 'once', 'skip'] as const)(
+  'a job that ran before its time goes on from that, with `%s`',
+  async (missed) => {
+    const kicked = { ...ranAt(at('2026-03-08 07:00')), scheduled: at('2026-03-10 10:00') };
+    for (const rule of ['daily at 10:00 in UTC', 'SCHEDULED, +1 DAY']) {
+      const planned = await plan(rule, kicked, { missed });
+      expect(planned).toMatchObject({ runAt: '2026-03-11 10:00:00', skipped: 0 });
+    }
+  },
+);
+
+test('a rule that got ahead where it was, but would not where it is, waits a second', async () => {
+  // By a second in a month of 30 days, back by a day in one of 31; with more times than are walked through.
+  const rule = 'SCHEDULED, +30 DAYS, -1 MONTH, +1 SECOND';
+  const april = { ...ranAt(at('2026-05-10')), scheduled: at('2026-04-10') };
+  const planned = await plan(rule, april, { missed: 'skip' });
+  expect(planned.runAt).toBe('2026-05-10 00:00:01');
+});
+
 test('a rule without a further time plans none', async () => {
   const moments = ranAt(at('9999-06-01'));
   const options = { missed: 'all', cap: 1, nowMs: moments.finished } as const;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseDurationMs } from '../../../src/config/duration.ts';
 import { formatInstant } from '../../../src/queue/repeat/instant.ts';
@@ -34,6 +35,37 @@ describe('the rule alone gives what vector', () => {
       ['STARTED, +1 HOUR', '2026-03-10 14:15:00'],
       ['FINISHED, +1 HOUR', '2026-03-10 14:45:00'],
     ]);
+  });
+});
+
+const seed = momentsOf({
+  scheduled: '2026-03-10 13:00:00',
+  started: '2026-03-10 13:15:00',
+  finished: '2026-03-10 13:45:00',
+});
+
+/** What docs/repeat.md offers to those who are used to what Bedrock's code does. */
+const asInTheCode: Readonly<Record<string, string>> = {
+  HOURLY: 'FINISHED, +1 HOUR, START OF HOUR',
+  DAILY: 'FINISHED, +1 DAY, START OF DAY',
+  WEEKLY: 'FINISHED, +1 DAY, WEEKDAY 0, START OF DAY',
+};
+
+describe('what the code makes of a canned rule is to be had by another one:', () => {
+  const canned = vectors.filter(({ expectedSeedText }) => expectedSeedText !== undefined);
+  test.each(canned)('$repeat of vector $id', async (vector) => {
+    const rule = asInTheCode[vector.repeat] ?? '';
+    expect(await next(rule, momentsOf(vector))).toBe(vector.expected);
+  });
+
+  test('and DAILY, of which there is no vector', async () => {
+    const rule = asInTheCode.DAILY ?? '';
+    expect(await next(rule, seed)).toBe('2026-03-11 00:00:00');
+  });
+
+  test('the page names them', () => {
+    const page = readFileSync(new URL('../../../docs/repeat.md', import.meta.url), 'utf8');
+    for (const rule of Object.values(asInTheCode)) expect(page).toContain(`| \`${rule}\` |`);
   });
 });
 
@@ -100,6 +132,7 @@ const furtherGrammar = [
   ['WEEKLY', true],
   // Letters that only become those of the grammar by Unicode's upper case.
   ['ſCHEDULED, +1 HOUR', false],
+  ['daıly', false],
   ['FINISHED, +1 HOUR\n', false],
   ['FINISHED,\t+1 HOUR', false],
   ['FINISHED, +١ HOUR', false],
@@ -147,12 +180,6 @@ describe('the vectors of retryAfter are the earlier one of our two times', () =>
     expect(formatInstant(Math.min(leasedUntil, repeated ?? leasedUntil))).toBe(vector.expected);
   });
 });
-
-const seed = {
-  scheduled: at('2026-03-10 13:00:00'),
-  started: at('2026-03-10 13:15:00'),
-  finished: at('2026-03-10 13:45:00'),
-};
 
 describe('case', () => {
   test('6: a rule of Bedrock’s is stored in upper case', () => {

@@ -1,0 +1,89 @@
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  unlinkSync,
+} from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { StateFolder } from '../config/state-folder.ts';
+import { readStartTicks } from '../process/process-identity.ts';
+import { ifPossible, type RunFiles } from './run-files.ts';
+
+let made = 0;
+
+/** Files of a child that serves many runs, under names that tell whose child it is. */
+export class WarmFiles {
+  readonly name: string;
+  readonly temporary: string;
+  readonly appendFd: number;
+  /** The runner's own descriptor of the output. */
+  readonly fd: number;
+  readonly #output: string;
+  #size = 0;
+
+  /** @throws what the file system has against it */
+  constructor(state: StateFolder) {
+    made += 1;
+    this.name = nameWarmChild(made);
+    this.#output = join(state.output, this.name);
+    this.temporary = join(state.temporary, this.name);
+    mkdirSync(this.temporary, { mode: 0o700 });
+    this.appendFd = openSync(this.#output, 'ax', 0o600);
+    this.fd = openSync(this.#output, 'r+');
+  }
+
+  /** Whether something was written since the last run ended: an earlier run is not over yet. */
+  hasStrayOutput(): boolean {
+    return fstatSync(this.fd).size !== this.#size;
+  }
+
+  /**
+   * Gives the output a second name, by which it is found should the runner die.
+   *
+   * @returns false: somebody has removed the file
+   */
+  begin(files: RunFiles): boolean {
+    if (this.#size > 0) ftruncateSync(this.fd);
+    this.#size = 0;
+    // A log that was set aside starts its ids anew: what an older run left here is not ours.
+    if (existsSync(files.result)) unlinkSync(files.result);
+    return this.#link(files.output);
+  }
+
+  #link(path: string): boolean {
+    try {
+      linkSync(this.#output, path);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return false;
+      if (code !== 'EEXIST') return true;
+      ifPossible(() => unlinkSync(path));
+      return this.#link(path);
+    }
+    return true;
+  }
+
+  /** How much the run has written; what comes from now on is none of its. */
+  end(): number {
+    this.#size = fstatSync(this.fd).size;
+    return this.#size;
+  }
+
+  remove(): void {
+    ifPossible(() => unlinkSync(this.#output));
+    ifPossible(() => rmSync(this.temporary, { recursive: true, force: true }));
+    closeSync(this.appendFd);
+    closeSync(this.fd);
+  }
+}
+
+/** `warm.<host>.<pid of the runner>.<when that started>.<number>` */
+function nameWarmChild(number: number): string {
+  return `warm.${hostname()}.${process.pid}.${readStartTicks(process.pid) ?? 0}.${number}`;
+}

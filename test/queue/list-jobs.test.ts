@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { countJobs } from '../../src/queue/count-jobs.ts';
+import { jobStates } from '../../src/queue/job-states.ts';
+import { listJobs } from '../../src/queue/list-jobs.ts';
+import type { ListOptions } from '../../src/queue/queue.ts';
+import type { Database } from '../../src/store/open-store.ts';
+import { explainQueries } from '../support/query-plan.ts';
+import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
+
+/** Ten jobs in many states; each name tells which. */
+async function fill() {
+  const log = await openTestQueue();
+  const { queue, take, db } = log;
+  await db.insertInto('jobs').values({ name: 'hourly/a', tier: 'hourly' }).execute();
+  await queue.finish(await take('finished'), { result: 1 });
+  await queue.fail(await take('failed'));
+  await queue.retry(await take('retrying-delayed'), { delay: '1h' });
+  await queue.retry(await take('retrying'));
+  await take('running');
+  await queue.cancel(await queue.add('cancelled'));
+  await queue.add('ready/low', {}, { priority: 100 });
+  await queue.add('ready/high', {}, { priority: 900 });
+  await queue.add('delayed', {}, { runAt: '+2h', priority: 1000 });
+  const parent = await take('paused');
+  await queue.add('child', {}, { parent: parent.id });
+  await queue.finish(parent);
+  return { ...log, parent: parent.id };
+}
+
+describe('list', () => {
+  test.each([
+    [
+      {},
+      'child paused delayed ready/high ready/low cancelled running retrying retrying-delayed failed finished',
+    ],
+    [{ limit: 2 }, 'child paused'],
+    [{ before: 4 }, 'failed finished'],
+    [{ pattern: 'ready/*' }, 'ready/high ready/low'],
+    [{ pattern: 'READY/*' }, ''],
+    [{ pattern: ['ready/l??', 'f*'] }, 'ready/low failed finished'],
+    [{ pattern: ['running', 'finished'] }, 'running finished'],
+    [{ state: 'queued' }, 'child delayed ready/high ready/low'],
+    [{ state: 'retrying' }, 'retrying retrying-delayed'],
+    [{ state: 'running' }, 'running'],
+    [{ state: 'paused' }, 'paused'],
+    [{ state: 'failed' }, 'failed'],
+    [{ state: ['failed', 'cancelled', 'finished'] }, 'cancelled failed finished'],
+    [{ state: ['failed', 'running'] }, 'running failed'],
+    [{ due: 'ready' }, 'child ready/high ready/low retrying'],
+    [{ due: 'delayed' }, 'delayed retrying-delayed'],
+    [{ due: 'delayed', state: 'queued' }, 'delayed'],
+    [{ order: 'next' }, 'delayed ready/high retrying child retrying-delayed ready/low'],
+    [{ order: 'next', due: 'ready' }, 'ready/high retrying child ready/low'],
+    [{ order: 'next', pattern: 'ready/low' }, 'ready/low'],
+    [{ order: 'next', limit: 1, pattern: 'r*' }, 'ready/high'],
+    [{ order: 'next', state: 'finished' }, 'finished'],
+  ] as const satisfies readonly [ListOptions, string][])('%j', async (options, names) => {
+    const { queue } = await fill();
+    expect((await queue.list(options)).map(({ name }) => name).join(' ')).toBe(names);
+  });
+
+  test('children are found by their parent', async () => {
+    const { queue, parent } = await fill();
+    expect(await queue.list({ parent })).toMatchObject([{ name: 'child', parent }]);
+  });
+
+  test('each page begins where the one before ended', async () => {
+    const { queue } = await fill();
+    const all = await queue.list();
+    const pages = [];
+    for (let before: number | undefined; ; before = pages.at(-1)?.id) {
+      const page = await queue.list({ limit: 3, ...(before !== undefined && { before }) });
+      if (page.length === 0) break;
+      pages.push(...page);
+    }
+    expect(pages).toEqual(all);
+  });
+
+  test.each([
+    { limit: 0 },
+    { limit: 1001 },
+    { limit: 1.5 },
+    { state: 'ready' },
+    { state: [] },
+    { due: 'soon' },
+    { order: 'oldest' },
+    { pattern: '' },
+    { pattern: [] },
+    { before: 0 },
+    { parent: -1 },
+  ])('%j is refused', async (options) => {
+    const { queue } = await openTestQueue();
+    await expect(queue.list(options as ListOptions)).rejects.toMatchObject({ code: 'invalid' });
+  });
+
+  test('is the same whether there are few of a state or many', async () => {
+    const { queue, db } = await openTestQueue();
+    const names = Array.from({ length: 1_500 }, (_, index) => ({ name: `n/${index}` }));
+    const ids = await queue.addMany(names);
+    const newest = async (state: 'failed' | 'queued') =>
+      (await queue.list({ state, limit: 3 })).map(({ id }) => id);
+    expect(await newest('queued')).toEqual(ids.slice(-3).reverse());
+    for (const count of [900, 1_400]) {
+      const failed = { state: 'failed' as const, finished_at: START };
+      const some = ids.slice(0, count);
+      await db.updateTable('jobs').set(failed).where('id', 'in', some.slice(0, 900)).execute();
+      await db.updateTable('jobs').set(failed).where('id', 'in', some.slice(900)).execute();
+      expect(await newest('failed')).toEqual(some.slice(-3).reverse());
+      expect(await newest('queued')).toEqual(ids.slice(-3).reverse());
+    }
+  });
+
+  test.each([
+    ['next, of all', { order: 'next' }, /SCAN jobs USING INDEX jobs_waiting$/],
+    [
+      'next, of a pattern',
+      { order: 'next', pattern: 'mail/*' },
+      /SCAN jobs USING INDEX jobs_waiting$/,
+    ],
+    [
+      'next, of a name',
+      { order: 'next', pattern: 'a' },
+      /USING INDEX jobs_waiting_by_name \(name=\?\)$/,
+    ],
+    ['newest', {}, /^SCAN jobs$/],
+    ['few failed ones', { state: 'failed' }, /USING INDEX jobs_ended \(state=\? AND/],
+    ['running ones', { state: 'running' }, /USING INDEX jobs_leased/],
+    ['few that wait', { state: 'retrying' }, /USING INDEX jobs_waiting/],
+    ['children', { parent: 1 }, /USING INDEX jobs_by_parent/],
+  ] as const)('%s are found by their index', async (_, options, plan) => {
+    const { root } = await openTestQueue();
+    const plans = await explainQueries(stateFolderOf(root).database, (db) =>
+      listJobs(db, options, START),
+    );
+    expect(plans.at(-1)).toMatch(plan);
+    expect(plans.at(-1)).not.toMatch(/^SCAN jobs;/);
+  });
+});
+
+describe('count', () => {
+  test('tells how many of each name are in which state', async () => {
+    const { queue } = await fill();
+    const none = { ready: 0, delayed: 0, running: 0, retrying: 0, paused: 0, failed: 0 };
+    const nothing = { ...none, finished: 0, cancelled: 0 };
+    expect(await queue.count()).toEqual([
+      { name: 'cancelled', ...nothing, cancelled: 1 },
+      { name: 'child', ...nothing, ready: 1 },
+      { name: 'delayed', ...nothing, delayed: 1 },
+      { name: 'failed', ...nothing, failed: 1 },
+      { name: 'finished', ...nothing, finished: 1 },
+      { name: 'paused', ...nothing, paused: 1 },
+      { name: 'ready/high', ...nothing, ready: 1 },
+      { name: 'ready/low', ...nothing, ready: 1 },
+      { name: 'retrying', ...nothing, retrying: 1 },
+      { name: 'retrying-delayed', ...nothing, retrying: 1 },
+      { name: 'running', ...nothing, running: 1 },
+    ]);
+    expect((await queue.count('ready/*')).map(({ name }) => name)).toEqual([
+      'ready/high',
+      'ready/low',
+    ]);
+    expect(await queue.count(['running', 'x'])).toEqual([
+      { name: 'running', ...nothing, running: 1 },
+    ]);
+    expect(await queue.count('x')).toEqual([]);
+  });
+
+  test('agrees with a count one by one', async () => {
+    const { queue, db, clock } = await openTestQueue();
+    await scatter(db, 2_000);
+    const rows = await db.selectFrom('jobs').select(['name', 'state', 'run_at']).execute();
+    const inState = (name: string, state: string) =>
+      rows.filter((row) => row.name === name && row.state === state);
+    const counts = await queue.count();
+    expect(counts.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    for (const { name, ready, delayed, ...others } of counts) {
+      const isDue = ({ run_at }: { readonly run_at: number }) => run_at <= clock.at;
+      expect(ready).toBe(inState(name, 'queued').filter(isDue).length);
+      expect(delayed).toBe(inState(name, 'queued').length - ready);
+      for (const [state, count] of Object.entries(others)) {
+        expect(count).toBe(inState(name, state).length);
+      }
+    }
+  });
+
+  test('counts what waits in its index alone', async () => {
+    const { root } = await openTestQueue();
+    const [plan] = await explainQueries(stateFolderOf(root).database, (db) =>
+      countJobs(db, '*', START),
+    );
+    expect(plan).toContain('SCAN jobs USING INDEX jobs_waiting_by_name');
+  });
+});
+
+/** Jobs of five names in every state, due and not. */
+async function scatter(db: Database, count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) {
+    const state = jobStates[(index * 7) % jobStates.length] ?? 'queued';
+    const isEnded = ['failed', 'finished', 'cancelled'].includes(state);
+    await db
+      .insertInto('jobs')
+      .values({
+        name: 'abcde'.charAt(index % 5),
+        state,
+        run_at: START + ((index % 11) - 5) * HOUR_MS,
+        finished_at: isEnded ? START : null,
+      })
+      .execute();
+  }
+}
+
+test('a job is told of with all that is known of it', async () => {
+  const { queue, take, clock } = await openTestQueue();
+  const options = { priority: 7, retries: 2, uniqueKey: 'k', group: 'g', repeat: 'HOURLY' };
+  const job = await take('mail/a', { ...options, missed: 'skip', runAt: START - 5 }, { n: [1] });
+  clock.at += 10;
+  expect(await queue.get(job.id)).toEqual({
+    id: job.id,
+    name: 'mail/a',
+    state: 'running',
+    data: { n: [1] },
+    result: null,
+    priority: 7,
+    runAt: new Date(START - 5),
+    scheduledFor: new Date(START - 5),
+    createdAt: new Date(START),
+    startedAt: new Date(START),
+    finishedAt: null,
+    attempts: 1,
+    maxAttempts: 3,
+    repeat: 'HOURLY',
+    missed: 'skip',
+    uniqueKey: 'k',
+    group: 'g',
+    parent: null,
+    leasedUntil: new Date(START + 60_000),
+    reason: null,
+    counters: { reserves: 1, timeouts: 0, releases: 0, buries: 0, kicks: 0, crashes: 0 },
+  });
+  await expect(queue.get(0)).rejects.toMatchObject({ code: 'invalid' });
+});

@@ -1,0 +1,161 @@
+import { describe, expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
+
+describe('data', () => {
+  test('replaces, is not merged, and stays what it is', async () => {
+    const { queue } = await openTestQueue();
+    const id = await queue.add('a', { one: 1, two: 2 });
+    await queue.update(id, { data: { two: 3 } });
+    expect((await queue.get(id))?.data).toEqual({ two: 3 });
+    for (const data of ['1234', 1234, null, [1, '2'], true, '']) {
+      await queue.update(id, { data });
+      expect((await queue.get(id))?.data).toEqual(data);
+    }
+  });
+
+  test('is seen by the next run of a job that runs, not by this one', async () => {
+    const { queue, take } = await openTestQueue();
+    const job = await take('a', {}, { n: 1 });
+    await queue.update(job, { data: { n: 2 } });
+    expect(job.data).toEqual({ n: 1 });
+    await queue.retry(job);
+    expect(await queue.claim()).toMatchObject({ data: { n: 2 } });
+  });
+
+  test('of exactly 1 MiB is taken, and of a byte more is refused', async () => {
+    const { queue, dump } = await openTestQueue();
+    const id = await queue.add('a');
+    await queue.update(id, { data: 'x'.repeat(2 ** 20 - 2) });
+    const before = dump();
+    const tooMuch = queue.update(id, { data: 'x'.repeat(2 ** 20 - 1) });
+    await expect(tooMuch).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining('at most 1 MiB, found 1048577 bytes'),
+    });
+    expect(dump()).toBe(before);
+  });
+
+  test.each([[() => 1], [Symbol('x')], [1n]])('%s is no JSON', async (data) => {
+    const { queue } = await openTestQueue();
+    const id = await queue.add('a');
+    const updated = queue.update(id, { data: data as never });
+    await expect(updated).rejects.toMatchObject({ code: 'invalid' });
+  });
+});
+
+describe('a new rule', () => {
+  test.each([
+    ['SCHEDULED, +1 HOUR', START + HOUR_MS + HOUR_MS],
+    ['finished, +30 minutes', START + 30 * MINUTE_MS],
+    ['HOURLY', START + HOUR_MS],
+  ])('%s gives a job that waits its next time', async (repeat, at) => {
+    const { queue, row } = await openTestQueue();
+    const id = await queue.add('a', {}, { runAt: START + HOUR_MS });
+    await queue.update(id, { repeat });
+    expect(row(id)).toMatchObject({ repeat: repeat.toUpperCase(), run_at: at, scheduled_for: at });
+    expect(row(id).state).toBe('queued');
+  });
+
+  test('counts from when the job was started last', async () => {
+    const { queue, take, clock, row } = await openTestQueue();
+    const job = await take('a');
+    clock.at += MINUTE_MS;
+    await queue.retry(job);
+    clock.at += MINUTE_MS;
+    await queue.update(job.id, { repeat: 'STARTED, +1 HOUR' });
+    expect(row(job.id)).toMatchObject({ state: 'retrying', run_at: START + HOUR_MS });
+  });
+
+  test('gives way to a time that is said', async () => {
+    const { queue, row } = await openTestQueue();
+    const id = await queue.add('a');
+    const at = Date.UTC(2020, 0, 1);
+    await queue.update(id, { repeat: 'HOURLY', priority: 1000, runAt: '2020-01-01T00:00:00Z' });
+    expect(row(id)).toMatchObject({
+      repeat: 'HOURLY',
+      priority: 1000,
+      run_at: at,
+      scheduled_for: at,
+    });
+  });
+
+  test('of a job that runs counts once that has finished', async () => {
+    const { queue, take, clock, row } = await openTestQueue();
+    const job = await take('a');
+    clock.at += MINUTE_MS;
+    await queue.update(job, { repeat: 'FINISHED, +1 HOUR' });
+    expect(row(job.id)).toMatchObject({ state: 'running', run_at: START });
+    clock.at += MINUTE_MS;
+    await queue.finish(job);
+    expect(row(job.id)).toMatchObject({ state: 'queued', run_at: START + HOUR_MS + 2 * MINUTE_MS });
+  });
+
+  test('by STARTED is refused for a job that has never started', async () => {
+    const { queue, dump } = await openTestQueue();
+    const id = await queue.add('a');
+    const before = dump();
+    await expect(queue.update(id, { repeat: 'STARTED, +1 HOUR' })).rejects.toMatchObject({
+      code: 'invalid',
+      message: `"STARTED, +1 HOUR" gives job ${id} no time: it has never started. Begin the rule with SCHEDULED or FINISHED, or say runAt.`,
+    });
+    expect(dump()).toBe(before);
+  });
+
+  test('is refused for a child: its parent would wait for ever', async () => {
+    const { queue, take } = await openTestQueue();
+    const parent = await take('parent');
+    const child = await queue.add('child', {}, { parent: parent.id });
+    await expect(queue.update(child, { repeat: 'DAILY' })).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining('Let the parent repeat.'),
+    });
+  });
+
+  test.each(['', 'blabla', 'FINISHED', 7])('%j is refused', async (repeat) => {
+    const { queue } = await openTestQueue();
+    const id = await queue.add('a');
+    const updated = queue.update(id, { repeat: repeat as string });
+    await expect(updated).rejects.toMatchObject({ code: 'invalid' });
+  });
+
+  test('null ends it', async () => {
+    const { queue, take, row } = await openTestQueue();
+    const job = await take('a', { repeat: 'HOURLY' });
+    await queue.update(job, { repeat: null });
+    await queue.finish(job);
+    expect(row(job.id)).toMatchObject({ state: 'finished', repeat: null });
+  });
+});
+
+test('a new time of a repeating job is what its rule counts from', async () => {
+  const { queue, row } = await openTestQueue();
+  const id = await queue.add('a', {}, { repeat: 'SCHEDULED, +1 HOUR' });
+  await queue.update(id, { runAt: START - 10 * MINUTE_MS });
+  await queue.finish((await queue.claim()) ?? 0);
+  expect(row(id)).toMatchObject({ run_at: START + 50 * MINUTE_MS });
+});
+
+test('what was changed is told, in one row', async () => {
+  const { queue, db } = await openTestQueue();
+  const id = await queue.add('a');
+  await queue.update(id, { data: 1, priority: 2, repeat: 'DAILY' });
+  const told = await db.selectFrom('activity').select(['event', 'detail', 'job_id']).execute();
+  expect(told.at(-1)).toEqual({
+    event: 'job-updated',
+    job_id: id,
+    detail: 'data, priority, rule',
+  });
+});
+
+test.each([
+  [{}, 'An update expects data, priority, repeat or runAt, found {}.'],
+  [{ priority: 1.5 }, 'A priority expects a whole number'],
+  [{ runAt: 'tomorrow' }, 'A time expects one such as +10 minutes'],
+])('%j is refused', async (options, message) => {
+  const { queue } = await openTestQueue();
+  const id = await queue.add('a');
+  await expect(queue.update(id, options)).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining(message),
+  });
+});

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { addJobs } from '../../src/queue/add-jobs.ts';
+import type { NewJob } from '../../src/queue/queue.ts';
+import { readUpcoming } from '../../src/report/read-upcoming.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { writeLog } from '../support/written-log.ts';
+
+const now = Date.parse('2026-11-03T14:05:00Z');
+const MINUTE = 60_000;
+
+async function upcomingOf(jobs: readonly NewJob[], limit: number, pattern = '*') {
+  const { db } = await writeLog(makeTemporaryRoot());
+  await addJobs(db, jobs, { at: now });
+  const upcoming = await readUpcoming(db, { pattern, limit, nowMs: now });
+  return upcoming.map(({ atMs, job, isExpected }) => [
+    job.name,
+    (atMs - now) / MINUTE,
+    ...(isExpected ? ['expected'] : []),
+  ]);
+}
+
+test('what waits comes in the order of time, whatever its priority', async () => {
+  const jobs = [
+    { name: 'late', runAt: now + 2 * MINUTE, priority: 1000 },
+    { name: 'soon', runAt: now + MINUTE },
+    { name: 'due', runAt: now - MINUTE },
+  ];
+  expect(await upcomingOf(jobs, 10)).toEqual([
+    ['due', -1],
+    ['soon', 1],
+    ['late', 2],
+  ]);
+  expect(await upcomingOf(jobs, 2)).toHaveLength(2);
+  expect(await upcomingOf(jobs, 9, 's*')).toEqual([['soon', 1]]);
+});
+
+test('a job that repeats stands between the others at each of its times', async () => {
+  const jobs = [
+    { name: 'often', runAt: now, repeat: 'SCHEDULED, +1 MINUTE' },
+    { name: 'between', runAt: now + 1.5 * MINUTE },
+    { name: 'seldom', runAt: now + 2 * MINUTE, repeat: 'FINISHED, +1 HOUR' },
+  ];
+  expect(await upcomingOf(jobs, 6)).toEqual([
+    ['often', 0],
+    ['often', 1, 'expected'],
+    ['between', 1.5],
+    ['often', 2, 'expected'],
+    ['seldom', 2],
+    ['often', 3, 'expected'],
+  ]);
+});
+
+test('a rule that does not get ahead gives no further time', async () => {
+  const jobs = [{ name: 'busy', runAt: now, repeat: 'FINISHED, +0 SECONDS' }];
+  expect(await upcomingOf(jobs, 5)).toEqual([['busy', 0]]);
+});
+
+test('one that runs is there with its next time, and one that only runs once is not', async () => {
+  const { db } = await writeLog(makeTemporaryRoot());
+  await addJobs(db, [{ name: 'again', repeat: 'FINISHED, +1 HOUR' }, { name: 'once' }], {
+    at: now,
+  });
+  await db
+    .updateTable('jobs')
+    .set({ state: 'running', started_at: now, leased_until: now + MINUTE })
+    .execute();
+  const upcoming = await readUpcoming(db, { pattern: '*', limit: 2, nowMs: now });
+  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+    ['again', 60],
+    ['again', 120],
+  ]);
+});

@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { HandlerJob } from '../../src/child/handler-contract.ts';
+import { defaultSettings } from '../../src/config/settings.ts';
+import type { StateFolder } from '../../src/config/state-folder.ts';
+import { openHandlers } from '../../src/discovery/handlers.ts';
+import type { HandlerRequest } from '../../src/execution/handler-request.ts';
+import {
+  createHandlerRunner,
+  type HandlerRunner,
+  type HandlerRunnerOptions,
+} from '../../src/execution/handler-runner.ts';
+import { createMasker } from '../../src/execution/mask-secrets.ts';
+import type { RunEnd } from '../../src/execution/run-end.ts';
+import { makeStateOf } from './state-of.ts';
+import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
+
+const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
+const MB = 1024 * 1024;
+
+/** What a test says of a job and its run; the rest is usual. */
+export interface LaneRequest extends Partial<Omit<HandlerRequest, 'job'>> {
+  readonly job?: Partial<HandlerJob>;
+  readonly data?: unknown;
+}
+
+/** A root with handlers, and what runs them one after the other, as a worker's lane does. */
+export interface HandlerLane {
+  readonly root: string;
+  readonly state: StateFolder;
+  readonly runner: HandlerRunner;
+  /** The processes in which runs were, in their order. */
+  readonly pids: number[];
+  run(name: string, request?: LaneRequest): Promise<RunEnd>;
+  request(name: string, request?: LaneRequest): Promise<HandlerRequest>;
+}
+
+/** @param handlers files of `jobs/queue`, others by `../` */
+export function openLane(
+  handlers: Readonly<Record<string, FileContent>>,
+  options: Partial<HandlerRunnerOptions> = {},
+): HandlerLane {
+  const files = Object.entries(handlers).map(([name, file]) => [join('jobs/queue', name), file]);
+  const root = makeTemporaryRoot(Object.fromEntries(files));
+  const state = makeStateOf(root);
+  const runner = createHandlerRunner({ childJobs: 100_000, childMemoryBytes: 512 * MB, ...options });
+  onTestFinished(() => runner.close());
+  const pids: number[] = [];
+  let runs = 0;
+  const request = async (name: string, asked: LaneRequest = {}): Promise<HandlerRequest> => {
+    const script = (await openHandlers(root, defaultSettings)).find(name);
+    if (script === null) throw new Error(`There is no handler ${name}.`);
+    runs += 1;
+    return { ...usual(root, state, asked), runId: runs, script, ...asked, job: jobOf(name, asked) };
+  };
+  return {
+    root,
+    state,
+    runner,
+    pids,
+    request,
+    run: async (name, asked = {}) => {
+      const made = await request(name, { onStarted: (pid) => pids.push(pid), ...asked });
+      const end = await runner.run(made);
+      runner.removeFiles(state, made.runId);
+      return end;
+    },
+  };
+}
+
+function usual(root: string, state: StateFolder, { variables, environment }: LaneRequest) {
+  return {
+    root,
+    state,
+    probePath,
+    timeoutMs: 30_000,
+    graceMs: 10_000,
+    maxOutputBytes: defaultSettings.maxOutputBytes,
+    variables: {},
+    environment: { HOME: root },
+    masker: createMasker({ env: variables ?? {}, secrets: [] }, environment ?? {}),
+    stop: new AbortController().signal,
+    onStarted: () => {},
+    onUpdate: () => {},
+  };
+}
+
+function jobOf(name: string, { data = {}, job = {} }: LaneRequest): HandlerJob {
+  return {
+    id: 7,
+    name,
+    data: JSON.stringify(data),
+    attempt: 1,
+    scheduledFor: null,
+    startedAt: Date.UTC(2026, 10, 21, 12),
+    latenessMs: 0,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    parentData: null,
+    children: null,
+    ...job,
+  };
+}
