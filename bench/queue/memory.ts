@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { median } from '../measure.ts';
 import { ask } from './contender.ts';
-import { assertFinished, ended, makeRoot, ours, startWork } from './root.ts';
+import { assertFinished, makeRoot, ours, startWork } from './root.ts';
 import type { Scale } from './scale.ts';
 
 export interface Memory {
@@ -24,13 +24,13 @@ export async function measureMemory({ disk, jobs }: Scale): Promise<Memory> {
   const root = makeRoot(disk, { childJobs: 1_000_000 });
   await ask(ours, 'fill-due', root, count);
   const worker = startWork(root);
-  const pid = worker.pid as number;
+  const { pid } = worker;
   const samples = { worker: [] as number[], child: [] as number[] };
   const sampler = setInterval(() => {
     samples.worker.push(...readRss(pid));
     samples.child.push(...childrenOf(pid).flatMap(readRss));
   }, SAMPLE_MS);
-  await ended(worker);
+  await worker.ended;
   clearInterval(sampler);
   await assertFinished(root, count);
   return { jobs: count, worker: growthOf(samples.worker), child: growthOf(samples.child) };

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ask, type Contender } from './contender.ts';
@@ -28,24 +28,31 @@ export function makeRoot(disk: string, queueSettings: object = {}): string {
   return root;
 }
 
-/** Starts `runner work` on it. */
-export function startWork(root: string, args: readonly string[] = []): ChildProcess {
-  return spawn(process.execPath, [command, 'work', ...args], {
+/** A `runner work` that was started. */
+export interface Work {
+  readonly pid: number;
+  readonly ended: Promise<void>;
+}
+
+export function startWork(root: string, args: readonly string[] = []): Work {
+  const child = spawn(process.execPath, [command, 'work', ...args], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on('close', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`runner work ended with ${code}`));
+    });
+  });
+  return { pid: child.pid as number, ended };
 }
 
 /** The time from its start to its end. */
 export async function timeWork(root: string, args: readonly string[] = []): Promise<number> {
   const startMs = performance.now();
-  await ended(startWork(root, args));
+  await startWork(root, args).ended;
   return performance.now() - startMs;
-}
-
-export async function ended(child: ChildProcess): Promise<void> {
-  const code = await new Promise((resolve) => child.on('close', resolve));
-  if (code !== 0) throw new Error(`runner work ended with ${code}`);
 }
 
 /** What was worked off must be in the log as finished, or its figure would mean nothing. */

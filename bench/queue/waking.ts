@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ask, type Contender } from './contender.ts';
-import { ended, makeRoot, ours, startWork } from './root.ts';
+import { makeRoot, ours, startWork } from './root.ts';
 import type { Scale } from './scale.ts';
 
 /** Sorted. */
@@ -19,7 +19,7 @@ export async function measureWaking(scale: Scale, delayed: number): Promise<Waki
   // The first one has to wait for the worker and its child to start.
   await ask(ours, 'wake', root, 1);
   const { latenciesMs = [] } = await ask(ours, 'wake', root, count);
-  await ended(worker);
+  await worker.ended;
   return {
     sinceCallMs: latenciesMs.slice(0, count).toSorted(ascending),
     sinceAddedMs: latenciesMs.slice(count).toSorted(ascending),

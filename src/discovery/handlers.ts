@@ -20,8 +20,9 @@ export interface Handlers {
   find(name: string): Script | null;
 }
 
-/** The folders are looked at no more often: a worker asks before each job. */
-const LOOK_MS = 500;
+/** Folders and files are looked at no more often: a worker asks some times for each job. */
+const FOLDERS_LOOK_MS = 500;
+const FILE_LOOK_MS = 10;
 
 /** Reads the handlers of a root, and reads them again when a folder or a file has changed. */
 export async function openHandlers(root: string, settings: Settings): Promise<Handlers> {
@@ -29,23 +30,37 @@ export async function openHandlers(root: string, settings: Settings): Promise<Ha
   const read = () =>
     readHandlerBook(enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs')));
   let book = read();
-  let lookedAtMs = performance.now();
+  const isFoldersTurn = createTurns(FOLDERS_LOOK_MS);
+  const isFileTurn = createTurns(FILE_LOOK_MS);
   const readAgain = () => {
     book = keepUnchanged(book, read());
   };
   const look = (): HandlerBook => {
-    if (performance.now() - lookedAtMs < LOOK_MS) return book;
-    if (!isCurrent(book)) readAgain();
-    lookedAtMs = performance.now();
+    if (isFoldersTurn('') && !isCurrent(book)) readAgain();
     return book;
+  };
+  const lookAt = ({ path }: Script): void => {
+    if (isFileTurn(path) && book.marks.get(path) !== markOf(path)) readAgain();
   };
   return {
     names: () => look().names,
     find: (name) => {
       const script = look().scripts.get(name);
       if (script === undefined) return null;
-      if (book.marks.get(script.path) !== markOf(script.path)) readAgain();
+      lookAt(script);
       return book.scripts.get(name) ?? null;
     },
+  };
+}
+
+/** True for each thing once in so many milliseconds, the first time when they have passed. */
+function createTurns(everyMs: number): (what: string) => boolean {
+  const openedMs = performance.now();
+  const lastMs = new Map<string, number>();
+  return (what) => {
+    const nowMs = performance.now();
+    if (nowMs - (lastMs.get(what) ?? openedMs) < everyMs) return false;
+    lastMs.set(what, nowMs);
+    return true;
   };
 }

@@ -24,8 +24,10 @@ async function selectNextLeaseEnd(db: Database, at: number): Promise<number | nu
     .limit(1)
     .executeTakeFirst();
   if (next === undefined) return null;
-  // A millisecond later: until then the lease is not over. One that is over was left for another look.
-  return Math.max((next.leased_until as number) + LEASE_GRACE_MS + 1, at + LEASE_GRACE_MS / 2);
+  // A millisecond later: until then the lease is not over.
+  const endsAt = (next.leased_until as number) + LEASE_GRACE_MS + 1;
+  // What is over already was left for another look.
+  return endsAt > at ? endsAt : at + LEASE_GRACE_MS / 2;
 }
 
 async function selectNextPauseEnd(db: Database, at: number): Promise<number | null> {

@@ -41,17 +41,18 @@ export function createStore(
 ): Store {
   const dialect = sqliteDialect(connection, createFileCheck(folder.database));
   const db = new Kysely<ActivityLog>({ dialect });
+  const journalMode = createModeReader(connection);
   return {
     db,
     driver: connection.driver,
     isReadOnly,
     setAside,
-    withoutSync: (work) => runWithoutSync(db, connection, work),
+    withoutSync: (work) => runWithoutSync(db, connection, journalMode, work),
     retryWhenFull: (work) => retryWhenFull(folder, work),
     // Not through Kysely: it asks for one row of a statement without columns, which is one page.
     giveBackPages: (pages) => connection.exec(`pragma incremental_vacuum(${pages})`),
-    dataVersion: createVersionReader(connection),
-    journalMode: () => String(connection.pragma('journal_mode')),
+    dataVersion: createVersionReader(connection, journalMode),
+    journalMode,
     close: () => closeAll(db, connection),
   };
 }
@@ -66,14 +67,24 @@ function createFileCheck(path: string): () => void {
   };
 }
 
+/** Asked once: nobody can change it while somebody has the log open. */
+function createModeReader(connection: Connection): () => string {
+  let mode: string | null = null;
+  return () => {
+    mode ??= String(connection.pragma('journal_mode'));
+    return mode;
+  };
+}
+
 /** The connection is held meanwhile, so that nothing else is written like this. */
 async function runWithoutSync<T>(
   db: Database,
   connection: Connection,
+  journalMode: () => string,
   work: (db: Database) => Promise<T>,
 ): Promise<T> {
   // A rollback journal without sync could leave a broken file behind; WAL only forgets.
-  if (connection.pragma('journal_mode') !== 'wal') return work(db);
+  if (journalMode() !== 'wal') return work(db);
   return db.connection().execute(async (held) => {
     connection.exec('pragma synchronous = normal');
     try {

@@ -5,26 +5,17 @@ import type { Connection } from './sqlite/connection.ts';
  * Reads a number that differs from the one before if another connection has committed meanwhile; null:
  * the log is locked just now. It does not wait for the lock: whoever asks has other things to do.
  */
-export function createVersionReader(connection: Connection): () => number | null {
-  let prepared: Prepared | null = null;
+export function createVersionReader(
+  connection: Connection,
+  journalMode: () => string,
+): () => number | null {
+  let prepared: SqliteStatement | null = null;
   return () => {
-    prepared ??= prepare(connection);
-    const { statement, isWal } = prepared;
+    const statement = prepared ?? connection.prepare('pragma data_version');
+    prepared = statement;
     // With WAL no reader ever has to wait for a writer.
-    if (isWal) return readVersion(statement);
+    if (journalMode() === 'wal') return readVersion(statement);
     return withoutWaiting(connection, () => readVersion(statement));
-  };
-}
-
-interface Prepared {
-  readonly statement: SqliteStatement;
-  readonly isWal: boolean;
-}
-
-function prepare(connection: Connection): Prepared {
-  return {
-    statement: connection.prepare('pragma data_version'),
-    isWal: connection.pragma('journal_mode') === 'wal',
   };
 }
 

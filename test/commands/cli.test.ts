@@ -7,7 +7,10 @@ import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const commands = ['init', 'cron', 'list', 'run', 'report', 'show', 'tail'];
+const commands = [
+  ...['init', 'cron', 'list', 'run', 'add', 'jobs', 'job', 'claim', 'kick', 'report', 'show'],
+  'tail',
+];
 
 function run(...args: readonly string[]) {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
@@ -37,6 +40,16 @@ describe('help', () => {
   test('of a command that there is not is wrong use', () => {
     expect(run('help', 'nonsense').status).toBe(2);
   });
+});
+
+test('a root may be called as a command is', () => {
+  const root = makeTemporaryRoot({ 'jobs/jobs/hourly/a.sh': 'true\n' });
+  const { status, stdout } = runCommand(['--root', 'jobs', 'list'], {
+    cwd: root,
+    env: cronEnv(root),
+  });
+  expect(status).toBe(0);
+  expect(stdout).toContain('hourly/a');
 });
 
 test('the version is the package’s', () => {

@@ -19,8 +19,11 @@ import { NO_SUCH_PID, writeLog } from '../support/written-log.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
 
-const crash: EndLostRun = async ({ runnerPid }) =>
-  makeFinishedRun({ outcome: 'crashed', finished_at: AT + 100, reason: `${runnerPid} died` });
+const crash: EndLostRun = async ({ runnerPid }) => ({
+  run: makeFinishedRun({ outcome: 'crashed', finished_at: AT + 100, reason: `${runnerPid} died` }),
+  result: null,
+  ask: null,
+});
 
 /** A worker that died in the second of three scripts. */
 async function makeDeadPass(options: ScriptOptions = {}) {

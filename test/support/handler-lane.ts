@@ -43,7 +43,11 @@ export function openLane(
   const files = Object.entries(handlers).map(([name, file]) => [join('jobs/queue', name), file]);
   const root = makeTemporaryRoot(Object.fromEntries(files));
   const state = makeStateOf(root);
-  const runner = createHandlerRunner({ childJobs: 100_000, childMemoryBytes: 512 * MB, ...options });
+  const runner = createHandlerRunner({
+    childJobs: 100_000,
+    childMemoryBytes: 512 * MB,
+    ...options,
+  });
   onTestFinished(() => runner.close());
   const pids: number[] = [];
   let runs = 0;

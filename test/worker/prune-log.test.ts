@@ -40,6 +40,7 @@ async function makeLog(jobs: readonly EndedJob[]) {
         .insertInto('jobs')
         .values({
           name: `a/${index}`,
+          tier: 'a',
           state: jobState,
           run_at: at,
           created_at: at,

@@ -3,7 +3,7 @@ import type { Modifier } from './repeat-rule.ts';
 import type { TimeSeries } from './time-series.ts';
 
 /** More steps than these are never made, whatever a rule says: a few milliseconds. */
-const MOST_STEPS = 20_000;
+const MOST_STEPS = 10_000;
 
 /**
  * The times that modifiers give from a first one on, each computed from the one before. Years of

@@ -1,0 +1,352 @@
+import { describe, expect, test } from 'vitest';
+import { openLane } from '../support/handler-lane.ts';
+
+const MB = 1024 * 1024;
+
+/** Gives back what it was given. */
+const tells = `export default async (context) => {
+  const { id, name, data, attempt, latenessMs, previouslyCrashed, parentData, children } = context;
+  const { scheduledFor, lastSuccess } = context;
+  return { id, name, data, attempt, latenessMs, previouslyCrashed, parentData, children,
+    scheduledFor: scheduledFor?.toISOString() ?? null, lastSuccess: lastSuccess?.toISOString() ?? null };
+};\n`;
+
+describe('what a handler is told', () => {
+  const told = {
+    id: 7,
+    name: 'tells',
+    data: { to: 'a@example.org' },
+    attempt: 1,
+    latenessMs: 0,
+    previouslyCrashed: false,
+    parentData: null,
+    children: { finished: [], failed: [], cancelled: [] },
+    scheduledFor: null,
+    lastSuccess: null,
+  };
+
+  test('is its job', async () => {
+    const lane = openLane({ 'tells.mjs': tells });
+    const { result } = await lane.run('tells', { data: told.data });
+    expect(JSON.parse(result ?? '')).toEqual(told);
+  });
+
+  test('is also all that is known of earlier tries, of times, of its family', async () => {
+    const lane = openLane({ 'tells.mjs': tells });
+    const child = { id: 8, name: 'leg', data: [1], result: { sent: true } };
+    const { result } = await lane.run('tells', {
+      job: {
+        attempt: 3,
+        latenessMs: 1500,
+        previouslyCrashed: true,
+        parentData: '{"order":1}',
+        children: { finished: [child], failed: [], cancelled: [] },
+        scheduledFor: 0,
+        lastSuccess: 1000,
+      },
+    });
+    expect(JSON.parse(result ?? '')).toEqual({
+      ...told,
+      data: {},
+      attempt: 3,
+      latenessMs: 1500,
+      previouslyCrashed: true,
+      parentData: { order: 1 },
+      children: { finished: [child], failed: [], cancelled: [] },
+      scheduledFor: '1970-01-01T00:00:00.000Z',
+      lastSuccess: '1970-01-01T00:00:01.000Z',
+    });
+  });
+
+  test('stands in the environment, too, for what it starts', async () => {
+    const names = ['RUN', 'SCRIPT', 'JOB', 'NAME', 'ATTEMPT', 'LATENESS_MS', 'SCHEDULED_FOR'];
+    const lane = openLane({
+      'mail/env.mjs': `import { execFileSync } from 'node:child_process';
+export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((name) => `echo $RUNNER_${name}`).join('; '))}]).toString().split('\\n');\n`,
+    });
+    const run = (id: number) => lane.run('mail/env', { job: { id, attempt: id, latenessMs: 20 } });
+    const told = (run: number, id: number) => [
+      `${run}`,
+      'queue/mail/env',
+      `${id}`,
+      'mail/env',
+      `${id}`,
+      '20',
+      '',
+      '',
+    ];
+    expect(JSON.parse((await run(1)).result ?? '')).toEqual(told(1, 1));
+    expect(JSON.parse((await run(2)).result ?? '')).toEqual(told(2, 2));
+  });
+});
+
+describe('a handler is a function that is exported', () => {
+  const named = `(context) => context.name`;
+
+  test.each([
+    ['a.mjs', `export default ${named};\n`],
+    ['a.js', `export default ${named};\n`],
+    ['a.ts', `export default (context: { name: string }): string => context.name;\n`],
+    [
+      'a.mts',
+      `enum Kind { A }\nexport default (context: { name: string }) => Kind.A === 0 && context.name;\n`,
+    ],
+    [
+      'a.cts',
+      `const { name } = require('./_b.cts');\nmodule.exports = (context: { name: string }): string => name(context);\n`,
+    ],
+    ['a.cjs', `module.exports = async ${named};\n`],
+    ['a.js', `exports.default = ${named};\n`],
+    [
+      'a.ts',
+      `import { name } from './_c';\nexport default async (c: { name: string }) => name(c);\n`,
+    ],
+  ])('as %s, %j', async (file, content) => {
+    const lane = openLane({
+      [file]: content,
+      '_b.cts': `exports.name = (context: { name: string }) => context.name;\n`,
+      '_c.ts': `export const name = (context: { name: string }): string => context.name;\n`,
+    });
+    expect(await lane.run('a')).toMatchObject({
+      outcome: 'succeeded',
+      reason: null,
+      result: '"a"',
+      output: { text: '' },
+    });
+  });
+
+  test.each([
+    'export default 1;\n',
+    'export default class Mail {}\n',
+    'export const a = () => {};\n',
+  ])('and %j is refused', async (content) => {
+    const lane = openLane({ 'a.mjs': content });
+    const end = await lane.run('a');
+    expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null });
+    expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler expects one/);
+    expect(lane.runner.pid).not.toBeNull();
+  });
+});
+
+describe('what it returns is the result', () => {
+  test.each([
+    ['undefined', undefined],
+    ['null', 'null'],
+    ['0', '0'],
+    [`{ sent: true, at: new Date(0) }`, '{"sent":true,"at":"1970-01-01T00:00:00.000Z"}'],
+    [`'é\\u2028\\n'`, '"é\u2028\\n"'],
+    [`'x'.repeat(${MB - 2})`, `"${'x'.repeat(MB - 2)}"`],
+  ])('%s', async (value, result) => {
+    const lane = openLane({ 'a.mjs': `export default async () => (${value});\n` });
+    const end = await lane.run('a');
+    expect(end.outcome).toBe('succeeded');
+    expect(end.result).toBe(result);
+  });
+
+  test.each([
+    [
+      '10n',
+      'what the handler returned cannot be written as JSON: Do not know how to serialize a BigInt',
+    ],
+    [
+      '(() => { const a = {}; a.a = a; return a; })()',
+      'what the handler returned cannot be written as JSON: Converting circular structure to JSON',
+    ],
+    ['() => {}', 'what the handler returned cannot be written as JSON: it is a function'],
+    [
+      `'é'.repeat(${MB / 2})`,
+      `what the handler returned is ${MB + 2} bytes of JSON, and at most ${MB} are kept`,
+    ],
+  ])('but not %s', async (value, reason) => {
+    const lane = openLane({ 'a.mjs': `export default async () => (${value});\n` });
+    const end = await lane.run('a');
+    expect(end).toMatchObject({ outcome: 'failed', reason, error: null });
+    expect(end).not.toHaveProperty('result');
+    expect(lane.runner.pid).toBe(lane.pids[0]);
+  });
+
+  test('data of 1 MiB comes and goes', async () => {
+    const lane = openLane({ 'a.mjs': 'export default ({ data }) => data;\n' });
+    const data = { text: '"\\\n'.repeat(MB / 8) };
+    const { result } = await lane.run('a', { data });
+    expect(result).toBe(JSON.stringify(data));
+  });
+});
+
+describe('what it throws', () => {
+  test('is the error of the run, with the lines of the source, and the process stays', async () => {
+    const lane = openLane({
+      'a.ts': `interface Unused {\n  readonly a: string;\n}\n
+export default async ({ data }: { readonly data: Unused }) => {
+  throw new TypeError('no ' + data.a, { cause: new Error('deeper') });
+};\n`,
+    });
+    const end = await lane.run('a', { data: { a: 'luck\nat all' } });
+    expect(end).toMatchObject({
+      outcome: 'failed',
+      exitCode: null,
+      signal: null,
+      reason: 'TypeError: no luck',
+      error: { name: 'TypeError', message: 'no luck\nat all' },
+    });
+    expect(end.error?.stack).toMatch(/jobs\/queue\/a\.ts:6:9/);
+    expect(end.error?.stack).toContain('deeper');
+    expect(await lane.run('a', { data: { a: 'luck' } })).toMatchObject({ outcome: 'failed' });
+    expect(new Set(lane.pids).size).toBe(1);
+  });
+
+  test('has the right line also where types are not only stripped', async () => {
+    const lane = openLane({
+      'a.ts': `enum Kind {\n  A,\n}\nexport default () => {\n  throw new Error(String(Kind.A));\n};\n`,
+    });
+    expect((await lane.run('a')).error?.stack).toMatch(/jobs\/queue\/a\.ts:5:9/);
+  });
+
+  test('is masked', async () => {
+    const lane = openLane({
+      'a.mjs': `export default ({ data, fail }) => { data ? fail('key ' + process.env.API_KEY) : JSON.parse(process.env.API_KEY); };\n`,
+    });
+    const variables = { API_KEY: 'abcdef-secret' };
+    const end = await lane.run('a', { variables, data: 0 });
+    expect(JSON.stringify(end)).not.toContain('secret');
+    expect(await lane.run('a', { variables, data: 1 })).toMatchObject({
+      reason: 'key [API_KEY]',
+      ask: { kind: 'fail', reason: 'key [API_KEY]' },
+    });
+  });
+});
+
+describe('what it asks for', () => {
+  const asks = (code: string) =>
+    openLane({ 'a.mjs': `export default async (job) => { ${code} };\n` });
+
+  test.each([
+    ['job.retry();', { kind: 'retry' }, 'asked for another try'],
+    [
+      `job.retry({ delay: '10m', priority: 750, name: 'b/c', data: { page: 2 } });`,
+      { kind: 'retry', delayMs: 600_000, priority: 750, name: 'b/c', data: '{"page":2}' },
+      'asked for another try in 10m as b/c',
+    ],
+    [
+      `job.fail('no such customer');`,
+      { kind: 'fail', reason: 'no such customer' },
+      'no such customer',
+    ],
+    [
+      `try { job.retry({ delay: '1s' }); } catch {} return 1;`,
+      { kind: 'retry', delayMs: 1000 },
+      'asked for another try in 1s',
+    ],
+  ])('%s', async (code, ask, reason) => {
+    const lane = asks(code);
+    const end = await lane.run('a');
+    expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null, reason, ask });
+    expect(end).not.toHaveProperty('result');
+    expect(lane.runner.pid).toBe(lane.pids[0]);
+  });
+
+  test.each([
+    [
+      `job.retry({ delay: 'soon' });`,
+      'retry() expects a duration such as 10m as delay, found "soon"',
+    ],
+    [`job.retry({ delay: 10 });`, 'retry() expects a duration such as 10m as delay, found 10'],
+    [
+      `job.retry({ priority: 'high' });`,
+      'retry() expects a whole number as priority, found "high"',
+    ],
+    [`job.retry({ name: '' });`, 'retry() expects the name of a handler as name, found ""'],
+    [
+      `job.retry({ data: 1n });`,
+      'TypeError: retry(): the data cannot be written as JSON: Do not know how to serialize a BigInt',
+    ],
+  ])('%s is refused', async (code, reason) => {
+    const end = await asks(code).run('a');
+    expect(end).toMatchObject({ outcome: 'failed', reason });
+    expect(end).not.toHaveProperty('ask');
+  });
+});
+
+describe('its progress', () => {
+  test('is written in its order, and awaited before the run ends', async () => {
+    const lane = openLane({
+      'a.mjs': `export default async ({ update, log }) => {
+  await update({ done: 1 });
+  log('one is written');
+  update({ done: 2 });
+  update({ done: 3 });
+};\n`,
+    });
+    const written: string[] = [];
+    const slowly = async (data: string) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      written.push(data);
+    };
+    const end = await lane.run('a', { onUpdate: slowly });
+    expect(end).toMatchObject({ outcome: 'succeeded', output: { text: 'one is written\n' } });
+    expect(written).toEqual(['{"done":1}', '{"done":2}', '{"done":3}']);
+  });
+
+  test('that cannot be written is told to who waits for it, and to nobody else', async () => {
+    const lane = openLane({
+      'a.mjs': `export default async ({ data, update }) => {
+  if (data) await update(1);
+  else { update(1); update(1n); }
+  await new Promise((resolve) => setTimeout(resolve, 30));
+};\n`,
+    });
+    const onUpdate = () => Promise.reject(new Error('the claim has run out'));
+    expect(await lane.run('a', { data: 0, onUpdate })).toMatchObject({ outcome: 'succeeded' });
+    expect(await lane.run('a', { data: 1, onUpdate })).toMatchObject({
+      reason: 'Error: the claim has run out',
+    });
+  });
+
+  test('must be JSON', async () => {
+    const lane = openLane({ 'a.mjs': `export default ({ update }) => update(undefined);\n` });
+    expect((await lane.run('a')).reason).toBe(
+      'TypeError: update(): the data cannot be written as JSON: it is undefined',
+    );
+  });
+});
+
+describe('what a run has used', () => {
+  test('is its own part of what the process has', async () => {
+    const lane = openLane({
+      'burn.mjs': `export default () => { const end = Date.now() + 150; while (Date.now() < end); };\n`,
+      'grow.mjs': `const kept = [];\nexport default () => { kept.push(Buffer.alloc(${64 * MB}, 1)); };\n`,
+      'empty.mjs': 'export default () => {};\n',
+    });
+    const burnt = await lane.run('burn');
+    const grown = await lane.run('grow');
+    const empty = await lane.run('empty');
+    expect(new Set(lane.pids).size).toBe(1);
+    expect(burnt.measuredBy).toBe('self');
+    expect(burnt.userCpuMs).toBeGreaterThan(20);
+    expect(empty.userCpuMs).toBeLessThan(20);
+    expect(grown.rssChangeBytes).toBeGreaterThan(60 * MB);
+    expect(empty.rssChangeBytes).toBeLessThan(30 * MB);
+    expect(empty.maxRssBytes).toBeGreaterThan(64 * MB);
+    expect(burnt.durationMs).toBeGreaterThanOrEqual(150);
+  });
+
+  test('is nothing that 10,000 jobs in one process add up to', async () => {
+    const lane = openLane({ 'a.mjs': `export default ({ data }) => ({ got: data.length });\n` });
+    const data = 'x'.repeat(1000);
+    const request = await lane.request('a', { data });
+    const rssAfter = async (jobs: number): Promise<number> => {
+      let rss = 0;
+      for (let job = 0; job < jobs; job += 1) {
+        const end = await lane.runner.run(request);
+        expect(end.result).toBe('{"got":1000}');
+        lane.runner.removeFiles(lane.state, request.runId);
+        rss = Number(end.maxRssBytes);
+      }
+      return rss;
+    };
+    const before = await rssAfter(3000);
+    const { pid } = lane.runner;
+    expect(await rssAfter(7000)).toBeLessThan(before + 16 * MB);
+    expect(lane.runner.pid).toBe(pid);
+  });
+});
