@@ -1,7 +1,9 @@
 import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { discover } from '../discovery/discover.ts';
+import { printableName } from '../discovery/printable-name.ts';
 import type { Script, Tier } from '../discovery/script.ts';
+import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { Runner } from '../worker/runner.ts';
 
 /** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
@@ -17,10 +19,18 @@ export async function findScript(
 ): Promise<{ readonly tier: Tier; readonly script: Script }> {
   const [tierName = '', ...rest] = name.split('/');
   if (rest.length === 0) throw await withoutTier(runner, name);
+  if (tierName === WHOLE_QUEUE) throw namesHandler(rest.join('/'));
   const tier = await findTier(runner, tierName);
   const script = tier.scripts.find((each) => each.name === name);
   if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
   return { tier, script };
+}
+
+function namesHandler(word: string): UsageError {
+  const job = printableName(word);
+  return new UsageError(
+    `What is in jobs/queue is run for jobs: \`runner add ${job}\` adds one, \`runner work ${job}\` works it off.`,
+  );
 }
 
 async function withoutTier(runner: Runner, label: string): Promise<UsageError> {

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { UsageError } from '../config/usage-error.ts';
+import { printableLine } from '../report/printable.ts';
 import type { CommandContext } from './command-context.ts';
 import { assertOptions, type JobVerb, type JobWords, readVerb } from './job-verbs.ts';
 
@@ -93,6 +94,6 @@ async function change(context: CommandContext, { id, verb, options }: Request): 
 function readJobNumber(word: string): number {
   if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
   throw new UsageError(
-    `runner job expects the number of a job, found ${JSON.stringify(word)}; \`runner jobs\` lists them.`,
+    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; \`runner jobs\` lists them.`,
   );
 }

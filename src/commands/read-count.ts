@@ -1,4 +1,5 @@
 import { UsageError } from '../config/usage-error.ts';
+import { printableLine } from '../report/printable.ts';
 
 const MOST = 1_000_000_000;
 
@@ -18,6 +19,6 @@ export function readCount(
   const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
   if (count > 0 && count <= most) return count;
   throw new UsageError(
-    `${option} expects a whole number from 1 to ${most}, found ${JSON.stringify(word)}.`,
+    `${option} expects a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
   );
 }

@@ -4,6 +4,7 @@ import { formatDuration } from '../report/format.ts';
 import { firstLine, printableLine } from '../report/printable.ts';
 import type { RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
+import { isFailure } from './failure-summary.ts';
 
 const REDRAW_MS = 100;
 
@@ -11,7 +12,7 @@ const REDRAW_MS = 100;
 export function showProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
   const running = new Map<RunStarted['runId'], string>();
-  const counts = { succeeded: 0, failed: 0 };
+  const counts = { succeeded: 0, failed: 0, givenBack: 0 };
   const startedAt = performance.now();
   const above = (line: string): void => {
     screen.clear();
@@ -28,6 +29,7 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
   events.on('run-finished', (run) => {
     running.delete(run.runId);
     if (run.end.outcome === 'succeeded') counts.succeeded += 1;
+    else if (!isFailure(run.end)) counts.givenBack += 1;
     else {
       counts.failed += 1;
       above(describeFailure(run));
@@ -43,15 +45,17 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
 interface Counts {
   readonly succeeded: number;
   readonly failed: number;
+  readonly givenBack: number;
 }
 
 function describeWork(
-  { succeeded, failed }: Counts,
+  { succeeded, failed, givenBack }: Counts,
   running: ReadonlyMap<unknown, string>,
   elapsedMs: number,
 ): string {
-  const done = `${succeeded} succeeded, ${failed} failed`;
-  const perSecond = Math.round(((succeeded + failed) * 1000) / Math.max(elapsedMs, 1));
+  const released = givenBack === 0 ? '' : `, ${givenBack} given back`;
+  const done = `${succeeded} succeeded, ${failed} failed${released}`;
+  const perSecond = Math.round(((succeeded + failed + givenBack) * 1000) / Math.max(elapsedMs, 1));
   const now =
     running.size === 0 ? '' : `, running ${[...running.values()].map(printableLine).join(', ')}`;
   return `queue: ${done} in ${formatDuration(elapsedMs)} (${perSecond}/s)${now}`;

@@ -3,9 +3,15 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../child/probe-contract.ts';
 import type { StateFolder } from '../config/state-folder.ts';
-import { checkLiveness, type ProcessIdentity, readAgeMs } from '../process/process-identity.ts';
+import {
+  checkLiveness,
+  type ProcessIdentity,
+  readAgeMs,
+  readStartTicks,
+} from '../process/process-identity.ts';
 import { describeCrash, describeExit, describeOverdue } from './describe-end.ts';
-import { findRunProcess } from './find-run-process.ts';
+import { findHostProcess, findRunProcess } from './find-run-process.ts';
+import { fieldsOf, readNodeWords } from './handler-end.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endUnmeasured, measureBySelf } from './make-end.ts';
 import type { Masker } from './mask-secrets.ts';
@@ -72,7 +78,19 @@ function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity
   // Another host's processes cannot be looked through from here.
   if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
   const pid = process.pid ?? findRunProcess(root, runId);
-  return pid === null ? null : { ...process, pid };
+  if (pid === null) return null;
+  const identity = { ...process, pid };
+  return checkLiveness(identity) === 'dead' ? findReplacement(identity, root, runId) : identity;
+}
+
+/** A run can begin in a new process in the place of the one that was written down at its claim. */
+function findReplacement(
+  dead: ProcessIdentity,
+  root: string,
+  runId: number | string,
+): ProcessIdentity {
+  const pid = findHostProcess(root, runId);
+  return pid === null ? dead : { ...dead, pid, startTicks: readStartTicks(pid) };
 }
 
 async function terminate(living: ProcessIdentity, graceMs: number): Promise<void> {
@@ -84,23 +102,27 @@ async function terminate(living: ProcessIdentity, graceMs: number): Promise<void
 
 /** The script came to its end alone: when that was tells its file. */
 function endBySelf(
-  { state, runId, startedAt }: LostRunRequest,
+  { state, runId, startedAt, masker }: LostRunRequest,
   result: ProbeResult,
   output: KeptOutput,
 ): RunEnd {
   const finishedAt = Math.round(statSync(runFilesOf(state, runId).result).mtimeMs);
   const { exitCode } = result;
+  const outcome = exitCode === 0 ? 'succeeded' : 'failed';
+  const words = readNodeWords(result, masker);
+  const said = words.ask || result.refusal ? words.sentence : null;
   return {
     ...measureBySelf(result),
-    outcome: exitCode === 0 ? 'succeeded' : 'failed',
+    outcome,
     finishedAt,
     durationMs: elapsedMs(startedAt, finishedAt),
     exitCode,
     signal: null,
-    reason: exitCode === 0 ? null : describeExit(exitCode, describeError(result)),
+    reason: exitCode === 0 ? null : (said ?? describeExit(exitCode, describeError(result))),
     warning: null,
     error: exitCode === 0 ? null : result.error,
     output,
+    ...fieldsOf(words, outcome),
   };
 }
 

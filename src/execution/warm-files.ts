@@ -12,7 +12,7 @@ import {
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
-import { readStartTicks } from '../process/process-identity.ts';
+import { type ProcessIdentity, readStartTicks } from '../process/process-identity.ts';
 import { ifPossible, type RunFiles } from './run-files.ts';
 
 let made = 0;
@@ -24,12 +24,14 @@ export class WarmFiles {
   readonly appendFd: number;
   /** The runner's own descriptor of the output. */
   readonly fd: number;
+  readonly #state: StateFolder;
   readonly #output: string;
   #size = 0;
 
   /** @throws what the file system has against it */
   constructor(state: StateFolder) {
     made += 1;
+    this.#state = state;
     this.name = nameWarmChild(made);
     this.#output = join(state.output, this.name);
     this.temporary = join(state.temporary, this.name);
@@ -76,14 +78,29 @@ export class WarmFiles {
   }
 
   remove(): void {
-    ifPossible(() => unlinkSync(this.#output));
-    ifPossible(() => rmSync(this.temporary, { recursive: true, force: true }));
+    removeWarmFiles(this.#state, this.name);
     closeSync(this.appendFd);
     closeSync(this.fd);
   }
 }
 
+const UNKNOWN = 'x';
+const form = /^warm\.(.+)\.(\d+)\.(\d+|x)\.\d+$/;
+
 /** `warm.<host>.<pid of the runner>.<when that started>.<number>` */
 function nameWarmChild(number: number): string {
-  return `warm.${hostname()}.${process.pid}.${readStartTicks(process.pid) ?? 0}.${number}`;
+  const startTicks = readStartTicks(process.pid) ?? UNKNOWN;
+  return `warm.${hostname()}.${process.pid}.${startTicks}.${number}`;
+}
+
+/** Whose child's files these are; null: they are no child's. */
+export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
+  const [, host, pid, startTicks] = form.exec(name) ?? [];
+  if (host === undefined) return null;
+  return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
+}
+
+export function removeWarmFiles(state: StateFolder, name: string): void {
+  ifPossible(() => unlinkSync(join(state.output, name)));
+  ifPossible(() => rmSync(join(state.temporary, name), { recursive: true, force: true }));
 }

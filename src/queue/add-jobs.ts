@@ -65,8 +65,11 @@ export async function addJobs(
   }
   if (rows.length === 0) return [];
   return await db.transaction().execute(async (transaction) => {
-    if (rows.every(isPlain)) return await insertRows(transaction, rows);
     const ids: number[] = [];
+    if (rows.every(isPlain)) {
+      for (const some of inPortions(rows)) ids.push(...(await insertRows(transaction, some)));
+      return ids;
+    }
     for (const [index, row] of rows.entries()) {
       ids.push(await addOne(transaction, row, jobs[index] as NewJob<unknown>, at));
     }
@@ -86,11 +89,14 @@ function throwNamed(
   throw new QueueError(error.code, `${which}: ${error.message}`);
 }
 
+const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge'];
+
 async function toRow(job: NewJob<unknown>, at: number): Promise<NewRow> {
   const rule = job.repeat === undefined || job.repeat === '' ? null : readRepeat(job);
   const firstAt = rule === null ? at : await initialTime(rule, at);
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
-  const { missed = 'all', onChildFailure = 'resume', priority = 500 } = job;
+  const { missed = 'all', onChildFailure = 'resume', priority = 500, onDuplicate = 'keep' } = job;
+  readWord('onDuplicate', onDuplicate, duplicatePolicies);
   return {
     name: readJobName(job.name),
     state: 'queued',
@@ -157,6 +163,24 @@ const insert = `insert into jobs (name, state, data, priority, scheduled_for, ru
   on_child_failure, lease_ms, created_at) select ${Array.from({ length: 18 }, (_, index) => `value ->> ${index}`).join(', ')}
   from json_each(?) order by key returning id`;
 
+/** What one statement takes is one text, which is not to be of any length. */
+const LARGEST_PORTION = 8 * 1024 * 1024;
+
+function* inPortions(rows: readonly NewRow[]): Generator<readonly NewRow[]> {
+  let portion: NewRow[] = [];
+  let length = 0;
+  for (const row of rows) {
+    if (length + row.data.length > LARGEST_PORTION) {
+      yield portion;
+      portion = [];
+      length = 0;
+    }
+    portion.push(row);
+    length += row.data.length;
+  }
+  yield portion;
+}
+
 /** One statement for as many as there are: what it costs to build and compile one is a row's price. */
 async function insertRows(db: Database, rows: readonly NewRow[]): Promise<number[]> {
   const values = JSON.stringify(rows.map(toValues));
@@ -214,11 +238,7 @@ async function keepExisting(
   at: number,
 ): Promise<number> {
   refuseOtherFamily(existing, row);
-  const policy = readWord<DuplicatePolicy>('onDuplicate', job.onDuplicate ?? 'keep', [
-    'keep',
-    'replace',
-    'merge',
-  ]);
+  const { onDuplicate: policy = 'keep' } = job;
   if (policy === 'keep' || existing.state === 'running') return existing.id;
   const data = policy === 'merge' ? await mergeData(db, existing.id, row.data) : row.data;
   await db.updateTable('jobs').set({ data }).where('id', '=', existing.id).execute();

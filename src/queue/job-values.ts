@@ -5,6 +5,8 @@ import { QueueError } from './queue-error.ts';
 
 const LONGEST_NAME = 255;
 const LARGEST_JSON_BYTES = 1024 * 1024;
+/** SQLite takes nothing deeper for JSON. */
+const DEEPEST_JSON = 1000;
 /** The last instant that a date can hold. */
 const LAST_INSTANT = 8.64e15;
 
@@ -24,12 +26,14 @@ function isHandlerPath(name: string): boolean {
 }
 
 function hasControl(name: string): boolean {
-  return /\p{Cc}/u.test(name);
+  return /\p{Cc}|\p{Cs}/u.test(name);
 }
 
 /** As text. @throws {QueueError} if it is no JSON, or too much */
 export function writeJson(what: string, value: unknown): string {
-  return checkSize(what, toJson(what, value));
+  const text = checkSize(what, toJson(what, value));
+  if (depthOf(text) <= DEEPEST_JSON) return text;
+  throw new QueueError('invalid', `${what} expects JSON nested at most ${DEEPEST_JSON} deep.`);
 }
 
 /** @throws {QueueError} if it is more than a job may hold */
@@ -40,6 +44,20 @@ export function checkSize(what: string, text: string): string {
     'invalid',
     `${what} expects JSON of at most 1 MiB, found ${bytes} bytes; put what is large into a file and name that.`,
   );
+}
+
+/** Of JSON text. */
+function depthOf(text: string): number {
+  // Mostly it is too short to be looked through.
+  if (text.length <= 2 * DEEPEST_JSON) return 0;
+  let depth = 0;
+  let deepest = 0;
+  for (const [bracket] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[{]|[\]}]/g)) {
+    if (bracket === '[' || bracket === '{') depth += 1;
+    else if (bracket === ']' || bracket === '}') depth -= 1;
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
 }
 
 function toJson(what: string, value: unknown): string {
@@ -85,9 +103,15 @@ export function readLeaseMs(text: unknown): number {
 
 /** Epoch milliseconds of a date, of a number of them, or of words. */
 export function readWhen(when: When, nowMs: number): number {
-  const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : Number(when);
+  const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
   if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= LAST_INSTANT) return ms;
   throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
+}
+
+/** Callers in JavaScript give what they like: null would be 1970. */
+function toMs(when: unknown): number | null {
+  if (when instanceof Date) return when.getTime();
+  return typeof when === 'number' ? when : null;
 }
 
 const localTime = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?$/;
@@ -101,7 +125,13 @@ function parseWhen(text: string, nowMs: number): number | null {
   }
   const local = localTime.exec(text);
   if (local !== null) return parseLocal(local);
-  return zonedTime.test(text) ? Date.parse(text.replace(' ', 'T')) : null;
+  return zonedTime.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(' ', 'T')) : null;
+}
+
+/** `Date.parse` takes 30 February for 2 March. */
+function isDay(text: string): boolean {
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
 /** In the zone of the host. Null: there is no such day, as 31 April. */
@@ -110,8 +140,8 @@ function parseLocal(found: RegExpExecArray): number | null {
     .slice(1)
     .map((each) => Number(each ?? 0));
   const date = new Date(year, month - 1, day, hour, minute, second);
-  const isAsSaid = date.getMonth() === month - 1 && date.getDate() === day;
-  return isAsSaid && hour < 24 && minute < 60 && second < 60 ? date.getTime() : null;
+  const isThere = isDay(found[0].slice(0, 10)) && hour < 24 && minute < 60 && second < 60;
+  return isThere ? date.getTime() : null;
 }
 
 export function invalid(what: string, expected: string, found: unknown): QueueError {

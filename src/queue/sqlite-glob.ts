@@ -1,58 +1,84 @@
-const compiled = new Map<string, RegExp>();
+/** What one character of a name must be; null: the character is any, or there is none. */
+type Piece = ((character: string) => boolean) | null;
+
+/** A pattern with a bracket that is never closed matches nothing. */
+const MATCHES_NOTHING = 'nothing';
+
+const parsed = new Map<string, readonly Piece[] | typeof MATCHES_NOTHING>();
 
 /** As SQLite's `GLOB` does: case-sensitive, `*` for anything, `?` for one character, `[a-z]`, `[^x]`. */
 export function matchGlob(pattern: string, text: string): boolean {
-  const expression = compiled.get(pattern) ?? compile(pattern);
-  compiled.set(pattern, expression);
-  return expression.test(text);
+  const pieces = parsed.get(pattern) ?? parse([...pattern]);
+  parsed.set(pattern, pieces);
+  return pieces !== MATCHES_NOTHING && matchPieces(pieces, [...text]);
 }
 
 export function matchAny(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchGlob(pattern, text));
 }
 
-const neverMatches = '(?!)';
-
-function compile(pattern: string): RegExp {
-  let expression = '';
-  let rest = pattern;
-  while (rest !== '') {
-    const [piece = ''] = /^(?:\[\^?\]?[^\]]*\]|[\s\S])/u.exec(rest) ?? [];
-    expression += translate(piece);
-    rest = rest.slice(piece.length);
+/** Only the last `*` is ever tried anew, so no pattern takes long; a regular expression might. */
+function matchPieces(pieces: readonly Piece[], text: readonly string[]): boolean {
+  let at = 0;
+  let star: { readonly at: number; readonly index: number } | null = null;
+  for (let index = 0; index < text.length; ) {
+    const piece = pieces[at];
+    if (piece === null) {
+      star = { at, index };
+      at += 1;
+    } else if (piece?.(text[index] as string)) {
+      at += 1;
+      index += 1;
+    } else if (star !== null) {
+      star = { at: star.at, index: star.index + 1 };
+      at = star.at + 1;
+      index = star.index;
+    } else return false;
   }
-  return new RegExp(`^${expression}$`, 'su');
+  return pieces.slice(at).every((piece) => piece === null);
 }
 
-function translate(piece: string): string {
-  if (piece === '*') return '.*';
-  if (piece === '?') return '.';
-  // A bracket that is never closed matches nothing.
-  if (piece === '[') return neverMatches;
-  return piece.length > 1 && piece.startsWith('[')
-    ? translateSet(piece.slice(1, -1))
-    : quote(piece);
+function parse(pattern: readonly string[]): readonly Piece[] | typeof MATCHES_NOTHING {
+  const pieces: Piece[] = [];
+  for (let at = 0; at < pattern.length; at += 1) {
+    const character = pattern[at] as string;
+    if (character === '*') pieces.push(null);
+    else if (character === '?') pieces.push(() => true);
+    else if (character === '[') {
+      const set = parseSet(pattern, at + 1);
+      if (set === null) return MATCHES_NOTHING;
+      pieces.push(set.piece);
+      at = set.end;
+    } else pieces.push((found) => found === character);
+  }
+  return pieces;
 }
 
-/** `[a-z]`, `[^x]`, `[]x]`; a range that ends before it begins holds nothing. */
-function translateSet(content: string): string {
-  const isNegated = content.startsWith('^');
-  const members = isNegated ? content.slice(1) : content;
-  if (members === '') return neverMatches;
-  const ranges = members.match(/[\s\S]-[\s\S]|[\s\S]/gu) ?? [];
-  const held = ranges.flatMap(translateRange).join('');
-  if (held === '') return isNegated ? '.' : neverMatches;
-  return `[${isNegated ? '^' : ''}${held}]`;
+interface CharacterSet {
+  readonly piece: Piece;
+  /** Where its closing bracket stands. */
+  readonly end: number;
 }
 
-function translateRange(range: string): readonly string[] {
-  const [from = '', , to] = [...range];
-  if (to === undefined) return [quote(from)];
-  return from <= to ? [`${quote(from)}-${quote(to)}`] : [];
-}
-
-function quote(character: string): string {
-  return character.replace(/[\\^$.*+?()[\]{}|/&~-]/u, (found) =>
-    '&~-'.includes(found) ? `\\u{${found.charCodeAt(0).toString(16)}}` : `\\${found}`,
-  );
+/** `a-z`, `^x`, `]x`: a bracket at the start is a member, and so is the start of each range. */
+function parseSet(pattern: readonly string[], start: number): CharacterSet | null {
+  const isNegated = pattern[start] === '^';
+  const first = isNegated ? start + 1 : start;
+  const ranges: (readonly [from: number, to: number])[] = [];
+  let from: number | null = null;
+  let at = first;
+  for (; at === first || pattern[at] !== ']'; at += 1) {
+    const code = pattern[at]?.codePointAt(0);
+    const to = pattern[at + 1]?.codePointAt(0);
+    if (code === undefined) return null;
+    const isRange = pattern[at] === '-' && from !== null && pattern[at + 1] !== ']';
+    if (isRange && to !== undefined) ranges.push([from as number, to]);
+    else ranges.push([code, code]);
+    // What a range ends with begins no other, nor does a bracket at the start.
+    const isSingle = !isRange && pattern[at] !== ']';
+    from = isSingle ? code : null;
+    if (isRange) at += 1;
+  }
+  const holds = (code: number) => ranges.some(([low, high]) => low <= code && code <= high);
+  return { piece: (found) => holds(found.codePointAt(0) as number) !== isNegated, end: at };
 }

@@ -21,13 +21,14 @@ export interface TargetQuery {
   readonly logged: readonly string[];
 }
 
-/** @throws {UsageError} when it names a tier, or several scripts */
+/** @throws {UsageError} when it names a tier, a handler, or several scripts */
 export function findTarget(query: TargetQuery): Target {
   const { word, discovery, logged } = query;
   const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
   if (discovery.tiers.some(({ name }) => name === word)) throw namesTier(word);
   const found = findScript(query, scripts);
   if (found !== null) return { kind: 'script', script: found };
+  assertNoHandler(query);
   const ignored = findIgnored(query);
   if (ignored !== null) return { kind: 'ignored', ignored };
   const gone = onlyOne(
@@ -109,6 +110,18 @@ function nearestOf(word: string, scripts: readonly Script[]): string | null {
   const labels = new Map(names.map((name) => [name.slice(name.indexOf('/') + 1), name]));
   const label = nearestName(word, labels.keys());
   return nearestName(word, names) ?? (label === null ? null : (labels.get(label) as string));
+}
+
+/** A handler is run for jobs: whether and when is to be asked of one of these. */
+function assertNoHandler(query: TargetQuery): void {
+  const handler = findScript(query, query.discovery.handlers);
+  if (handler === null) return;
+  const name = printableLine(handler.name.slice(handler.name.indexOf('/') + 1));
+  const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);
+  throw new UsageError(
+    `${quote(query.word)} is the handler of jobs called ${name}: \`runner jobs ${name}\` lists them, ` +
+      `\`runner status\` tells how the queue stands.${refusals.join('')}`,
+  );
 }
 
 function namesTier(word: string): UsageError {

@@ -6,6 +6,7 @@ import type { StateFolder } from '../config/state-folder.ts';
 import { TRY_PREFIX } from '../config/usable-state-folder.ts';
 import { findRunProcess } from '../execution/find-run-process.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
+import { sweepWarmFiles } from '../execution/sweep-warm-files.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
 import type { Runner } from './runner.ts';
@@ -31,6 +32,7 @@ export async function sweepRunFiles(db: Database, { root, state }: Place): Promi
     rmSync(join(state.temporary, name), { force: true });
   }
   await sweepKeptOutput(db, state, names, open);
+  sweepWarmFiles(root, state);
 }
 
 async function selectOpenRuns(db: Database): Promise<ReadonlySet<string>> {

@@ -23,6 +23,14 @@ test('one script is run, with cron’s environment, and recorded as started by h
   ]);
 });
 
+test('a handler is run for jobs, not by itself', () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/mail/welcome.sh': 'true\n' });
+  const place = { cwd: root, env: cronEnv(root) };
+  const { status, stderr } = runCommand(['run', 'queue/mail/welcome'], place);
+  expect(status).toBe(2);
+  expect(stderr).toContain('`runner add mail/welcome` adds one, `runner work mail/welcome` works');
+});
+
 test('a script that fails exits 1 and is told of', () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo why\nexit 3\n' });
   const { status, stderr } = runCommand(['run', 'hourly/a'], { cwd: root, env: cronEnv(root) });

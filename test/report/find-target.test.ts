@@ -52,7 +52,6 @@ test.each([
   ['draft', 'jobs/daily/_draft.mjs'],
   ['daily/plain', 'jobs/daily/plain'],
   ['jobs/daily/node_modules/x/y.js', 'jobs/daily/node_modules'],
-  ['jobs/queue/mail.sh', 'jobs/queue'],
 ])('%s is the file %s, which is ignored', async (word, path) => {
   const { root, ...target } = await find(word);
   expect(target).toMatchObject({ kind: 'ignored', ignored: { path: join(root, path) } });
@@ -69,6 +68,15 @@ test.each([
 ])('%s is unknown, and nearest to %s', async (word, nearest) => {
   expect(await find(word)).toMatchObject({ kind: 'unknown', nearest });
 });
+
+test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh']])(
+  '%s is a handler, and not asked about',
+  async (word) => {
+    await expect(find(word)).rejects.toThrow(
+      `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
+    );
+  },
+);
 
 test('a tier, or the name of two scripts, is no answerable question', async () => {
   await expect(find('hourly')).rejects.toThrow('"hourly" is a tier');

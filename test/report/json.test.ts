@@ -192,7 +192,12 @@ test('the list has scripts with their options, and what was ignored and why', ()
             options: { timeoutMs: 600_000 },
             refusals: [],
             warnings: ['@timout'],
-            pause: { name: 'hourly/clean', until: null, since: '2026-11-03T14:05:00.000Z' },
+            pause: {
+              name: 'hourly/clean',
+              kind: 'pause',
+              until: null,
+              since: '2026-11-03T14:05:00.000Z',
+            },
           },
         ],
       },

@@ -1,0 +1,65 @@
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { inRoot } from '../support/in-root.ts';
+import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+
+/** Clears the screen, turns text round, begins a line. */
+const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
+
+/** Who adds by SQL can write anything into any column. */
+function makeEvilJob(state: 'queued' | 'failed'): string {
+  const root = makeQueueSite();
+  inRoot(root, 'add', 'export', '--at', '+1h');
+  const database = new Database(stateFolderOf(root).database);
+  const insert = `insert into jobs (name, state, data, reason, unique_key, group_key, repeat, finished_at)
+    values (?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
+  const finishedAt = state === 'failed' ? Date.now() : null;
+  database.prepare(insert).run(EVIL, state, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
+  database
+    .prepare(`insert into activity (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`)
+    .run(Date.now() + 1000, EVIL);
+  database.close();
+  return root;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const unsafe = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202e]/;
+
+test.each([
+  [['jobs']],
+  [['jobs', '--json']],
+  [['jobs', '--count']],
+  [['jobs', '--upcoming', '3']],
+  [['jobs', '--upcoming', '3', '--json']],
+  [['job', '2']],
+  [['job', '2', '--json']],
+  [['job', '2', 'finish']],
+  [['job', '2', 'bury', '--reason', EVIL]],
+  [['job', '2', 'update', '--priority', '3']],
+  [['job', '2', 'delete']],
+  [['status']],
+  [['claim']],
+  [['pause', EVIL]],
+  [['resume', EVIL]],
+  [['add', EVIL]],
+  [['add', 'x', '--unique', EVIL]],
+  [['job', EVIL]],
+  [['job', '2', EVIL]],
+])('%j writes nothing that a terminal obeys', (args) => {
+  const { stdout, stderr } = inRoot(makeEvilJob('queued'), ...args);
+  expect(stdout + stderr).not.toBe('');
+  expect(stdout + stderr).not.toMatch(unsafe);
+  expect(stdout + stderr).not.toMatch(/^runner: all is well/m);
+});
+
+test('JSON gives all of it back unchanged', () => {
+  const root = makeEvilJob('failed');
+  expect(jsonOf(inRoot(root, 'job', '2', '--json'))).toMatchObject({
+    name: EVIL,
+    data: { text: EVIL },
+    reason: EVIL,
+    uniqueKey: EVIL,
+    group: EVIL,
+  });
+});

@@ -1,0 +1,147 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import type { Queue } from '../../../src/queue/queue.ts';
+import { QueueError } from '../../../src/queue/queue-error.ts';
+import type { JobRow, RunRow } from '../../../src/store/schema.ts';
+import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';
+import type { Cases } from './cases.ts';
+
+/** One call with whatever job; what is refused is no failure. */
+type Step = { readonly verb: keyof typeof verbs; readonly pick: number; readonly n: number };
+
+interface Call {
+  readonly queue: Queue;
+  readonly clock: { at: number };
+  readonly id: number;
+  readonly n: number;
+}
+
+const verbs = {
+  add: ({ queue, n }: Call) =>
+    queue.add('a', n, n % 3 === 0 ? { repeat: 'FINISHED, +5 SECONDS' } : {}),
+  addChild: ({ queue, id, n }: Call) =>
+    queue.add('a', n, { parent: id, onChildFailure: n % 2 === 0 ? 'resume' : 'fail' }),
+  claim: ({ queue }: Call) => queue.claim('*', { lease: '20s' }),
+  wait: async ({ clock, n }: Call) => void (clock.at += n * SECOND_MS),
+  touch: ({ queue, id }: Call) => queue.touch(id),
+  finish: ({ queue, id }: Call) => queue.finish(id),
+  retry: ({ queue, id, n }: Call) => queue.retry(id, n % 2 === 0 ? {} : { delay: '5s' }),
+  fail: ({ queue, id }: Call) => queue.fail(id),
+  bury: ({ queue, id }: Call) => queue.bury(id),
+  kick: ({ queue, id }: Call) => queue.kick(id),
+  kickMany: ({ queue, n }: Call) => queue.kickMany('*', n + 1),
+  cancel: ({ queue, id }: Call) => queue.cancel(id),
+  delete: ({ queue, id }: Call) => queue.delete(id),
+  update: ({ queue, id, n }: Call) => queue.update(id, { data: n }),
+  requeue: ({ queue, id, n }: Call) => queue.requeue([id], { forgetTry: n % 2 === 0 }),
+  pause: ({ queue, n }: Call) => queue.pause('a', { for: '5s', fail: n % 2 === 0 }),
+} as const;
+
+/** What happens often is tried often. */
+const common = [
+  'add',
+  'addChild',
+  'addChild',
+  'claim',
+  'claim',
+  'claim',
+  'wait',
+  'finish',
+  'finish',
+];
+const steps = fc.array(
+  fc.record({
+    verb: fc.constantFrom(...Object.keys(verbs), ...common) as fc.Arbitrary<Step['verb']>,
+    pick: fc.nat(7),
+    n: fc.nat(30),
+  }),
+  { minLength: 5, maxLength: 40 },
+);
+
+async function walk(log: TestQueue, walked: readonly Step[]): Promise<void> {
+  const claims = new Map<number, number>();
+  for (const { verb, pick, n } of walked) {
+    const before = await readRows(log);
+    const id = before.jobs[pick % Math.max(before.jobs.length, 1)]?.id ?? 1;
+    const { queue, clock } = log;
+    const done = await verbs[verb]({ queue, clock, id, n }).catch((error: unknown) => {
+      if (error instanceof QueueError) return null;
+      throw error;
+    });
+    const after = await readRows(log);
+    expect({ verb, id, wrong: findWrong(after.jobs, after.runs) }).toEqual({ verb, id, wrong: [] });
+    if (verb === 'claim' && done !== null)
+      noteClaim(claims, before.jobs, done as { id: number }, clock.at);
+  }
+}
+
+/** No job is claimed a second time within its lease. */
+function noteClaim(
+  claims: Map<number, number>,
+  before: readonly JobRow[],
+  { id }: { readonly id: number },
+  at: number,
+): void {
+  const was = before.find((job) => job.id === id);
+  if (was?.state === 'running') expect(was.leased_until).toBeLessThan(at);
+  claims.set(id, at);
+}
+
+interface Rows {
+  readonly jobs: readonly JobRow[];
+  readonly runs: readonly RunRow[];
+}
+
+async function readRows({ db }: TestQueue): Promise<Rows> {
+  const jobs = await db.selectFrom('jobs').selectAll().orderBy('id').execute();
+  return { jobs, runs: await db.selectFrom('runs').selectAll().execute() };
+}
+
+const open = ['queued', 'running', 'retrying', 'paused'];
+const claimable = ['queued', 'retrying'];
+
+function findWrong(jobs: readonly JobRow[], runs: readonly RunRow[]): string[] {
+  const childrenOf = (id: number) => jobs.filter(({ parent_id }) => parent_id === id);
+  const isPending = ({ state }: JobRow) => open.includes(state);
+  return jobs.flatMap((job) => {
+    const { id, state, parent_id } = job;
+    const parent = jobs.find((each) => each.id === parent_id);
+    const openRuns = runs.filter((run) => run.job_id === id && run.outcome === 'running').length;
+    const isRunning = state === 'running';
+    const claims: readonly (readonly [boolean, string])[] = [
+      [
+        state !== 'paused' || parent_id !== null || childrenOf(id).some(isPending),
+        'waits for nobody',
+      ],
+      [
+        !claimable.includes(state) || parent_id === null || parent?.state === 'paused',
+        'is no turn of its',
+      ],
+      [
+        parent_id === null || (parent !== undefined && parent.parent_id === null),
+        'is a grandchild',
+      ],
+      [isRunning === (job.claim_token !== null), 'state and claim disagree'],
+      [isRunning === (job.leased_until !== null), 'state and lease disagree'],
+      [openRuns === (isRunning ? 1 : 0), `${openRuns} open runs`],
+      [open.includes(state) === (job.finished_at === null), 'state and end disagree'],
+      [job.reserves >= job.attempts && job.attempts >= 0, 'attempts'],
+      [job.timeouts + job.releases <= job.reserves, 'counters'],
+    ];
+    return claims.flatMap(([holds, wrong]) => (holds ? [] : [`job ${id} (${state}): ${wrong}`]));
+  });
+}
+
+export const invariantCases: Cases = {
+  98: {
+    title: 'whatever is done, families, claims and states agree',
+    check: async () => {
+      await fc.assert(
+        fc.asyncProperty(steps, async (walked) => {
+          await walk(await openTestQueue(), walked);
+        }),
+        { numRuns: 150 },
+      );
+    },
+  },
+};
