@@ -69,7 +69,7 @@ async function showThroughput(peers: string | null): Promise<void> {
   const verbs = Object.keys(counts);
   const table = new Table({
     head: ['jobs/s', ...verbs.flatMap((verb) => [verb, 'ratio'])],
-    style: { head: [] },
+    style: { head: [], border: [] },
   });
   for (const { name } of contenders) {
     table.push([name, ...verbs.flatMap((verb) => cells(figures, name, verb))]);

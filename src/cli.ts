@@ -199,6 +199,7 @@ Examples:
   runner init                  make jobs/ with an example in each tier
   runner cron --install        let cron call the tiers
   runner hourly                run every script of jobs/hourly now
+  runner add mail/welcome '{}' give a job to jobs/queue/mail/welcome.*
   runner report                what ran, how long it took, what failed
   runner help report           more about one command
 

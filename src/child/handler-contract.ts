@@ -23,6 +23,8 @@ export interface HandlerJob {
 export interface HostOptions {
   readonly root: string;
   readonly cacheFolder: string;
+  /** Where all output of this process goes. */
+  readonly output: string;
   readonly temporary: string;
 }
 
@@ -34,6 +36,8 @@ export interface JobMessage {
   readonly path: string;
   /** Where the end is written down should nobody be there to be told. */
   readonly resultPath: string;
+  /** Where the output is looked for then. */
+  readonly outputPath: string;
 }
 
 /** What the runner tells a warm child. */

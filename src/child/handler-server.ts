@@ -12,6 +12,7 @@ import {
   type ToChild,
 } from './handler-contract.ts';
 import { HandlerUpdates } from './handler-updates.ts';
+import { linkAnew } from './link-anew.ts';
 import { type LoadedFiles, watchLoadedFiles } from './loaded-files.ts';
 import { type Meter, startMeter } from './meter.ts';
 import { type Channel, openChannel } from './open-channel.ts';
@@ -34,6 +35,7 @@ interface Run {
 interface LastRun {
   readonly runId: number | string;
   readonly resultPath: string;
+  readonly outputPath: string;
   readonly result: ProbeResult;
 }
 
@@ -126,7 +128,7 @@ export class HandlerServer {
     // Node remembers a module that failed, and would not try it again.
     const isSpoilt = !this.#handlers.has(run.message.path);
     this.#current = null;
-    if (this.#isOrphan) this.#leave(run.message.resultPath, result);
+    if (this.#isOrphan) this.#leave(run.message, result);
     this.#channel.send({
       end: result,
       rssBytes,
@@ -134,8 +136,8 @@ export class HandlerServer {
       ...(isSpoilt && { isSpoilt }),
       ...(run.stray && { stray: run.stray }),
     });
-    const { runId, resultPath } = run.message;
-    this.#last = { runId, resultPath, result };
+    const { runId, resultPath, outputPath } = run.message;
+    this.#last = { runId, resultPath, outputPath, result };
     this.#channel.keepAlive(true);
     this.#state.restore();
     emptyFolder(this.#options.temporary);
@@ -147,11 +149,12 @@ export class HandlerServer {
     this.#updates.settleAll();
     if (this.#current !== null) return;
     if (this.#last === null) process.exit(0);
-    this.#leave(this.#last.resultPath, this.#last.result);
+    this.#leave(this.#last, this.#last.result);
   }
 
-  #leave(resultPath: string, result: ProbeResult): never {
-    writeResult(resultPath, result);
+  #leave(paths: Pick<LastRun, 'resultPath' | 'outputPath'>, result: ProbeResult): never {
+    linkAnew(this.#options.output, paths.outputPath);
+    writeResult(paths.resultPath, result);
     process.exit(0);
   }
 
@@ -186,6 +189,7 @@ export class HandlerServer {
     process.exitCode = exitCode;
     const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
     const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
+    if (this.#isOrphan) linkAnew(this.#options.output, run.message.outputPath);
     writeResult(run.message.resultPath, result);
   }
 }

@@ -1,21 +1,22 @@
 import type { HandlerEnd, ProbeResult } from './probe-contract.ts';
+import { readRssBytes } from './read-rss.ts';
 
 /** What one job uses of a process that serves many. */
 export interface Meter {
   measure(end: HandlerEnd): { readonly result: ProbeResult; readonly rssBytes: number };
 }
 
-/** As the last job left it: reading it costs 10 µs. */
+/** As the last job left it. */
 let lastRssBytes: number | null = null;
 
 export function startMeter(): Meter {
   const before = process.resourceUsage();
-  lastRssBytes ??= process.memoryUsage.rss();
+  lastRssBytes ??= readRssBytes();
   const rssBefore = lastRssBytes;
   return {
     measure: (end) => {
       const after = process.resourceUsage();
-      const rssBytes = process.memoryUsage.rss();
+      const rssBytes = readRssBytes();
       lastRssBytes = rssBytes;
       const result = {
         ...end,

@@ -49,9 +49,13 @@ function restoreVariables(before: NodeJS.ProcessEnv): void {
   }
 }
 
-/** Without those that are set anew for each job. */
+const areSetAnew = new Set(runVariableNames);
+
+/** Without those that are set anew for each job. Reading one is a call into the system's library. */
 function readVariables(): NodeJS.ProcessEnv {
-  const variables = { ...process.env };
-  for (const name of runVariableNames) delete variables[name];
+  const variables: NodeJS.ProcessEnv = {};
+  for (const name of Object.keys(process.env)) {
+    if (!areSetAnew.has(name)) variables[name] = process.env[name];
+  }
   return variables;
 }

@@ -3,6 +3,7 @@ import { findRoot } from '../config/root.ts';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Discovery } from '../discovery/script.ts';
+import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { Pause } from '../queue/pauses.ts';
 import type { KnownTier } from '../report/overview.ts';
 import type { Database, Store } from '../store/open-store.ts';
@@ -127,8 +128,10 @@ export async function findKnownTiers(
   }
 }
 
-function toKnownTiers({ tiers }: Discovery): KnownTier[] {
-  return tiers.map(({ name, periodMs, scripts }) => ({
+/** The queue stands beside the tiers where there are handlers: their runs are reported as scripts' are. */
+function toKnownTiers({ tiers, handlers }: Discovery): KnownTier[] {
+  const queue = { name: WHOLE_QUEUE, periodMs: null, scripts: handlers };
+  return [...tiers, ...(handlers.length > 0 ? [queue] : [])].map(({ name, periodMs, scripts }) => ({
     tier: name,
     periodMs,
     scripts: scripts.map((script) => script.name),

@@ -57,7 +57,8 @@ function readResult(
   { served, files }: WarmObservation,
 ): ProbeResult | null {
   if ('message' in served) return maskResult(served.message.end, masker);
-  return readProbeResult(files.result, masker);
+  // Who is killed writes nothing: what lies there is older than this run.
+  return served.exit.signal === null ? readProbeResult(files.result, masker) : null;
 }
 
 async function keepWarmOutput(

@@ -1,5 +1,6 @@
 import { unlinkSync } from 'node:fs';
 import type { StateFolder } from '../config/state-folder.ts';
+import type { Script } from '../discovery/script.ts';
 import { type HandlerRequest, toRunRequest } from './handler-request.ts';
 import type { RunEnd } from './run-end.ts';
 import { ifPossible, removeRunFiles, runFilesOf } from './run-files.ts';
@@ -46,17 +47,21 @@ export function createHandlerRunner(options: HandlerRunnerOptions): HandlerRunne
       return keeper.waiting?.startTicks ?? null;
     },
     run: async (request) =>
-      isWarm(request) ? await runWarm(keeper, request) : await runScript(toRunRequest(request)),
+      isKeptWarm(request.script)
+        ? await runWarm(keeper, request)
+        : await runScript(toRunRequest(request)),
     removeFiles: (state, runId) => {
       const files = runFilesOf(state, runId);
       // Looking for files that are not there takes longer than all else here.
-      if (keeper.forget(runId)) ifPossible(() => unlinkSync(files.output));
-      else removeRunFiles(files);
+      const left = keeper.forget(runId);
+      if (left === 'output') ifPossible(() => unlinkSync(files.output));
+      if (left === undefined) removeRunFiles(files);
     },
     close: () => keeper.close(),
   };
 }
 
-function isWarm({ script: { launch, options } }: HandlerRequest): boolean {
+/** Whether a child that waits serves it. */
+export function isKeptWarm({ launch, options }: Script): boolean {
   return launch.kind === 'node' && options.isolate !== true;
 }

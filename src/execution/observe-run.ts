@@ -63,7 +63,7 @@ async function observeProcess(
   request: RunRequest,
   fd: number,
 ): Promise<Observation> {
-  const stopWatching = watchRun(pid, request, fd, isNode(request));
+  const stopWatching = watchRun(pid, request, fd);
   const settleUpdates = channel && request.handler && takeUpdates(channel, request.handler);
   const exit = await exited;
   const watched = stopWatching();

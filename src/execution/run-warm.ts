@@ -16,7 +16,7 @@ import { type RunFiles, runFilesOf } from './run-files.ts';
 import { HANG_AFTER_MS } from './start-watchdog.ts';
 import type { ServedRun, WarmChild } from './warm-child.ts';
 import type { WarmKeeper } from './warm-keeper.ts';
-import { type Watched, watchRun } from './watch-run.ts';
+import { type Watched, watchRun, watchShortRun } from './watch-run.ts';
 
 /** A run that has not begun: nothing of its handler has happened. */
 interface Unbegun {
@@ -45,11 +45,11 @@ async function tryWarm(
   startedAt: number,
 ): Promise<RunEnd | Unbegun> {
   const files = runFilesOf(request.state, request.runId);
-  const taken = await keeper.take(request, files);
+  const taken = await keeper.take(request);
   if ('failure' in taken) return endNotStarted(taken.failure, performance.now() - startedAt);
   const { child, note } = taken;
   request.onStarted(child.pid);
-  const stopWatching = watchRun(child.pid, request, child.files.fd, !child.isReady);
+  const stopWatching = watch(child, request, files);
   const served = await child.serve(messageOf(request, files), request.onUpdate);
   const watched = stopWatching();
   const durationMs = performance.now() - startedAt;
@@ -60,8 +60,19 @@ async function tryWarm(
   return end;
 }
 
+/** One that has just been started may hang before it comes to the job. */
+function watch(child: WarmChild, request: HandlerRequest, files: RunFiles): () => Watched {
+  const { fd } = child.files;
+  if (child.isReady) {
+    return watchShortRun(child.pid, request, fd, () => child.files.nameFor(files));
+  }
+  child.files.nameFor(files);
+  return watchRun(child.pid, request, fd);
+}
+
 function messageOf({ job, runId, script }: HandlerRequest, files: RunFiles): JobMessage {
-  return { job, runId, script: script.name, path: script.path, resultPath: files.result };
+  const { result: resultPath, output: outputPath } = files;
+  return { job, runId, script: script.name, path: script.path, resultPath, outputPath };
 }
 
 function findUnbegun(

@@ -193,8 +193,9 @@ async function startHost(
   files: WarmFiles,
 ): Promise<StartedProcess | StartFailure> {
   const { state, root, script, probePath } = request;
-  const options: HostOptions = { root, cacheFolder: state.cache, temporary: files.temporary };
-  const runFiles = { ...runFilesOf(state, request.runId), temporary: files.temporary };
+  const { output, temporary } = files;
+  const options: HostOptions = { root, cacheFolder: state.cache, output, temporary };
+  const runFiles = { ...runFilesOf(state, request.runId), temporary };
   const environment = buildEnvironment(toRunRequest(request), runFiles);
   const hostPath = join(dirname(probePath), 'handler-host.cjs');
   const heapLimitBytes = script.options.memoryBytes ?? null;

@@ -1,9 +1,7 @@
 import {
   closeSync,
-  existsSync,
   fstatSync,
   ftruncateSync,
-  linkSync,
   mkdirSync,
   openSync,
   rmSync,
@@ -11,6 +9,7 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { linkAnew } from '../child/link-anew.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../process/process-identity.ts';
 import { ifPossible, type RunFiles } from './run-files.ts';
@@ -25,19 +24,20 @@ export class WarmFiles {
   /** The runner's own descriptor of the output. */
   readonly fd: number;
   readonly #state: StateFolder;
-  readonly #output: string;
+  readonly output: string;
   #size = 0;
+  #isNamed = false;
 
   /** @throws what the file system has against it */
   constructor(state: StateFolder) {
     made += 1;
     this.#state = state;
     this.name = nameWarmChild(made);
-    this.#output = join(state.output, this.name);
+    this.output = join(state.output, this.name);
     this.temporary = join(state.temporary, this.name);
     mkdirSync(this.temporary, { mode: 0o700 });
-    this.appendFd = openSync(this.#output, 'ax', 0o600);
-    this.fd = openSync(this.#output, 'r+');
+    this.appendFd = openSync(this.output, 'ax', 0o600);
+    this.fd = openSync(this.output, 'r+');
   }
 
   /** Whether something was written since the last run ended: an earlier run is not over yet. */
@@ -45,30 +45,23 @@ export class WarmFiles {
     return fstatSync(this.fd).size !== this.#size;
   }
 
-  /**
-   * Gives the output a second name, by which it is found should the runner die.
-   *
-   * @returns false: somebody has removed the file
-   */
-  begin(files: RunFiles): boolean {
+  /** To be called before each run but the first. */
+  begin(): void {
     if (this.#size > 0) ftruncateSync(this.fd);
     this.#size = 0;
-    // A log that was set aside starts its ids anew: what an older run left here is not ours.
-    if (existsSync(files.result)) unlinkSync(files.result);
-    return this.#link(files.output);
+    this.#isNamed = false;
   }
 
-  #link(path: string): boolean {
-    try {
-      linkSync(this.#output, path);
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT') return false;
-      if (code !== 'EEXIST') return true;
-      ifPossible(() => unlinkSync(path));
-      return this.#link(path);
-    }
-    return true;
+  /** Whether the output is also found under the run's own name. */
+  get isNamed(): boolean {
+    return this.#isNamed;
+  }
+
+  /** Gives the output a second name, by which it is found should the runner die. */
+  nameFor(files: RunFiles): void {
+    this.#isNamed = true;
+    // A log that was set aside starts its ids anew: what an older run left here is not ours.
+    linkAnew(this.output, files.output);
   }
 
   /** How much the run has written; what comes from now on is none of its. */

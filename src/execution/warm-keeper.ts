@@ -1,6 +1,6 @@
+import type { EndMessage } from '../child/handler-contract.ts';
 import { describeStray } from './end-warm-run.ts';
 import type { HandlerRequest } from './handler-request.ts';
-import type { RunFiles } from './run-files.ts';
 import type { StartFailure } from './start-process.ts';
 import { type ServedRun, WarmChild } from './warm-child.ts';
 import type { Watched } from './watch-run.ts';
@@ -23,28 +23,31 @@ export interface TakenChild {
 export class WarmKeeper {
   readonly #rules: KeepingRules;
   readonly #leaving = new Set<Promise<unknown>>();
-  /** Runs of which nothing is left but their output. */
-  readonly #served = new Set<number | string>();
+  /** Runs of which nothing is left but their output, or not even that. */
+  readonly #served = new Map<number | string, boolean>();
   #child: WarmChild | null = null;
+  /** It is to be replaced, but not before the end of its run is in the log: until then it alone may tell it. */
+  #isWorn = false;
 
   constructor(rules: KeepingRules) {
     this.#rules = rules;
   }
 
   get waiting(): WarmChild | null {
-    return this.#child?.hasEnded ? null : this.#child;
+    return this.#isWorn || this.#child?.hasEnded ? null : this.#child;
   }
 
   /** The child that waits, if it fits, else a new one. */
-  async take(request: HandlerRequest, runFiles: RunFiles): Promise<TakenChild | StartFailure> {
+  async take(request: HandlerRequest): Promise<TakenChild | StartFailure> {
     const before = this.#child;
-    const isFit = before?.isUsable(request) && !this.#isOld(before) && before.files.begin(runFiles);
-    if (before !== null && isFit) return { child: before, note: null };
+    if (!this.#isWorn && before?.isUsable(request) && !this.#isOld(before)) {
+      before.files.begin();
+      return { child: before, note: null };
+    }
     this.#retire();
     const child = await WarmChild.start(request);
     if ('failure' in child) return child;
     this.#child = child;
-    child.files.begin(runFiles);
     const stray = before?.stray ?? null;
     return { child, note: stray && describeStray(stray.runId, stray.sentence) };
   }
@@ -57,14 +60,18 @@ export class WarmKeeper {
     { termination }: Watched,
   ): void {
     const isFine = 'message' in served && termination.cause === null;
-    if (isFine) this.#served.add(runId);
-    if (!isFine || this.#hasServedEnough(child, served.message.rssBytes)) this.#retire();
-    else if (served.message.isSpoilt || served.message.stray) this.#retire();
+    if (isFine) this.#served.set(runId, child.files.isNamed);
+    if (isFine) this.#isWorn = this.#isSpent(child, served.message);
+    else this.#retire();
   }
 
-  /** Whether a run's only file is its output; asked once. */
-  forget(runId: number | string): boolean {
-    return this.#served.delete(runId);
+  /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
+  forget(runId: number | string): 'output' | 'none' | undefined {
+    if (this.#isWorn) this.#retire();
+    const isNamed = this.#served.get(runId);
+    this.#served.delete(runId);
+    if (isNamed === undefined) return undefined;
+    return isNamed ? 'output' : 'none';
   }
 
   async close(): Promise<void> {
@@ -72,9 +79,10 @@ export class WarmKeeper {
     await Promise.all(this.#leaving);
   }
 
-  #hasServedEnough(child: WarmChild, rssBytes: number): boolean {
+  #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray }: EndMessage): boolean {
     const { childJobs, childMemoryBytes } = this.#rules;
-    return child.jobs >= childJobs || rssBytes > childMemoryBytes || this.#isOld(child);
+    const isFull = child.jobs >= childJobs || rssBytes > childMemoryBytes;
+    return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined;
   }
 
   #isOld({ startedAt }: WarmChild): boolean {
@@ -85,6 +93,7 @@ export class WarmKeeper {
   #retire(): void {
     const child = this.#child;
     this.#child = null;
+    this.#isWorn = false;
     if (child === null) return;
     const leaving = child.close().then(() => child.files.remove());
     this.#leaving.add(leaving);

@@ -33,30 +33,69 @@ type WatchRequest = Pick<
  * Looks after a process while a run is in it: its limits, what it uses, the size of its output.
  *
  * @param fd the output file's, for reading and writing
- * @param isStarting whether it may hang before its first line, as Node can
  * @returns to be called when the run has ended
  */
-export function watchRun(
+export function watchRun(pid: number, request: WatchRequest, fd: number): () => Watched {
+  const termination = watchLimits(pid, request);
+  const stopLooking = lookAt(pid, request, fd, termination);
+  const stopWatching = watchForHang(pid, request, termination);
+  return () => {
+    termination.settle();
+    stopWatching();
+    return { termination, ...stopLooking() };
+  };
+}
+
+/** Before that, all but the limits of a run would only be begun and ended again. */
+const SHORT_MS = 20;
+
+/**
+ * The same for a process that has begun before, and may be through with this run in no time.
+ *
+ * @param onLasting called once that is not so
+ */
+export function watchShortRun(
   pid: number,
   request: WatchRequest,
   fd: number,
-  isStarting: boolean,
+  onLasting: () => void,
 ): () => Watched {
   const termination = watchLimits(pid, request);
+  let stopLooking: ReturnType<typeof lookAt> | null = null;
+  const timer = setTimeout(() => {
+    onLasting();
+    stopLooking = lookAt(pid, request, fd, termination);
+  }, SHORT_MS);
+  return () => {
+    termination.settle();
+    clearTimeout(timer);
+    stopLooking ??= lookAt(pid, request, fd, termination);
+    return { termination, ...stopLooking() };
+  };
+}
+
+type Seen = Omit<Watched, 'termination'>;
+
+function lookAt(
+  pid: number,
+  request: WatchRequest,
+  fd: number,
+  termination: Termination,
+): () => Seen {
   const limits = memoryLimitsOf(request.script.options);
   const memory = limits && watchMemory(limits, () => termination.terminate('memory'));
   const sampler = sampleProcess(planSampling(pid, request, memory));
   const guard = guardOutput(fd, pid, request.maxOutputBytes);
-  const hangAfterMs = request.hangAfterMs ?? HANG_AFTER_MS;
-  const stopWatching = isStarting
-    ? watchStart(pid, hangAfterMs, () => termination.terminate('hung'))
-    : () => {};
   return () => {
-    termination.settle();
     guard.stop();
-    stopWatching();
-    return { termination, sampled: sampler.stop(), memory, droppedBytes: guard.droppedBytes() };
+    return { sampled: sampler.stop(), memory, droppedBytes: guard.droppedBytes() };
   };
+}
+
+/** Only Node hangs before its first line. */
+function watchForHang(pid: number, request: WatchRequest, { terminate }: Termination): () => void {
+  if (request.script.launch.kind !== 'node') return () => {};
+  return watchStart(pid, request.hangAfterMs ?? HANG_AFTER_MS, () => terminate('hung'));
 }
 
 /** A Node script measures itself; samples only serve for one that is killed. */

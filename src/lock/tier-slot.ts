@@ -89,11 +89,14 @@ function selectRunningWorker(db: Database, tier: string): Promise<WorkerRow | un
 /** Ends the row of a worker whose process is gone. */
 export async function markCrashed(db: Database, worker: WorkerRow, at: number): Promise<void> {
   const reason = 'its process is gone without having finished';
-  await db
+  const { numUpdatedRows } = await db
     .updateTable('workers')
     .set({ state: 'crashed', finished_at: at, reason })
     .where('id', '=', worker.id)
-    .execute();
+    // Somebody else may have found it dead at the same time: it is told once.
+    .where('state', '=', 'running')
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return;
   await recordActivity(db, { at, event: 'worker-crashed', workerId: worker.id, detail: reason });
 }
 

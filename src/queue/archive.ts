@@ -40,7 +40,12 @@ export async function removeUnkept(
   archive: Archive | undefined,
 ): Promise<void> {
   if (archive === undefined || parent_id !== null || archive.keeps(name, state)) return;
-  const children = db.selectFrom('jobs').select('id').where('parent_id', '=', id);
+  const children = db
+    .selectFrom('jobs')
+    .select('id')
+    .where('parent_id', '=', id)
+    // One that runs on goes when it is old.
+    .where('finished_at', 'is not', null);
   const family = [{ id }, ...(await children.execute())];
   archive.onRemoved((await deleteJobs(db, family)).outputFiles);
 }

@@ -23,6 +23,7 @@ interface Wanted {
   readonly patterns: readonly string[];
   readonly count: number;
   readonly leaseMs: number | undefined;
+  readonly waits: boolean;
 }
 
 const MOST_AT_ONCE = 1_000;
@@ -38,12 +39,14 @@ export async function claimForCaller(
     patterns: readPatterns(patterns),
     count: readCount(count),
     leaseMs: lease === undefined ? undefined : readLeaseMs(lease),
+    waits: wait !== undefined,
   };
   const { log, now } = claimer;
   const deadline = wait === undefined ? null : now() + readDurationMs('The wait', wait);
   for (;;) {
     const sleep = log.watch();
     const { claimed, wakeAt } = await log.ask((db) => claimNow(claimer, db, wanted));
+    if (claimed.length > 0) log.found();
     const isOver = deadline === null || now() >= deadline || signal?.aborted === true;
     if (claimed.length > 0 || isOver) return claimed;
     if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
@@ -64,12 +67,13 @@ interface Look {
 
 async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise<Look> {
   const { settings, now } = claimer;
-  await endExpiredLeases(db, now, settings.missedCap);
+  await endExpiredLeases(db, now, settings);
   const at = now();
-  const selection = await selectionOf(db, wanted.patterns, { at, groupLimit: settings.groupLimit });
+  const { groupLimit } = settings;
+  const select = (asked: Database) => selectionOf(asked, wanted.patterns, { at, groupLimit });
   // Who waits looks often, and mostly in vain: that takes no lock.
-  if ((await chooseJob(db, selection, at)) === null) {
-    return { claimed: [], wakeAt: await selectNextWake(db, at) };
+  if ((await chooseJob(db, await select(db), at)) === null) {
+    return { claimed: [], wakeAt: wanted.waits ? await selectNextWake(db, at) : null };
   }
   const claiming = {
     workerId: null,
@@ -78,7 +82,7 @@ async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise
     handlerOf: () => null,
     ...(wanted.leaseMs !== undefined && { leaseMs: wanted.leaseMs }),
   };
-  const rows = await claimJobs(db, selection, claiming, wanted.count);
+  const rows = await claimJobs(db, select, claiming, wanted.count);
   // Somebody else was sooner, or all were fused: there may be others.
   if (rows.length === 0) return { claimed: [], wakeAt: at };
   return { claimed: await Promise.all(rows.map((row) => tellClaim(db, row))), wakeAt: null };

@@ -17,6 +17,8 @@ export interface HandlerFacts {
   readonly policy: RetryPolicy;
   readonly timeoutMs: number | null;
   readonly contentHash: string | null;
+  /** Whether the child that waits is going to serve it. */
+  readonly isWarm: boolean;
 }
 
 export interface QueueClaiming {
@@ -49,17 +51,23 @@ export interface ClaimedRow {
   readonly hasEndedChildren: boolean;
 }
 
-/** Takes the jobs that are next, up to so many, in one transaction with their runs. */
+/**
+ * Takes the jobs that are next, up to so many, in one transaction with their runs.
+ *
+ * @param select asked in that transaction: what was paused while it waited for the log's lock counts
+ */
 export async function claimJobs(
   db: Database,
-  selection: QueueSelection,
+  select: (db: Database) => Promise<QueueSelection>,
   claiming: QueueClaiming,
   count: number,
 ): Promise<ClaimedRow[]> {
   return await db.transaction().execute(async (transaction) => {
+    const selection = await select(transaction);
     const claimed: ClaimedRow[] = [];
+    const fuses = { left: MOST_FUSED };
     while (claimed.length < count) {
-      const next = await claimNext(transaction, selection, claiming);
+      const next = await claimNext(transaction, selection, claiming, fuses);
       if (next === null) break;
       claimed.push(next);
     }
@@ -67,18 +75,32 @@ export async function claimJobs(
   });
 }
 
-/** To be called in a transaction. */
+/** So many fused jobs fail in one transaction: nobody else can write meanwhile. */
+const MOST_FUSED = 500;
+
+/**
+ * To be called in a transaction. Null: none is due, or so much was fused that it is worth another look.
+ *
+ * @param fuses how many fused jobs may still fail in this transaction
+ */
 export async function claimNext(
   db: Database,
   selection: QueueSelection,
   claiming: QueueClaiming,
+  fuses = { left: MOST_FUSED },
 ): Promise<ClaimedRow | null> {
   for (;;) {
-    const next = await chooseJob(db, selection, claiming.at);
+    const among = fuses.left > 0 ? selection : withoutFused(selection);
+    const next = await chooseJob(db, among, claiming.at);
     if (next === null) return null;
     if (!selection.isFused(next.name)) return await take(db, next, claiming);
     await failFused(db, next.id, claiming);
+    fuses.left -= 1;
   }
+}
+
+function withoutFused({ groupLimit, isWanted, isFused }: QueueSelection): JobSelection {
+  return { groupLimit, isWanted: (name) => isWanted(name) && !isFused(name) };
 }
 
 const claimText = `update jobs set state = 'running', started_at = ?, attempts = attempts + 1,
@@ -136,9 +158,10 @@ function tokenStart(workerId: number | null): string {
 async function addRun(
   db: Database,
   job: JobRow,
-  { workerId, at, child }: QueueClaiming,
+  { workerId, at, child: waiting }: QueueClaiming,
   handler: HandlerFacts | null,
 ): Promise<number> {
+  const child = handler?.isWarm ? waiting : undefined;
   const [run] = (await queryRaw<{ id: number }>(db, addRunText, [
     ...[job.id, workerId, `queue/${job.name}`, job.attempts, job.scheduled_for, at],
     ...[handler?.timeoutMs ?? null, handler?.contentHash ?? null],

@@ -57,7 +57,7 @@ async function endOpenRun(
   const run: Partial<FinishedRun> = {
     outcome,
     finished_at: at,
-    duration_ms: outcome === 'crashed' || started_at === null ? null : at - started_at,
+    duration_ms: outcome === 'crashed' ? null : durationOf(started_at, at),
     reason: outcome === 'succeeded' ? null : reason,
   };
   const ended = await db
@@ -68,4 +68,9 @@ async function endOpenRun(
     .returning('id')
     .executeTakeFirst();
   return ended?.id ?? null;
+}
+
+/** Null: unknown, as when the clock was set back meanwhile. */
+function durationOf(startedAt: number | null, endedAt: number): number | null {
+  return startedAt === null || endedAt < startedAt ? null : endedAt - startedAt;
 }

@@ -78,7 +78,9 @@ async function finish(
     return;
   }
   await markChildrenTold(db, job.id);
-  if (job.repeat === null) await finishForGood(db, job, done, facts);
+  // A child with a rule, which only plain SQL could give it, would keep its parent waiting for ever.
+  const isOver = job.repeat === null || job.parent_id !== null;
+  if (isOver) await finishForGood(db, job, done, facts);
   else await repeat(db, job, done, facts);
 }
 
@@ -105,6 +107,7 @@ async function repeat(db: Database, job: JobRow, done: Done, facts: EndingFacts)
     const reason = `its rule ${JSON.stringify(job.repeat)} gives no next time: ${planned.problem}`;
     await change(db, job, { ...done, state: 'failed', finished_at: at, reason });
     await tell(db, job, 'job-failed', facts, reason);
+    await removeUnkept(db, job, 'failed', facts.archive);
     return;
   }
   const { runAt, scheduledFor, skipped } = planned;

@@ -5,6 +5,7 @@ import type { Archive } from './archive.ts';
 import type { Claim } from './claim-job.ts';
 import { selectJob } from './end-claim.ts';
 import { type Ending, endJob } from './end-job.ts';
+import { checkJson, readJobName } from './job-values.ts';
 import { QueueError } from './queue-error.ts';
 import { judgeTry, toPolicy, type Verdict } from './retry-policy.ts';
 
@@ -57,14 +58,15 @@ export async function endQueuedRun(
   const job = await selectHeld(db, ended.claim);
   if (job === null) return null;
   await recordRun(db, ended);
-  const { ending, verdict } = decide(job, ended, at);
+  const problem = findProblem(ended.ask);
+  const { ending, verdict } = decide(job, problem === null ? ended : { ...ended, ask: null }, at);
   const { outcome, reason } = ended.run;
   const counts = outcome === 'crashed' ? 'crashes' : outcome === 'timed-out' ? 'timeouts' : null;
   await endJob(db, job, ending, {
     at,
     workerId: teller.workerId,
     runId: ended.claim.runId,
-    reason: ended.ask?.kind === 'fail' ? ended.ask.reason : reason,
+    reason: problem ?? (ended.ask?.kind === 'fail' ? ended.ask.reason : reason),
     missedCap: teller.missedCap,
     ...(teller.archive !== undefined && { archive: teller.archive }),
     ...(counts !== null && { counts }),
@@ -81,7 +83,7 @@ async function finishPlainly(db: Database, { claim, result }: QueuedRunEnd, at: 
   const done = await queryRaw(
     db,
     `update jobs set state = 'finished', finished_at = ?, result = ?, claim_token = null,
-       leased_until = null
+       leased_until = null, reason = null
      where id = ? and claim_token = ? and repeat is null and parent_id is null
        and not exists (select 1 from jobs child where child.parent_id = jobs.id)
      returning id`,
@@ -114,6 +116,19 @@ async function selectHeld(db: Database, { id, token }: Claim): Promise<JobRow | 
   }
 }
 
+/** What the log would refuse must not end its worker: then it has failed like others. */
+function findProblem(ask: Ask | null): string | null {
+  if (ask?.kind !== 'retry') return null;
+  try {
+    if (ask.name !== undefined) readJobName(ask.name);
+    if (ask.data !== undefined) checkJson("A job's data", ask.data);
+    return null;
+  } catch (error) {
+    if (error instanceof QueueError) return `it asked for another try, but: ${error.message}`;
+    throw error;
+  }
+}
+
 interface Decision {
   readonly ending: Ending;
   readonly verdict: Verdict;
@@ -142,7 +157,8 @@ function decide(
   return { ending: toEnding(verdict), verdict };
 }
 
-function toEnding(verdict: Verdict): Ending {
+/** What a verdict makes of a job. */
+export function toEnding(verdict: Verdict): Ending {
   if (verdict.state === 'retrying') return { kind: 'retry', runAt: verdict.runAt, isTry: true };
   return { kind: verdict.state === 'cancelled' ? 'cancel' : 'fail' };
 }

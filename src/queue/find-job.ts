@@ -1,4 +1,5 @@
 import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
 import type { JobRow } from '../store/schema.ts';
 import { invalid } from './job-values.ts';
 import type { JobRef } from './queue.ts';
@@ -39,11 +40,8 @@ export async function findJob(db: Database, ref: JobRef): Promise<JobRow> {
 
 /** Null: the queue has none of that number. */
 export async function selectRow(db: Database, id: number): Promise<JobRow | null> {
-  const row = await db
-    .selectFrom('jobs')
-    .selectAll()
-    .where('id', '=', id)
-    .where('tier', 'is', null)
-    .executeTakeFirst();
+  const [row] = await queryRaw<JobRow>(db, 'select * from jobs where id = ? and tier is null', [
+    id,
+  ]);
   return row ?? null;
 }

@@ -31,7 +31,12 @@ function hasControl(name: string): boolean {
 
 /** As text. @throws {QueueError} if it is no JSON, or too much */
 export function writeJson(what: string, value: unknown): string {
-  const text = checkSize(what, toJson(what, value));
+  return checkJson(what, toJson(what, value));
+}
+
+/** @throws {QueueError} if this JSON is more than a job may hold */
+export function checkJson(what: string, text: string): string {
+  checkSize(what, text);
   if (depthOf(text) <= DEEPEST_JSON) return text;
   throw new QueueError('invalid', `${what} expects JSON nested at most ${DEEPEST_JSON} deep.`);
 }
@@ -52,7 +57,7 @@ function depthOf(text: string): number {
   if (text.length <= 2 * DEEPEST_JSON) return 0;
   let depth = 0;
   let deepest = 0;
-  for (const [bracket] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[{]|[\]}]/g)) {
+  for (const [bracket] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{]|[\]}]/g)) {
     if (bracket === '[' || bracket === '{') depth += 1;
     else if (bracket === ']' || bracket === '}') depth -= 1;
     deepest = Math.max(deepest, depth);
@@ -125,7 +130,9 @@ function parseWhen(text: string, nowMs: number): number | null {
   }
   const local = localTime.exec(text);
   if (local !== null) return parseLocal(local);
-  return zonedTime.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(' ', 'T')) : null;
+  return zonedTime.test(text) && isDay(text.slice(0, 10))
+    ? Date.parse(text.replace(' ', 'T'))
+    : null;
 }
 
 /** `Date.parse` takes 30 February for 2 March. */

@@ -1,13 +1,29 @@
+import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
+import type { JobRow } from '../store/schema.ts';
 import { endClaim, selectJob } from './end-claim.ts';
+import { toEnding } from './end-queued-run.ts';
 import { judgeTry, toPolicy } from './retry-policy.ts';
 
-/**
- * A claim is over only this long after its lease: its holder's renewal may have waited for the log
- * as long as whoever looks.
- */
+/** A claim of who is no worker of the runner is over only this long after its lease. */
 export const LEASE_GRACE_MS = 2_000;
+
+/** A worker renews its leases so often while one lasts, so that a few late renewals do not lose it. */
+const BEATS_PER_LEASE = 10;
+const LONGEST_BEAT_MS = 5_000;
+
+/** How long a worker waits between two renewals. */
+export function beatMs(leaseMs: number): number {
+  return Math.min(leaseMs / BEATS_PER_LEASE, LONGEST_BEAT_MS);
+}
+
+/** What the settings say of leases, and of what follows the end of one. */
+export interface LeaseSettings {
+  /** Of jobs that say nothing. */
+  readonly leaseMs: number;
+  readonly missedCap: number;
+}
 
 /** Renews all claims of a worker; each by its own lease. */
 export async function renewLeases(
@@ -17,7 +33,7 @@ export async function renewLeases(
 ): Promise<void> {
   await queryRaw(
     db,
-    `update jobs set leased_until = ? + coalesce(lease_ms, ?)
+    `update jobs set leased_until = ? + coalesce(lease_ms, ?), reason = null
      where leased_until is not null and claimed_by = ? and tier is null`,
     [at, defaultLeaseMs, workerId],
   );
@@ -29,50 +45,89 @@ export async function hasExpiredLease(db: Database, at: number): Promise<boolean
 }
 
 /**
- * Takes back jobs whose claim was not renewed in time, whether its holder lives or not: its late end
- * is refused. How many.
+ * Takes back jobs whose claim was not renewed in time, whether its holder lives or not: its late end is
+ * refused. A worker of the runner is first given the time for another renewal, as being late alone loses
+ * no claim: the log may have been locked for longer than a lease, the clock set, the machine stopped.
  *
- * @param now asked before and after the log's lock is waited for: what expired while everybody had to
- *   wait is left for another look
+ * @param now asked before and after the log's lock is waited for: who is no worker and had to wait, too,
+ *   is left for another look
+ * @returns how many were taken back
  */
 export async function endExpiredLeases(
   db: Database,
   now: () => number,
-  missedCap: number,
+  settings: LeaseSettings,
 ): Promise<number> {
   const before = now();
   if (!(await hasExpiredLease(db, before))) return 0;
   return await db.transaction().execute(async (transaction) => {
-    if (now() - before > LEASE_GRACE_MS / 2) return 0;
-    const expired = await selectExpired(transaction, before);
-    for (const { id } of expired) await endExpired(transaction, id, before, missedCap);
-    return expired.length;
+    const at = now();
+    const hasWaited = at - before > LEASE_GRACE_MS / 2;
+    let ended = 0;
+    for (const expired of await selectExpired(transaction, at)) {
+      if (expired.claimed_by === null && hasWaited) continue;
+      if (expired.claimed_by !== null && expired.reason === null) {
+        await giveMoreTime(transaction, expired, at, settings);
+        continue;
+      }
+      await endExpired(transaction, expired.id, at, settings);
+      ended += 1;
+    }
+    return ended;
   });
 }
 
-async function selectExpired(db: Database, at: number): Promise<{ readonly id: number }[]> {
+interface Expired extends Pick<JobRow, 'id' | 'claimed_by' | 'lease_ms' | 'leased_until'> {
+  /** Of a running job: that its worker was given more time. */
+  readonly reason: string | null;
+}
+
+async function selectExpired(db: Database, at: number): Promise<Expired[]> {
   return await queryRaw(
     db,
-    `select id from jobs where leased_until is not null and leased_until < ? and tier is null
-     and state = 'running'`,
-    [at - LEASE_GRACE_MS],
+    `select id, claimed_by, lease_ms, leased_until, reason from jobs
+     where leased_until is not null and leased_until < ? and tier is null and state = 'running'
+       and (claimed_by is not null or leased_until < ?)`,
+    [at, at - LEASE_GRACE_MS],
   );
 }
 
-async function endExpired(db: Database, id: number, at: number, missedCap: number): Promise<void> {
+async function giveMoreTime(
+  db: Database,
+  { id, claimed_by: workerId, lease_ms, leased_until }: Expired,
+  at: number,
+  { leaseMs }: LeaseSettings,
+): Promise<void> {
+  const reason = describeExpiry(leased_until as number);
+  const moreMs = Math.max(2 * beatMs(lease_ms ?? leaseMs), LEASE_GRACE_MS);
+  await queryRaw(db, 'update jobs set leased_until = ?, reason = ? where id = ?', [
+    ...[at + moreMs, reason, id],
+  ]);
+  await recordActivity(db, { at, event: 'job-lease-expired', workerId, jobId: id, detail: reason });
+}
+
+function describeExpiry(leasedUntil: number): string {
+  const until = new Date(leasedUntil).toISOString();
+  return `its lease ran out at ${until} without having been renewed`;
+}
+
+async function endExpired(
+  db: Database,
+  id: number,
+  at: number,
+  { missedCap }: LeaseSettings,
+): Promise<void> {
   const job = await selectJob(db, id);
-  const policy = toPolicy(job);
-  const verdict = judgeTry(policy, {
+  const ended = {
     outcome: 'crashed',
     attempt: job.attempts,
     isRetryable: true,
     at,
-  });
-  const reason = `its lease ran out at ${new Date(job.leased_until as number).toISOString()} without having been renewed`;
+  } as const;
+  const ending = toEnding(judgeTry(toPolicy(job), ended));
+  const reason = job.reason ?? describeExpiry(job.leased_until as number);
   const facts = { at, workerId: job.claimed_by, reason, missedCap, counts: 'timeouts' } as const;
   // Who is no worker of the runner may just have been slow: the next one gets it at once.
-  const runAt = job.claimed_by === null ? at : verdict.state === 'retrying' ? verdict.runAt : at;
-  if (verdict.state === 'retrying') {
-    await endClaim(db, job, { kind: 'retry', runAt, isTry: true }, facts);
-  } else await endClaim(db, job, { kind: 'fail' }, facts);
+  const isAtOnce = ending.kind === 'retry' && job.claimed_by === null;
+  await endClaim(db, job, isAtOnce ? { ...ending, runAt: at } : ending, facts);
 }

@@ -1,4 +1,5 @@
 import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
 import { LEASE_GRACE_MS } from './leases.ts';
 import { selectNextDue } from './waiting-jobs.ts';
 
@@ -15,26 +16,23 @@ export async function selectNextWake(db: Database, at: number): Promise<number |
   return moments.length === 0 ? null : Math.min(...moments);
 }
 
+interface Moment {
+  readonly next: number | null;
+}
+
+/** Who is no worker of the runner has some more time. */
+const endOfLease = `min(leased_until + case when claimed_by is null then ${LEASE_GRACE_MS} else 0 end)`;
+
 async function selectNextLeaseEnd(db: Database, at: number): Promise<number | null> {
-  const next = await db
-    .selectFrom('jobs')
-    .select('leased_until')
-    .where('leased_until', 'is not', null)
-    .orderBy('leased_until')
-    .limit(1)
-    .executeTakeFirst();
-  if (next === undefined) return null;
-  // A millisecond later: until then the lease is not over.
-  const endsAt = (next.leased_until as number) + LEASE_GRACE_MS + 1;
-  // What is over already was left for another look.
-  return endsAt > at ? endsAt : at + LEASE_GRACE_MS / 2;
+  const text = `select ${endOfLease} as next from jobs where leased_until is not null`;
+  const [{ next }] = (await queryRaw<Moment>(db, text)) as [Moment];
+  if (next === null) return null;
+  // What is over already was left for another look; on the instant itself it is not over.
+  return next >= at ? next + 1 : at + LEASE_GRACE_MS / 2;
 }
 
 async function selectNextPauseEnd(db: Database, at: number): Promise<number | null> {
-  const next = await db
-    .selectFrom('pauses')
-    .select(({ fn }) => fn.min('until').as('until'))
-    .where('until', '>', at)
-    .executeTakeFirst();
-  return next?.until ?? null;
+  const text = 'select min(until) as next from pauses where until > ?';
+  const [{ next }] = (await queryRaw<Moment>(db, text, [at])) as [Moment];
+  return next;
 }

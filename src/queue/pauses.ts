@@ -1,5 +1,6 @@
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
 import type { PauseKind } from '../store/schema.ts';
 import { EVERYTHING, pausedPattern, WHOLE_QUEUE } from './pause-names.ts';
 import { matchGlob } from './sqlite-glob.ts';
@@ -47,11 +48,10 @@ export interface PausedPatterns {
 
 /** What is not to be handed out of the queue now. */
 export async function selectPausedPatterns(db: Database, at: number): Promise<PausedPatterns> {
-  const pauses = await selectPauses(db, at);
+  const text = 'select name, kind from pauses where until is null or until > ? order by name';
+  const pauses = await queryRaw<{ name: string; kind: PauseKind }>(db, text, [at]);
   const patternsOf = (wanted: PauseKind) =>
-    pauses
-      .filter(({ kind = 'pause' }) => kind === wanted)
-      .flatMap(({ name }) => pausedPattern(name) ?? []);
+    pauses.filter(({ kind }) => kind === wanted).flatMap(({ name }) => pausedPattern(name) ?? []);
   return { paused: patternsOf('pause'), fused: patternsOf('fuse') };
 }
 

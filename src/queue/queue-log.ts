@@ -13,6 +13,8 @@ export interface QueueLog {
   change<T>(work: (db: Database) => Promise<T>): Promise<T>;
   /** To be called before looking for work; sleeps then until there may be some. */
   watch(): Sleep;
+  /** To be called when there was: who is woken in vain all the time is woken less. */
+  found(): void;
   close(): Promise<void>;
 }
 
@@ -53,6 +55,7 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
         return !isClosed;
       };
     },
+    found: () => watch.found(),
     close: async () => {
       if (isClosed) return;
       isClosed = true;

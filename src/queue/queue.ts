@@ -185,8 +185,11 @@ export interface ListOptions {
   /** Only what is due (`ready`), or only what is not yet (`delayed`). */
   readonly due?: 'ready' | 'delayed';
   readonly parent?: number;
-  /** `newest`: by number, the highest first. `next`: in the order in which they are taken. Default `newest`. */
-  readonly order?: 'newest' | 'next';
+  /**
+   * `newest`: by number, the highest first. `next`: what waits, in the order in which it is taken.
+   * `soonest`: what waits, by its time, whatever its priority. Default `newest`.
+   */
+  readonly order?: 'newest' | 'next' | 'soonest';
   /** 1 to 1000. Default 50. */
   readonly limit?: number;
   /** Only jobs with a lower number, to page on. */

@@ -71,11 +71,11 @@ function parseSet(pattern: readonly string[], start: number): CharacterSet | nul
     const code = pattern[at]?.codePointAt(0);
     const to = pattern[at + 1]?.codePointAt(0);
     if (code === undefined) return null;
-    const isRange = pattern[at] === '-' && from !== null && pattern[at + 1] !== ']';
+    const isRange: boolean = pattern[at] === '-' && from !== null && pattern[at + 1] !== ']';
     if (isRange && to !== undefined) ranges.push([from as number, to]);
     else ranges.push([code, code]);
     // What a range ends with begins no other, nor does a bracket at the start.
-    const isSingle = !isRange && pattern[at] !== ']';
+    const isSingle: boolean = !isRange && pattern[at] !== ']';
     from = isSingle ? code : null;
     if (isRange) at += 1;
   }

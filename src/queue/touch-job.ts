@@ -1,5 +1,5 @@
-import { sql } from 'kysely';
 import type { Database } from '../store/open-store.ts';
+import { queryRaw } from '../store/raw-query.ts';
 import { findJob, readRef } from './find-job.ts';
 import { readLeaseMs } from './job-values.ts';
 import type { JobRef } from './queue.ts';
@@ -14,6 +14,11 @@ export interface Touching {
   readonly defaultLeaseMs: number;
 }
 
+/** That it was late once is over, too. */
+const touchText = `update jobs set leased_until = ? + coalesce(?, lease_ms, ?), reason = null
+  where id = ? and tier is null and state = 'running' and (? is null or claim_token = ?)
+  returning leased_until`;
+
 /**
  * Begins the lease of a running job anew. One that has run out, but was not taken back yet, holds again:
  * being late alone loses no claim.
@@ -24,16 +29,9 @@ export async function touchJob(db: Database, ref: JobRef, touching: Touching): P
   const { at, lease, defaultLeaseMs } = touching;
   const { id, token } = readRef(ref);
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
-  const query = db
-    .updateTable('jobs')
-    .set({ leased_until: sql<number>`${at} + coalesce(${leaseMs}, lease_ms, ${defaultLeaseMs})` })
-    .where('id', '=', id)
-    .where('tier', 'is', null)
-    .where('state', '=', 'running')
-    .returning('leased_until');
   // One statement: it is asked often, and mostly there is nothing to refuse.
-  const held = await (token === null ? query : query.where('claim_token', '=', token)).execute();
-  const until = held[0]?.leased_until ?? null;
-  if (until !== null) return new Date(until);
+  const values = [at, leaseMs, defaultLeaseMs, id, token, token];
+  const [held] = await queryRaw<{ leased_until: number }>(db, touchText, values);
+  if (held !== undefined) return new Date(held.leased_until);
   throw wrongState(await findJob(db, ref), 'touch');
 }

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 import { firstLine, printableLine } from './printable.ts';
 
 /** `Job 12 (mail/welcome)`. */
-export function nameOfJob({ id, name }: Pick<Job, 'id' | 'name'>): string {
+function nameOfJob({ id, name }: Pick<Job, 'id' | 'name'>): string {
   return `Job ${id} (${printableLine(name)})`;
 }
 
@@ -13,7 +13,7 @@ export function describeAdded(job: Job, clock: Clock, nowMs: number): string {
 }
 
 /** `due now`, `due 2026-12-24 18:00:00 (Europe/Berlin)`; of a child whose parent runs, what it waits for. */
-export function describeDue(job: Job, clock: Clock, nowMs: number): string {
+function describeDue(job: Job, clock: Clock, nowMs: number): string {
   if (job.state === 'paused') return `waits until job ${job.parent} has ended its own run`;
   const runAtMs = job.runAt.getTime();
   return runAtMs <= nowMs ? 'due now' : `due ${clock.dateTime(runAtMs)} (${clock.zone})`;

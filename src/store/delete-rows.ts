@@ -21,7 +21,7 @@ export async function deleteEndedJobs(
     .select('id')
     .where('state', 'in', states)
     .where('finished_at', '<', endedBefore)
-    .where(hasNoOpenParent)
+    .where(isTold)
     .orderBy('finished_at')
     .limit(limit);
   return deleteJobs(db, await ended.execute());
@@ -33,14 +33,14 @@ export async function deleteOldestJobs(db: Database, limit: number): Promise<Del
     .selectFrom('jobs')
     .select('id')
     .where('finished_at', 'is not', null)
-    .where(hasNoOpenParent)
+    .where(isTold)
     .orderBy('id')
     .limit(limit);
   return deleteJobs(db, await oldest.execute());
 }
 
-/** A parent that has not ended is still to be told of its children. */
-const hasNoOpenParent = sql<boolean>`(parent_id is null or not exists (
+/** A parent that has not ended is still to be told of its children; one that repeats never ends. */
+const isTold = sql<boolean>`(parent_id is null or is_told = 1 or not exists (
   select 1 from jobs parent where parent.id = jobs.parent_id and parent.finished_at is null))`;
 
 /** How many it deleted. */

@@ -63,7 +63,7 @@ export async function reconcile(
   for (const lost of takenIn.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
   const { missedCap } = reconciler.settings.queue;
   await markDeadWorkers(db, state, rescue.at);
-  await endExpiredLeases(db, () => rescue.at, missedCap);
+  await endExpiredLeases(db, () => rescue.at, reconciler.settings.queue);
   const lost = await selectLostRuns(db);
   const rescued = await rescueJobs(db, lost, { ...rescue, missedCap }, (run) =>
     endRun(reconciler, describeOpen(run, state), rescue),

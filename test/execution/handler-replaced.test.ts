@@ -263,8 +263,7 @@ describe('a process serves until', () => {
   });
 
   test('the next handler wants another process', async () => {
-    const tells = `export default () => ({ nice: process.getuid && (await0()), heap: process.execArgv, token: process.env.SHOP_TOKEN ?? null });
-const await0 = () => os.getPriority();
+    const tells = `export default () => ({ nice: os.getPriority(), heap: process.execArgv, token: process.env.SHOP_TOKEN ?? null });
 import os from 'node:os';\n`;
     const lane = openLane({
       'plain.mjs': tells,

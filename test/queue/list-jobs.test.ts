@@ -55,6 +55,8 @@ describe('list', () => {
     [{ order: 'next', pattern: 'ready/low' }, 'ready/low'],
     [{ order: 'next', limit: 1, pattern: 'r*' }, 'ready/high'],
     [{ order: 'next', state: 'finished' }, 'finished'],
+    [{ order: 'soonest' }, 'retrying ready/low ready/high child retrying-delayed delayed'],
+    [{ order: 'soonest', due: 'delayed', limit: 1 }, 'retrying-delayed'],
   ] as const satisfies readonly [ListOptions, string][])('%j', async (options, names) => {
     const { queue } = await fill();
     expect((await queue.list(options)).map(({ name }) => name).join(' ')).toBe(names);
@@ -123,6 +125,7 @@ describe('list', () => {
       { order: 'next', pattern: 'a' },
       /USING INDEX jobs_waiting_by_name \(name=\?\)$/,
     ],
+    ['soonest', { order: 'soonest' }, /SCAN jobs USING (COVERING )?INDEX jobs_waiting/],
     ['newest', {}, /^SCAN jobs$/],
     ['few failed ones', { state: 'failed' }, /USING INDEX jobs_ended \(state=\? AND/],
     ['running ones', { state: 'running' }, /USING INDEX jobs_leased/],

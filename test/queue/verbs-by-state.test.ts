@@ -225,3 +225,27 @@ test.each(['finish', 'retry', 'fail', 'touch', 'bury', 'delete', 'update'] as co
     expect(dump()).toBe(ended);
   },
 );
+
+test.each([
+  ['finish', 'running'],
+  ['retry', 'running'],
+  ['fail', 'running'],
+  ['bury', 'running'],
+  ['bury', 'queued'],
+  ['kick', 'failed'],
+  ['cancel', 'queued'],
+  ['delete', 'finished'],
+  ['update', 'queued'],
+  ['requeue', 'running'],
+] as const)('%s changes nothing of what is %s if it cannot be told', async (verb, from) => {
+  const log = await openTestQueue();
+  const { db, queue } = log;
+  const id = await situations[from](log);
+  const before = [log.row(id), log.runs(id)];
+  await db.schema.alterTable('activity').renameTo('gone').execute();
+  await expect(verbs[verb](queue, id)).rejects.toThrow(/activity/);
+  await db.schema.alterTable('gone').renameTo('activity').execute();
+  expect([log.row(id), log.runs(id)]).toEqual(before);
+  await verbs[verb](queue, id);
+  expect([log.row(id), log.runs(id)]).not.toEqual(before);
+});

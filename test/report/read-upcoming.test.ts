@@ -50,9 +50,10 @@ test('a job that repeats stands between the others at each of its times', async 
   ]);
 });
 
-test('a rule that does not get ahead gives no further time', async () => {
+test('a rule that does not get ahead is shown as it is held back: by a second', async () => {
   const jobs = [{ name: 'busy', runAt: now, repeat: 'FINISHED, +0 SECONDS' }];
-  expect(await upcomingOf(jobs, 5)).toEqual([['busy', 0]]);
+  const upcoming = await upcomingOf(jobs, 3);
+  expect(upcoming.map(([, minutes]) => Number(minutes) * 60)).toEqual([0, 1, 2]);
 });
 
 test('one that runs is there with its next time, and one that only runs once is not', async () => {

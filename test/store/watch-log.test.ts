@@ -86,6 +86,18 @@ describe.each(drivers)('with %s', (_, driver) => {
   });
 });
 
+test('after long idleness a commit is told of by the files, not found by chance', async () => {
+  const place = await openPlace();
+  const child = await startCommitter(place);
+  const waiting = place.watch.changed(place.watch.look(), null);
+  // The log is looked at after about 2.9 s, and then not before 4.4 s.
+  await sleep(3_200);
+  const startMs = performance.now();
+  await commit(child);
+  expect(await waiting).toBe('changed');
+  expect(performance.now() - startMs).toBeLessThan(600);
+});
+
 test('commits at any moment are never missed', async () => {
   const place = await openPlace();
   const { watch } = place;

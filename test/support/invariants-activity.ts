@@ -41,7 +41,8 @@ const lifeOfWorker: Readonly<Record<string, string>> = {
 
 /** Each transition is told once, in an order that can be, and up to the state that the row has. */
 export function checkActivity(log: LogContent): string[] {
-  return [...log.jobs.flatMap((job) => checkJobLife(job, log)), ...checkWorkerLives(log)];
+  const ofScripts = log.jobs.filter(({ tier }) => tier !== null);
+  return [...ofScripts.flatMap((job) => checkJobLife(job, log)), ...checkWorkerLives(log)];
 }
 
 function checkJobLife(job: JobRow, { activity, runs }: LogContent): string[] {

@@ -57,12 +57,14 @@ export function listOpenJobs({ jobs }: LogContent): readonly JobRow[] {
   return jobs.filter(({ finished_at }) => finished_at === null);
 }
 
+/** Of scripts; those of the queue have rules of their own. */
 export function checkJobs(log: LogContent): string[] {
-  const open = listOpenJobs(log).map(({ name }) => name);
+  const jobs = log.jobs.filter(({ tier }) => tier !== null);
+  const open = listOpenJobs({ ...log, jobs }).map(({ name }) => name);
   const doubled = open.filter((name, index) => open.indexOf(name) !== index);
   return [
     ...doubled.map((name) => `${name} has two open jobs`),
-    ...log.jobs.flatMap((job) =>
+    ...jobs.flatMap((job) =>
       checkJob(
         job,
         log.runs.filter((run) => run.job_id === job.id),
@@ -100,27 +102,38 @@ const isFailure = (run: RunRow | undefined): boolean =>
 
 /** @param hasClockMoved whether instants may go backwards */
 export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: boolean): string[] {
-  const names = new Set(runs.map(({ script }) => script));
+  const ofScripts = runs.filter(({ tier }) => tier !== 'queue');
+  const names = new Set(ofScripts.map(({ script }) => script));
   return [
     ...runs.flatMap((run) =>
       listWrong([
         [(run.outcome === 'running') === (run.finished_at === null), 'outcome, but no end'],
         [(run.duration_ms ?? 0) >= 0, `lasted ${run.duration_ms} ms`],
         [jobs.some(({ id }) => id === run.job_id), 'has no job'],
-        [workers.some(({ id }) => id === run.worker_id), 'has no worker'],
+        [hasWorker(run, workers), 'has no worker'],
         [
           (run.outcome === 'succeeded') === (run.reason === null) || run.outcome === 'running',
           `succeeded because of ${run.reason}`,
         ],
-        [run.outcome !== 'succeeded' || run.exit_code === 0, `exit code ${run.exit_code}`],
+        [run.outcome !== 'succeeded' || isGoodCode(run), `exit code ${run.exit_code}`],
         [
           hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at,
           'ended before it started',
         ],
       ]).map((wrong) => `run ${run.id} (${run.script}, ${run.outcome}): ${wrong}`),
     ),
-    ...(hasClockMoved ? [] : [...names].flatMap((name) => findOverlap(name, runs))),
+    ...(hasClockMoved ? [] : [...names].flatMap((name) => findOverlap(name, ofScripts))),
   ];
+}
+
+/** Who claims a job of the queue may be no worker of the runner. */
+function hasWorker({ tier, worker_id }: RunRow, workers: readonly WorkerRow[]): boolean {
+  return worker_id === null ? tier === 'queue' : workers.some(({ id }) => id === worker_id);
+}
+
+/** A handler whose process serves further jobs has none. */
+function isGoodCode({ tier, exit_code }: RunRow): boolean {
+  return exit_code === 0 || (tier === 'queue' && exit_code === null);
 }
 
 function findOverlap(script: string, runs: readonly RunRow[]): string[] {
@@ -159,7 +172,9 @@ export function checkRunning(
   return running.flatMap((run) => {
     const worker = workers.find(({ id }) => id === run.worker_id);
     const isElsewhere = worker?.host !== hostname();
-    const hasProcess = processes.some(({ runId }) => runId === String(run.id));
+    const hasProcess = processes.some(
+      ({ runId, pid }) => runId === String(run.id) || pid === run.pid,
+    );
     const isKnown = isElsewhere || hasProcess || worker?.state === 'running';
     return isKnown ? [] : [`run ${run.id} (${run.script}) is running without a process`];
   });

@@ -5,6 +5,8 @@ import { checkActivity } from './invariants-activity.ts';
 import { checkEvidence, readEvidence } from './invariants-evidence.ts';
 import { checkFiles, listRunProcesses } from './invariants-files.ts';
 import { checkJobs, checkRunning, checkRuns, checkWorkers, readLog } from './invariants-log.ts';
+import { checkQueue } from './invariants-queue.ts';
+import { checkSeenTries, readSeenTries } from './queue-evidence.ts';
 
 /** What the test itself has done that some invariants do not survive. */
 export interface Circumstances {
@@ -14,6 +16,8 @@ export interface Circumstances {
   readonly hasClockMoved?: boolean;
   /** Old rows were deleted, so what the log does not know may have been. */
   readonly isPruned?: boolean;
+  /** A lease ran out while its holder lived, so that a job was given to somebody else meanwhile. */
+  readonly mayOverlap?: boolean;
 }
 
 /**
@@ -24,8 +28,10 @@ export interface Circumstances {
  *   running in a process that lives
  * - every run has one outcome and one job; there are as many as there were attempts, and no more than
  *   allowed; no two of one script overlap
- * - every start and every end that a script has written down itself is in the log, once, as it was
- *   (for scripts of `invariants-evidence.ts`)
+ * - every job of the queue has had a life that can be, each claim of it ended once, and what waits for
+ *   a parent or a child will be resumed
+ * - every start and every end that a script or a handler has written down itself is in the log, once, as it was
+ *   (for those of `invariants-evidence.ts` and `queue-handlers.ts`)
  * - every transition was told once, in an order that can be
  * - no process, no lock, no file is left of what has ended
  * - the database file is sound
@@ -37,7 +43,12 @@ export function checkInvariants(root: string, circumstances: Circumstances = {})
 /** The same as a list, for tests that look at many roots. */
 export function findViolations(
   root: string,
-  { isSettled = true, hasClockMoved = false, isPruned = false }: Circumstances = {},
+  {
+    isSettled = true,
+    hasClockMoved = false,
+    isPruned = false,
+    mayOverlap = false,
+  }: Circumstances = {},
 ): string[] {
   const log = readLog(root);
   const processes = listRunProcesses(root);
@@ -51,6 +62,8 @@ export function findViolations(
     ...checkJobs(log),
     ...checkRuns(log, hasClockMoved),
     ...checkWorkers(log, isSettled),
+    ...checkQueue(log, isPruned),
+    ...checkSeenTries(readSeenTries(root), log, mayOverlap),
     ...(isPruned ? [] : [...checkActivity(log), ...checkEvidence(evidence, log)]),
     ...ofState,
   ];

@@ -1,5 +1,5 @@
 import sparkly from 'sparkly';
-import { EVERYTHING } from '../../queue/pause-names.ts';
+import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pause-names.ts';
 import {
   countOf,
   formatBytes,
@@ -46,7 +46,8 @@ export function renderNothing(overview: Overview, root: string, screen: Screen):
     count === 0
       ? `There is no script in ${printableLine(root)}/jobs yet: drop one into jobs/hourly.`
       : `Nothing has run yet; ${countOf(count, 'script')} in ${printableLine(root)}/jobs.`;
-  const tier = printableLine(overview.scripts[0]?.tier ?? 'hourly');
+  const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
+  const tier = printableLine(first?.tier ?? 'hourly');
   const next = `\`runner ${tier}\` runs that tier now, \`runner cron --install\` lets cron do it.`;
   const paused = overview.pauses.map(
     (pause) => `${describePaused(pause, '', screen.clock)} · \`${resumeCommand(pause)}\` ends it`,
@@ -136,6 +137,7 @@ function describeTierPause({ pause, tier }: TierOverview, { palette, clock }: Sc
 }
 
 function describePasses(tier: TierOverview, { clock }: Screen): string[] {
+  if (tier.tier === WHOLE_QUEUE) return ['handlers of queued jobs'];
   const period = tier.periodMs === null ? 'runs by hand' : formatPeriod(tier.periodMs);
   const { lastPass } = tier;
   if (lastPass === null) return [period, 'never called'];

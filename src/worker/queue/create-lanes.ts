@@ -6,6 +6,7 @@ import type { LoggedCall } from '../pass.ts';
 import { watchFiles } from './file-watch.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import { keepLeases } from './keep-leases.ts';
+import { createLaneBell } from './lane-bell.ts';
 import { createPace } from './pace.ts';
 import { createQueueJournal } from './queue-journal.ts';
 import { createSelector } from './queue-selection.ts';
@@ -38,12 +39,13 @@ export async function createLanes(
   const { groupLimit } = runner.settings.queue;
   const version = () => watch.look();
   const selector = createSelector({ db: store.db, handlers, request, groupLimit, version });
-  const leases = keepLeases(call, workerId);
+  const bell = createLaneBell(call.stop.noMore);
+  const leases = keepLeases(call, workerId, bell.ring);
   const rules = rulesOf(call, request);
   const pace = createPace(call, request);
   const ticker = setInterval(rules.look, LOOK_MS).unref();
-  const shared: Omit<Lane, 'runner' | 'admit'> = {
-    ...{ call, watch, commit, leases, rules },
+  const shared: Omit<Lane, 'runner' | 'admit' | 'leave'> = {
+    ...{ call, watch, bell, commit, leases, rules },
     journal: createQueueJournal({ store, workerId, runner, handlers, selector, commit }),
     findHandler: handlers.find,
     ...limitsOf(call, request),
@@ -60,6 +62,7 @@ export async function createLanes(
       ...shared,
       runner: createHandlerRunner({ childJobs, childMemoryBytes }),
       admit: () => pace.admit(index),
+      leave: () => pace.leave(index),
     })),
     commit,
     close: () => {

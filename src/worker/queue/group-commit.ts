@@ -1,11 +1,12 @@
 import type { Database, Store } from '../../store/open-store.ts';
+import { queryRaw } from '../../store/raw-query.ts';
 
-/** So long an end may be in the log before it is on the disk; nobody is told of it before. */
+/** So long an end may be in the log before the next write takes it to the disk. */
 const LONGEST_UNSYNCED_MS = 20;
 
 /**
  * Many small transactions share one wait for the disk. What is in the log survives the runner's own death
- * at once, and a power loss once it is synced; `onDurable` is called then.
+ * at once, and a power loss once it is synced; nobody is told of it before.
  */
 export interface GroupCommit {
   /** In a transaction of its own. */
@@ -16,40 +17,76 @@ export interface GroupCommit {
   sync(): Promise<void>;
 }
 
+interface Untold {
+  /** By which changes of the log what is told of was in it. */
+  readonly changes: number;
+  readonly tell: () => void;
+}
+
 export function createGroupCommit(store: Store, workerId: number): GroupCommit {
+  let changes = 0;
+  let durableChanges = 0;
   let syncedAt = performance.now();
-  let isSynced = true;
-  let untold: (() => void)[] = [];
-  const tellAll = (written: readonly (() => void)[]): void => {
-    untold = untold.filter((tell) => !written.includes(tell));
-    for (const tell of written) tell();
+  let untold: readonly Untold[] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  const isDurable = (): boolean => changes <= durableChanges;
+  const noteSync = (upTo: number): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    syncedAt = performance.now();
+    durableChanges = Math.max(durableChanges, upTo);
+    const told = untold.filter((each) => each.changes <= durableChanges);
+    untold = untold.filter((each) => each.changes > durableChanges);
+    for (const { tell } of told) tell();
   };
   const writeDurably = async <T>(work: (db: Database) => Promise<T>): Promise<T> => {
-    // What is told of later is written later, and not durable by this.
-    const written = untold;
-    const result = await store.db.transaction().execute(work);
-    syncedAt = performance.now();
-    isSynced = true;
-    tellAll(written);
+    const { result, upTo } = await store.db.transaction().execute(async (db) => {
+      const before = await countChanges(db);
+      const result = await work(db);
+      changes = await countChanges(db);
+      // A commit of nothing waits for no disk. One that does takes with it all that came before.
+      if (!isDurable() && changes === before) await touchWorker(db, workerId);
+      return { result, upTo: changes };
+    });
+    noteSync(upTo);
     return result;
   };
+  const writeSoonDurable = async <T>(work: (db: Database) => Promise<T>): Promise<T> => {
+    const result = await store.withoutSync((held) =>
+      held.transaction().execute(async (db) => {
+        const result = await work(db);
+        changes = await countChanges(db);
+        return result;
+      }),
+    );
+    // The next write may be long in coming: its job has only just begun.
+    if (!isDurable())
+      timer = timer?.refresh() ?? setTimeout(syncLater, LONGEST_UNSYNCED_MS).unref();
+    return result;
+  };
+  const sync = async (): Promise<void> => {
+    if (!isDurable()) await writeDurably(async () => {});
+  };
+  // What is the matter with the log, the next write will meet, too.
+  const syncLater = (): void => void sync().catch(() => {});
   return {
-    write: async (work) => {
-      if (performance.now() - syncedAt >= LONGEST_UNSYNCED_MS) return await writeDurably(work);
-      const result = await store.withoutSync((db) => db.transaction().execute(work));
-      isSynced = false;
-      return result;
+    write: (work) => {
+      const isLong = performance.now() - syncedAt >= LONGEST_UNSYNCED_MS;
+      return isLong ? writeDurably(work) : writeSoonDurable(work);
     },
     onDurable: (tell) => {
-      if (isSynced) tell();
-      else untold.push(tell);
+      if (isDurable()) tell();
+      else untold = [...untold, { changes, tell }];
     },
-    sync: async () => {
-      if (isSynced) return;
-      // Any page that is written: a commit that is synced takes with it all that came before.
-      await writeDurably((db) => touchWorker(db, workerId));
-    },
+    sync,
   };
+}
+
+/** Of this connection, since it was opened. */
+async function countChanges(db: Database): Promise<number> {
+  const [row] = await queryRaw<{ changes: number }>(db, 'select total_changes() as changes');
+  return row?.changes ?? 0;
 }
 
 async function touchWorker(db: Database, workerId: number): Promise<void> {

@@ -1,9 +1,7 @@
-import { endExpiredLeases, renewLeases } from '../../queue/leases.ts';
+import { beatMs, endExpiredLeases, renewLeases } from '../../queue/leases.ts';
 import { isStoreFailure } from '../../store/store-failure.ts';
 import type { LoggedCall } from '../pass.ts';
 
-/** A lease is renewed so often while it lasts, so that a few late renewals do not lose it. */
-const BEATS_PER_LEASE = 10;
 const SHORTEST_BEAT_MS = 200;
 
 export interface LeaseKeeper {
@@ -16,35 +14,42 @@ export interface LeaseKeeper {
  * Renews the claims of a worker, and takes back what others have let run out. A beat that fails is made
  * up for by the next one: being late alone gives no claim up.
  */
-export function keepLeases({ store, runner }: LoggedCall, workerId: number): LeaseKeeper {
-  const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
+export function keepLeases(
+  { store, runner }: LoggedCall,
+  workerId: number,
+  onTakenBack: () => void,
+): LeaseKeeper {
+  const { queue } = runner.settings;
+  const { leaseMs: defaultLeaseMs } = queue;
   let shortestMs = defaultLeaseMs;
+  let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   const beat = async (): Promise<void> => {
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
       await store.withoutSync((db) => renewLeases(db, workerId, renewal));
-      await endExpiredLeases(store.db, runner.now, missedCap);
+      if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
     } catch (error) {
-      if (!isStoreFailure(error)) throw error;
+      // Once it is stopped, the log may be closed under it.
+      if (!isStopped && !isStoreFailure(error)) throw error;
     }
-    if (timer !== undefined) schedule();
+    schedule();
   };
   const schedule = (): void => {
-    const delayMs = Math.max(shortestMs / BEATS_PER_LEASE, SHORTEST_BEAT_MS);
-    timer = setTimeout(beat, delayMs).unref();
+    clearTimeout(timer);
+    if (isStopped) return;
+    timer = setTimeout(beat, Math.max(beatMs(shortestMs), SHORTEST_BEAT_MS)).unref();
   };
   schedule();
   return {
     note: (leaseMs) => {
       if (leaseMs === null || leaseMs >= shortestMs) return;
       shortestMs = leaseMs;
-      clearTimeout(timer);
       schedule();
     },
     stop: () => {
+      isStopped = true;
       clearTimeout(timer);
-      timer = undefined;
     },
   };
 }

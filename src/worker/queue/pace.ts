@@ -7,8 +7,10 @@ import type { WorkRequest } from './work-request.ts';
 export interface Pace {
   /** A job has ended, after so long. */
   note(durationMs: number): void;
-  /** Settles when the lane of this number may take a job. */
-  admit(lane: number): Promise<void>;
+  /** Settles when the lane of this number may take a job; false: it will not be needed any more. */
+  admit(lane: number): Promise<boolean>;
+  /** The lane of this number takes no more; once the first one does not, which is always admitted, none is needed. */
+  leave(lane: number): void;
 }
 
 const ASK_AGAIN_MS = 250;
@@ -22,12 +24,17 @@ export function createPace(
     most: concurrency,
     now: () => performance.now(),
   });
+  let isOver = false;
   return {
     note: adaptive.note,
     admit: async (lane) => {
-      while (lane >= adaptive.limit() && stop.reason === null) {
+      while (lane >= adaptive.limit() && stop.reason === null && !isOver) {
         await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
       }
+      return !isOver && stop.reason === null;
+    },
+    leave: (lane) => {
+      isOver ||= lane === 0;
     },
   };
 }

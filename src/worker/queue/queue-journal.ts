@@ -1,5 +1,6 @@
 import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
 import type { Handlers } from '../../discovery/handlers.ts';
+import { isKeptWarm } from '../../execution/handler-runner.ts';
 import type { RunEnd } from '../../execution/run-end.ts';
 import { removeOutput } from '../../execution/run-files.ts';
 import { createArchive } from '../../queue/archive.ts';
@@ -46,7 +47,8 @@ export interface QueueJournal {
   update(claim: Claim, data: string): Promise<void>;
 }
 
-const idleTurn: Turn = { verdict: null, next: null };
+/** There was nothing to end, and nothing to take. */
+export const idleTurn: Turn = { verdict: null, next: null };
 
 interface Recording {
   readonly store: Store;
@@ -69,16 +71,17 @@ export function createQueueJournal(recording: Recording): QueueJournal {
   return {
     turn: async (ended, child) => {
       const at = runner.now();
-      const selection = await selector.select(at);
       // A transaction for nothing would be a commit, too, and wake whoever else waits.
-      if (ended === null && (await chooseJob(store.db, selection, at)) === null) return idleTurn;
+      const isFruitless =
+        ended === null && (await chooseJob(store.db, await selector.select(at), at)) === null;
+      if (isFruitless) return idleTurn;
       const claiming = {
         ...{ workerId, at, defaultLeaseMs, handlerOf: factsOf },
         ...(child !== null && { child }),
       };
       return await write(async (db) => {
         const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
-        const next = await claimNext(db, selection, claiming);
+        const next = await claimNext(db, await selector.select(at, db), claiming);
         return { verdict, next };
       });
     },
@@ -107,6 +110,7 @@ function createFactsBook(handlers: Handlers): (name: string) => HandlerFacts | n
       policy: policyOf(script.options),
       timeoutMs: script.options.timeoutMs ?? defaultTimeoutMs(script.tier),
       contentHash: script.contentHash,
+      isWarm: isKeptWarm(script),
     };
     known.set(script, facts);
     return facts;

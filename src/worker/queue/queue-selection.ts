@@ -7,8 +7,12 @@ import type { WorkRequest } from './work-request.ts';
 
 /** Which jobs a worker takes, as it is now. */
 export interface Selector {
-  /** To be asked before each claim. */
-  select(at: number): Promise<QueueSelection>;
+  /**
+   * To be asked before each claim.
+   *
+   * @param db the claim's transaction: what was paused while it waited for the log's lock counts
+   */
+  select(at: number, db?: Database): Promise<QueueSelection>;
 }
 
 interface Selecting {
@@ -25,7 +29,7 @@ const REREAD_AFTER_MS = 1_000;
 
 /** Pauses and fuses count at once: they are read anew whenever anybody has changed the log. */
 export function createSelector({
-  db,
+  db: log,
   handlers,
   request,
   groupLimit,
@@ -44,7 +48,7 @@ export function createSelector({
       isAsked(name) && !matchAny(paused, name) && (isHandled(name) || matchAny(fused, name)),
   };
   return {
-    select: async (at) => {
+    select: async (at, db = log) => {
       const seen = version();
       if (known === null || known.version !== seen || at - known.at >= REREAD_AFTER_MS) {
         ({ paused, fused } = await selectPausedPatterns(db, at));

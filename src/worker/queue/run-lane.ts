@@ -1,17 +1,19 @@
 import type { HandlerRunner } from '../../execution/handler-runner.ts';
+import { selectNextWake } from '../../queue/next-wake.ts';
 import type { Verdict } from '../../queue/retry-policy.ts';
-import { selectNextDue } from '../../queue/waiting-jobs.ts';
 import type { LogWatch } from '../../store/watch-log.ts';
 import { waitForRoom } from '../wait-for-room.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { LeaseKeeper } from './keep-leases.ts';
-import type { EndedRun, Turn } from './queue-journal.ts';
+import type { LaneBell } from './lane-bell.ts';
+import { type EndedRun, idleTurn, type Turn } from './queue-journal.ts';
 import { type HandlerLane, runHandler } from './run-handler.ts';
 import type { TakeRules } from './take-rules.ts';
 
 /** What the lanes of a worker share, and what each has of its own. */
 export interface Lane extends HandlerLane {
   readonly watch: LogWatch;
+  readonly bell: LaneBell;
   readonly commit: GroupCommit;
   readonly leases: LeaseKeeper;
   readonly rules: TakeRules;
@@ -20,8 +22,10 @@ export interface Lane extends HandlerLane {
   readonly isHeldBack: boolean;
   /** How long it waits for a job when none is due. */
   readonly waitMs: number;
-  /** Settles when this lane may take a job, as fewer are to run at the same time. */
-  readonly admit: () => Promise<void>;
+  /** Settles when this lane may take a job, as fewer are to run at the same time; false: it is not needed. */
+  readonly admit: () => Promise<boolean>;
+  /** To be called when it takes no more. */
+  readonly leave: () => void;
   /** Told of each run once its end cannot be lost any more. */
   readonly onEnded: (ended: NamedEnd, verdict: Verdict | null) => void;
 }
@@ -33,7 +37,7 @@ export async function runLane(lane: Lane): Promise<void> {
   let ended: NamedEnd | null = null;
   let idleSince = performance.now();
   for (;;) {
-    const seen = lane.watch.look();
+    const seen = { version: lane.watch.look(), rung: lane.bell.next() };
     const { next } = await takeTurn(lane, ended);
     ended = null;
     if (next !== null) {
@@ -43,7 +47,7 @@ export async function runLane(lane: Lane): Promise<void> {
       lane.call.events.emit('run-started', { runId: next.claim.runId, script });
       ended = { script, ...(await runHandler(lane, next)) };
       idleSince = performance.now();
-    } else if (!(await idle(lane, seen, idleSince))) return;
+    } else if (!(await idle(lane, seen, idleSince))) return lane.leave();
   }
 }
 
@@ -51,22 +55,21 @@ export interface NamedEnd extends EndedRun {
   readonly script: string;
 }
 
-const nothing: Turn = { verdict: null, next: null };
-
 async function takeTurn(lane: Lane, ended: NamedEnd | null): Promise<Turn> {
   if (ended !== null && lane.isHeldBack) {
     // What has ended waits for nothing.
     await end(lane, ended);
     return await takeTurn(lane, null);
   }
-  await lane.admit();
-  if (!(await hasRoom(lane)) || !lane.rules.mayTake()) {
+  if (!(await lane.admit()) || !(await hasRoom(lane)) || !lane.rules.mayTake()) {
     if (ended !== null) await end(lane, ended);
-    return nothing;
+    return idleTurn;
   }
   const turn = await lane.journal.turn(ended, childOf(lane.runner));
-  if (turn.next === null) lane.rules.giveBack();
+  lane.rules.settle(turn.next !== null);
   if (ended !== null) tellEnd(lane, ended, turn.verdict);
+  // Somebody else was sooner, or what came first was fused: there may be others.
+  else if (turn.next === null && turn !== idleTurn) lane.bell.ring();
   return turn;
 }
 
@@ -79,7 +82,8 @@ function childOf({ pid, startTicks }: HandlerRunner) {
 }
 
 function tellEnd(lane: Lane, ended: NamedEnd, verdict: Verdict | null): void {
-  const { runner, call, commit, onEnded } = lane;
+  const { runner, call, commit, bell, onEnded } = lane;
+  bell.ring();
   runner.removeFiles(call.runner.state, ended.claim.runId);
   commit.onDurable(() => onEnded(ended, verdict));
 }
@@ -95,16 +99,23 @@ async function hasRoom({ call, limits, rules }: Lane): Promise<boolean> {
   }
 }
 
+/** What there was before it was looked for work. */
+interface Seen {
+  readonly version: number;
+  readonly rung: AbortSignal;
+}
+
 /** Waits until there may be something to do; false: nothing will come in time. */
-async function idle(lane: Lane, seen: number, idleSince: number): Promise<boolean> {
+async function idle(lane: Lane, seen: Seen, idleSince: number): Promise<boolean> {
   const { call, commit, watch, waitMs, rules } = lane;
   await commit.sync();
   if (call.stop.reason !== null) return false;
   const leftMs = Math.min(idleSince + waitMs - performance.now(), rules.leftMs());
   if (leftMs <= 0) return false;
   const at = call.runner.now();
-  const nextDue = await selectNextDue(call.store.db, at);
-  const untilMs = Math.min(at + leftMs, nextDue ?? Number.POSITIVE_INFINITY);
+  const wakeAt = await selectNextWake(call.store.db, at);
+  const untilMs = Math.min(at + leftMs, wakeAt ?? Number.POSITIVE_INFINITY);
   const until = Number.isFinite(untilMs) ? untilMs : null;
-  return (await watch.changed(seen, until, call.stop.noMore)) !== 'stopped';
+  await watch.changed(seen.version, until, seen.rung);
+  return call.stop.reason === null;
 }

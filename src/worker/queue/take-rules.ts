@@ -5,10 +5,10 @@ import type { WorkRequest } from './work-request.ts';
 
 /** Whether a worker goes on taking jobs. */
 export interface TakeRules {
-  /** Counts the job that is going to be taken; false: none is to be taken any more. */
+  /** Counts the job that is going to be asked for; false: none is to be taken, at least not now. */
   mayTake(): boolean;
-  /** A job that was counted was not there. */
-  giveBack(): void;
+  /** Whether the job that was asked for was there. */
+  settle(isTaken: boolean): void;
   /** How long the worker still takes jobs; infinite without a limit. */
   leftMs(): number;
   /** Looks at what is too dear to be looked at for each job. */
@@ -33,19 +33,23 @@ export function createTakeRules({
 }: Ruled): TakeRules {
   const { forMs, maxJobs, maxMemoryBytes } = request;
   let taken = 0;
+  let asked = 0;
+  const mostJobs = maxJobs ?? Number.POSITIVE_INFINITY;
   const leftMs = (): number =>
     forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now();
   return {
     leftMs,
     mayTake: () => {
       if (leftMs() <= 0) stop.startNothing(`its time of ${prettyMilliseconds(forMs ?? 0)} is over`);
-      if (maxJobs !== null && taken >= maxJobs) stop.startNothing(`it has taken ${maxJobs} jobs`);
-      if (stop.reason !== null) return false;
-      taken += 1;
+      if (stop.reason !== null || taken + asked >= mostJobs) return false;
+      asked += 1;
       return true;
     },
-    giveBack: () => {
-      taken -= 1;
+    settle: (isTaken) => {
+      asked -= 1;
+      taken += isTaken ? 1 : 0;
+      if (taken >= mostJobs)
+        stop.startNothing(`it has taken ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
     look: () => {
       const changed = files.findChanged();

@@ -18,7 +18,7 @@ const cases = {
   ...invariantCases,
 };
 
-const byNumber = Object.entries(cases).map(([number, one]) => ({ number, ...one }));
+const byNumber = Object.entries(cases).map(([number, one]) => ({ number: Number(number), ...one }));
 
 test.each(byNumber)('Bedrock $number: $title', async ({ check, settings }) => {
   await check(await openTestQueue(settings));

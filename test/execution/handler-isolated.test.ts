@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import { openLane } from '../support/handler-lane.ts';
+
+const MB = 1024 * 1024;
+const isolated = (code: string): string =>
+  `// @isolate\nexport default async (job) => { ${code} };\n`;
+
+describe('a handler that asks for a process of its own', () => {
+  test('gets a new one for each job, and nothing is left of it', async () => {
+    const lane = openLane({ 'a.ts': isolated('job.log(job.data); return process.pid;') });
+    const first = await lane.run('a', { data: 1 });
+    const second = await lane.run('a', { data: 2 });
+    expect(first).toMatchObject({
+      outcome: 'succeeded',
+      exitCode: 0,
+      result: String(lane.pids[0]),
+      output: { text: '1\n' },
+      measuredBy: 'self',
+    });
+    expect(second).toMatchObject({ result: String(lane.pids[1]), output: { text: '2\n' } });
+    expect(lane.pids[0]).not.toBe(lane.pids[1]);
+    expect(lane.runner.pid).toBeNull();
+  });
+
+  test.each([
+    ['a throw', `throw new TypeError('no luck');`, { reason: 'TypeError: no luck', exitCode: 1 }],
+    [
+      'an uncaught error',
+      `setTimeout(() => { throw new Error('late'); }, 5); await new Promise((resolve) => setTimeout(resolve, 60_000));`,
+      { reason: 'Error: late', exitCode: 1 },
+    ],
+    [
+      'process.exit(0)',
+      'process.exit(0);',
+      { reason: 'Error: process.exit(0) was called before the handler had ended', exitCode: 13 },
+    ],
+    [
+      'a promise that never settles',
+      'await new Promise(() => {});',
+      { reason: "Error: the handler's promise never settled", exitCode: 13 },
+    ],
+    ['a result that is no JSON', 'return 1n;', { exitCode: 1, error: null }],
+    [
+      'retry',
+      `job.retry({ delay: '10s' });`,
+      {
+        exitCode: 75,
+        reason: 'asked for another try in 10s',
+        ask: { kind: 'retry', delayMs: 10_000 },
+      },
+    ],
+    ['fail', `job.fail('no use');`, { reason: 'no use', ask: { kind: 'fail', reason: 'no use' } }],
+  ])('ends as others do by %s', async (_, code, expected) => {
+    const lane = openLane({ 'a.mjs': isolated(code) });
+    const end = await lane.run('a');
+    expect(end).toMatchObject({ outcome: 'failed', ...expected });
+    expect(end).not.toHaveProperty('result');
+  });
+
+  test('is not waited for once it has ended, whatever it left open', async () => {
+    const lane = openLane({ 'a.mjs': isolated('setInterval(() => {}, 1000); return 1;') });
+    expect(await lane.run('a')).toMatchObject({ outcome: 'succeeded', result: '1' });
+  });
+
+  test('without a function is refused', async () => {
+    const lane = openLane({ 'a.mjs': '// @isolate\nconsole.log(1);\n' });
+    const end = await lane.run('a');
+    expect(end).toMatchObject({ outcome: 'failed', error: null });
+    expect(end.reason).toContain('a.mjs exports no function to call');
+  });
+
+  test('is given data of 1 MiB and gives it back, and finds nothing more to read', async () => {
+    const lane = openLane({
+      'a.mjs': `// @isolate\nimport { readFileSync } from 'node:fs';
+export default ({ data }) => ({ data, rest: readFileSync(0, 'utf8') });\n`,
+    });
+    const data = '"'.repeat(MB / 2 - 100);
+    expect((await lane.run('a', { data })).result).toBe(JSON.stringify({ data, rest: '' }));
+  });
+
+  test('tells of its progress in order, also of much', async () => {
+    const lane = openLane({
+      'a.mjs': isolated(
+        `for (let done = 1; done < 4; done += 1) await job.update({ done, pad: 'x'.repeat(300_000) });`,
+      ),
+    });
+    const done: number[] = [];
+    const onUpdate = async (data: string) => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      done.push(JSON.parse(data).done);
+    };
+    expect(await lane.run('a', { onUpdate })).toMatchObject({ outcome: 'succeeded' });
+    expect(done).toEqual([1, 2, 3]);
+  });
+
+  test('has a signal, and a time limit', async () => {
+    const lane = openLane({
+      'a.mjs': isolated(`await new Promise((resolve) => {
+  const timer = setTimeout(resolve, 60_000);
+  job.signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
+}); job.log('tidied up');`),
+    });
+    expect(await lane.run('a', { timeoutMs: 500 })).toMatchObject({
+      outcome: 'timed-out',
+      reason: expect.stringMatching(/ended itself with exit code 0 after SIGTERM$/),
+      output: { text: 'tidied up\n' },
+    });
+  });
+});

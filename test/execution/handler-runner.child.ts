@@ -1,0 +1,50 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultSettings } from '../../src/config/settings.ts';
+import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
+import { openHandlers } from '../../src/discovery/handlers.ts';
+import { createHandlerRunner } from '../../src/execution/handler-runner.ts';
+import { createMasker } from '../../src/execution/mask-secrets.ts';
+
+/** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */
+const [root = '', ...names] = process.argv.slice(2);
+const state = stateFolderOf(root);
+createStateFolder(state);
+const handlers = await openHandlers(root, defaultSettings);
+const runner = createHandlerRunner({ childJobs: 1000, childMemoryBytes: 1e9 });
+for (const [index, name] of names.entries()) {
+  const script = handlers.find(name);
+  if (script === null) throw new Error(`There is no handler ${name}.`);
+  const runId = index + 1;
+  await runner.run({
+    runId,
+    script,
+    root,
+    state,
+    probePath: join(import.meta.dirname, '../../dist/probe.cjs'),
+    timeoutMs: 60_000,
+    graceMs: 10_000,
+    maxOutputBytes: 1_000_000,
+    variables: {},
+    environment: { HOME: root },
+    masker: createMasker({ env: {}, secrets: [] }, {}),
+    stop: new AbortController().signal,
+    onStarted: (pid) => writeFileSync(join(root, `pid-${runId}`), String(pid)),
+    onUpdate: () => {},
+    job: {
+      id: runId,
+      name,
+      data: '{"a":1}',
+      attempt: 1,
+      scheduledFor: null,
+      startedAt: Date.now(),
+      latenessMs: 0,
+      lastSuccess: null,
+      previouslyCrashed: false,
+      parentData: null,
+      children: null,
+    },
+  });
+  writeFileSync(join(root, `ended-${runId}`), '');
+}
+setInterval(() => {}, 1000);

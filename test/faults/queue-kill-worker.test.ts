@@ -1,0 +1,206 @@
+import { rmSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { JobRow } from '../../src/store/schema.ts';
+import { runWithFault } from '../support/fault-points.ts';
+import { findViolations } from '../support/invariants.ts';
+import { listRunProcesses } from '../support/invariants-files.ts';
+import { type LogContent, readLog } from '../support/invariants-log.ts';
+import { readSeenTries } from '../support/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
+import {
+  copyRoot,
+  drain,
+  holdHandlers,
+  planQueueRounds,
+  type QueueRound,
+  untilNothingRuns,
+} from '../support/queue-rounds.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { inLanes, sample } from './rounds.ts';
+
+/** A worker that is killed at each of its points, each time from the same beginning. */
+interface Scenario {
+  readonly name: string;
+  readonly files: Readonly<Record<string, FileContent>>;
+  /** What is added, by the words of `runner add`. */
+  readonly jobs: readonly (readonly string[])[];
+  /** What has happened in the root besides. */
+  readonly prepare?: (root: string) => Promise<unknown>;
+  readonly args?: readonly string[];
+  readonly from?: string;
+  readonly until?: string;
+}
+
+const soon = '@retry-delay 1ms';
+
+const handlers: Readonly<Record<string, FileContent>> = {
+  'jobs/queue/warm.ts': nodeHandler({ tags: [soon] }),
+  'jobs/queue/apart.ts': nodeHandler({ tags: [soon, '@isolate'] }),
+  'jobs/queue/program.sh': programHandler({ tags: [soon] }),
+  'jobs/queue/later.sh': programHandler({ tags: [soon], exit: 'times < 2 ? 75 : 0' }),
+  'jobs/queue/asks.ts': nodeHandler({ tags: [soon], does: 'if (times < 2) retry();' }),
+  'jobs/queue/fails.ts': nodeHandler({
+    tags: [soon, '@retries 1'],
+    does: 'if (attempt < 2) throw new Error("not yet");',
+  }),
+  'jobs/queue/lost.sh': programHandler({ tags: [soon], exit: '3' }),
+};
+
+const family: Readonly<Record<string, FileContent>> = {
+  'jobs/queue/parent.ts': nodeHandler({ tags: [soon], does: addTwoOnce() }),
+  'jobs/queue/strict.ts': nodeHandler({ tags: [soon], does: addTwoOnce() }),
+  'jobs/queue/child.ts': nodeHandler({
+    tags: [soon],
+    does: 'if (data.index === 1) fail("there is no second one");',
+  }),
+};
+
+/** Called again, a parent must be told of both. */
+function addTwoOnce(): string {
+  return `
+    const told = children.finished.length + children.failed.length;
+    if (told === 0) await addChildren(2);
+    else if (told !== 2) throw new Error(\`told of \${told}\`);`;
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'with jobs of every kind, which succeed, fail, ask for another try',
+    files: handlers,
+    jobs: [['warm'], ['apart'], ['program'], ['warm'], ['later'], ['asks'], ['fails'], ['lost']],
+  },
+  {
+    name: 'with families and a repeating job',
+    files: { ...family, 'jobs/queue/again.ts': nodeHandler({ tags: [soon] }) },
+    jobs: [
+      ['parent'],
+      ['strict', '--on-child-failure', 'fail'],
+      ['again', '--repeat', 'FINISHED, +1 HOUR', '--priority', '600'],
+    ],
+  },
+  {
+    name: 'with two jobs at the same time, in children that serve one each',
+    files: {
+      ...handlers,
+      'runner.config.json': JSON.stringify({ queue: { childJobs: 1 } }),
+    },
+    args: ['work', '--concurrency', '2'],
+    jobs: [['warm'], ['warm'], ['apart']],
+  },
+  {
+    name: 'that takes over what one before it has left',
+    files: { ...handlers, ...family },
+    jobs: [['warm'], ['program'], ['parent']],
+    prepare: (root) => dieAt(root, 'after spawn#2'),
+    until: 'spawn',
+  },
+  {
+    name: 'that keeps nothing of what has ended',
+    files: {
+      ...handlers,
+      'jobs/queue/big.sh': executable('#!/bin/sh\n# @retry-delay 1ms\nhead -c 200000 /dev/zero | tr "\\0" x\n'),
+      'runner.config.json': JSON.stringify({ queue: { archive: { big: 'remove' } } }),
+    },
+    jobs: [['big'], ['warm']],
+  },
+  {
+    name: 'that is a pass of a tier',
+    files: { ...handlers, 'jobs/hourly/other.sh': executable('#!/bin/sh\nexit 0\n') },
+    args: ['hourly'],
+    jobs: [['warm'], ['program']],
+  },
+];
+
+test.each(scenarios)(
+  'a worker $name, killed at any point',
+  async (scenario) => {
+    const { files, jobs, prepare, args = ['work'] } = scenario;
+    const template = makeTemporaryRoot(files);
+    for (const words of jobs)
+      expect(await runWithFault(template, ['add', ...words])).toMatchObject({ status: 0 });
+    await prepare?.(template);
+    const { until, from = 'sql insert workers' } = scenario;
+    const planned = await planQueueRounds(template, args, { from, ...(until && { until }) });
+    const rounds = sample(planned);
+
+    const survived = await inLanes(rounds, (round) => survive(template, args, round));
+
+    const told = survived.flatMap(({ wrong }) => wrong);
+    expect(told).toEqual([]);
+    // By the clock some points come earlier or later, and the last ones of them not at all.
+    const hit = survived.filter(({ isHit }) => isHit).length;
+    expect(hit).toBeGreaterThan(rounds.length * 0.8);
+  },
+  900_000,
+);
+
+async function survive(template: string, args: readonly string[], { at, outlives }: QueueRound) {
+  const root = copyRoot(template);
+  const release = outlives ? holdHandlers(root) : () => {};
+  const { status } = await runWithFault(root, args, { at });
+  const wrong: string[] = [];
+  if (outlives && listRunProcesses(root).length > 0) {
+    const met = await runWithFault(root, ['work']);
+    if (met.status !== 0 && met.status !== 1) wrong.push(`the next one: ${met.stderr}`);
+  }
+  release();
+  await untilNothingRuns(root);
+  wrong.push(...(await drain(root, outlives ? 2 : 1)));
+  wrong.push(...findViolations(root), ...checkPromises(root));
+  if (wrong.length === 0) rmSync(root, { recursive: true });
+  return {
+    isHit: status === null,
+    wrong: wrong.map((each) => `${at}${outlives ? ', outlived' : ''}: ${each}`),
+  };
+}
+
+/** What a job of this name must have come to, whatever happened to one of its workers. */
+function checkPromises(root: string): string[] {
+  const log = readLog(root);
+  if (log === null) return ['there is no log'];
+  return [
+    ...log.jobs.flatMap((job) => (job.tier === null ? checkJob(job, log) : [])),
+    ...checkTrueEnds(root, log),
+  ];
+}
+
+function checkJob(job: JobRow, { runs }: LogContent): string[] {
+  const own = runs.filter(({ job_id }) => job_id === job.id);
+  const succeeded = own.filter(({ outcome }) => outcome === 'succeeded');
+  const told = `job ${job.id} (${job.name}) is ${job.state} after ${own.map(({ outcome }) => outcome)}`;
+  const result = JSON.stringify({ run: succeeded.at(-1)?.id });
+  const isRight = judge(job, succeeded.length);
+  const isResult = succeeded.length === 0 || job.result === result || job.name === 'lost';
+  return [
+    ...(isRight ? [] : [told]),
+    ...(isResult ? [] : [`job ${job.id} has the result ${job.result}, not ${result}`]),
+  ];
+}
+
+function judge({ name, state, data, run_at }: JobRow, successes: number): boolean {
+  const isSecondChild = name === 'child' && data === '{"index":1}';
+  if (name === 'lost' || isSecondChild) return state === 'failed' && successes === 0;
+  if (name === 'big') return false;
+  if (name === 'parent') return state === 'finished' && successes === 2;
+  if (name === 'strict') return state === 'failed' && successes === 1;
+  if (name === 'again') {
+    return state === 'queued' && successes === 1 && run_at > Date.now() + 1_800_000;
+  }
+  return state === 'finished' && successes === 1;
+}
+
+/** A handler in Node has written down how it ended, whoever was there to be told. */
+function checkTrueEnds(root: string, { runs }: LogContent): string[] {
+  return readSeenTries(root).flatMap(({ runId, end }) => {
+    const run = runs.find(({ id }) => id === runId);
+    const isProgram = /program|later|lost/.test(run?.script ?? '');
+    const isTold = isProgram || end !== 'done' || run?.outcome === 'succeeded';
+    return isTold ? [] : [`run ${runId} (${run?.script}) was done, and is ${run?.outcome}`];
+  });
+}
+
+async function dieAt(root: string, at: string): Promise<void> {
+  const { status } = await runWithFault(root, ['work'], { at });
+  expect(status).toBeNull();
+  await untilNothingRuns(root);
+}

@@ -1,0 +1,128 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JobRow, RunRow } from '../../src/store/schema.ts';
+import { groupBy } from './group-by.ts';
+import type { LogContent } from './invariants-log.ts';
+import { QUEUE_EVIDENCE } from './queue-handlers.ts';
+
+/** A try of a job as its handler saw it. */
+export interface SeenTry {
+  readonly jobId: number;
+  readonly runId: number;
+  readonly attempt: number;
+  /** Null: it did not come to its end. */
+  readonly end: 'done' | 'failed' | null;
+  /** Where its first and its last line stand among all lines. */
+  readonly from: number;
+  readonly to: number | null;
+}
+
+/** What the handlers of a root say that has been done, in the order of their starts. */
+export function readSeenTries(root: string): readonly SeenTry[] {
+  const path = join(root, QUEUE_EVIDENCE);
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
+  const words = lines.map((line) => line.split(' '));
+  const ends = new Map(
+    words.flatMap(([what, , runId, end], at) => (what === 'ended' ? [[runId, { at, end }]] : [])),
+  );
+  return words.flatMap(([what, jobId, runId, attempt], from) => {
+    if (what !== 'started') return [];
+    const end = ends.get(runId);
+    return {
+      jobId: Number(jobId),
+      runId: Number(runId),
+      attempt: Number(attempt),
+      end: (end?.end ?? null) as SeenTry['end'],
+      from,
+      to: end?.at ?? null,
+    };
+  });
+}
+
+/**
+ * Compares what handlers did with what the log says: nothing is missing, nothing told as what it was
+ * not, no run was executed twice.
+ *
+ * @param mayOverlap whether a job may have been given to somebody else while its handler went on
+ */
+export function checkSeenTries(
+  seen: readonly SeenTry[],
+  log: LogContent,
+  mayOverlap: boolean,
+): string[] {
+  const runs = new Map(log.runs.map((run) => [run.id, run]));
+  const jobs = new Map(log.jobs.map((job) => [job.id, job]));
+  return [
+    ...findDoubled(seen),
+    ...seen.flatMap((each) => checkSeenTry(each, runs.get(each.runId), jobs.has(each.jobId))),
+    ...(mayOverlap ? [] : findOverlaps(seen)),
+    ...findInventions(seen, log),
+    ...checkFamilies(seen, log),
+  ];
+}
+
+function findDoubled(seen: readonly SeenTry[]): string[] {
+  const runIds = new Set<number>();
+  return seen.flatMap(({ runId, jobId }) => {
+    if (!runIds.has(runId)) {
+      runIds.add(runId);
+      return [];
+    }
+    return [`run ${runId} of job ${jobId} was executed twice`];
+  });
+}
+
+function checkSeenTry(seen: SeenTry, run: RunRow | undefined, isKept: boolean): string[] {
+  const name = `job ${seen.jobId}, run ${seen.runId}`;
+  if (run === undefined) {
+    return isKept ? [`${name}: it started, and the log knows nothing of it`] : [];
+  }
+  if (run.job_id !== seen.jobId) return [`${name}: the log has it of job ${run.job_id}`];
+  if (run.attempt !== seen.attempt) return [`${name}: attempt ${seen.attempt} is ${run.attempt}`];
+  const isFalse =
+    (run.outcome === 'succeeded' && seen.end !== 'done') ||
+    (run.outcome === 'failed' && seen.end === 'done');
+  return isFalse ? [`${name}: it was ${seen.end}, and is told as ${run.outcome}`] : [];
+}
+
+/** By the order of the lines, which no clock changes. */
+function findOverlaps(seen: readonly SeenTry[]): string[] {
+  const last = new Map<number, SeenTry>();
+  return seen.flatMap((each) => {
+    const before = last.get(each.jobId);
+    last.set(each.jobId, each);
+    const overlaps = before !== undefined && before.to !== null && before.to > each.from;
+    return overlaps
+      ? [`job ${each.jobId}: run ${each.runId} started while run ${before.runId} ran`]
+      : [];
+  });
+}
+
+/** Only of handlers that leave evidence at all; whoever claims from outside leaves none. */
+function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[] {
+  const done = new Set(seen.filter(({ end }) => end === 'done').map(({ runId }) => runId));
+  return runs.flatMap(({ id, script, outcome, tier, worker_id }) => {
+    const isOurs = tier === 'queue' && worker_id !== null;
+    const isInvented = isOurs && outcome === 'succeeded' && !done.has(id);
+    return isInvented ? [`run ${id} (${script}) succeeded, and never came to its end`] : [];
+  });
+}
+
+/** Children are worked off between two runs of their parent, and not while one of these goes on. */
+function checkFamilies(seen: readonly SeenTry[], { jobs }: LogContent): string[] {
+  const parents = new Map(
+    jobs.flatMap(({ id, parent_id }: JobRow) => (parent_id === null ? [] : [[id, parent_id]])),
+  );
+  const ofJob = groupBy(seen, ({ jobId }) => jobId);
+  return seen.flatMap(({ jobId, runId, from, to }) => {
+    const parentId = parents.get(jobId);
+    if (parentId === undefined) return [];
+    const tries = ofJob.get(parentId) ?? [];
+    const hasPaused = tries.some((each) => each.end === 'done' && (each.to as number) < from);
+    const meets = tries.some((each) => each.from > from && to !== null && each.from < to);
+    return [
+      ...(hasPaused ? [] : [`job ${jobId}: run ${runId} started before its parent had paused`]),
+      ...(meets ? [`job ${jobId}: its parent went on while run ${runId} ran`] : []),
+    ];
+  });
+}

@@ -1,0 +1,95 @@
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kindOf, listFaultPoints, runWithFault } from './fault-points.ts';
+import { listRunProcesses } from './invariants-files.ts';
+import { readLog } from './invariants-log.ts';
+import { HOLD } from './queue-handlers.ts';
+import { makeTemporaryRoot } from './temporary-root.ts';
+import { until } from './until.ts';
+
+/** Where a command is killed, from which root. */
+export interface QueueRound {
+  readonly at: string;
+  /** Whether what the dead one leaves running goes on until another worker has met it. */
+  readonly outlives: boolean;
+}
+
+/** What begins and ends by the clock comes more or less often: a point of that number may not come. */
+const byTheClock = /pragma synchronous|workers set kind|set leased_until/;
+
+/**
+ * Every point of a command in a copy of this root, from the first one of a kind on: from its one side
+ * or the other by turns, and from both where it then waits for somebody else.
+ *
+ * @param until the kind that ends what is special about it
+ */
+export async function planQueueRounds(
+  template: string,
+  args: readonly string[],
+  { from, until: last }: { readonly from?: string; readonly until?: string } = {},
+): Promise<readonly QueueRound[]> {
+  const points = await listFaultPoints(copyRoot(template), args);
+  const kinds = points.map(kindOf);
+  const start = from === undefined ? 0 : kinds.indexOf(from);
+  const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
+  return points.slice(start, end).flatMap((point, index) => {
+    if (byTheClock.test(point)) return [];
+    const isWaiting = ['spawn', 'sql commit'].includes(kindOf(point));
+    const sides = isWaiting ? ['before', 'after'] : [index % 2 === 0 ? 'before' : 'after'];
+    return sides.map((side, turn) => ({
+      at: `${side} ${point}`,
+      outlives: (Math.floor(index / 2) + turn) % 2 === 0,
+    }));
+  });
+}
+
+export function copyRoot(template: string): string {
+  const root = makeTemporaryRoot();
+  cpSync(template, root, { recursive: true, preserveTimestamps: true });
+  return root;
+}
+
+/** Handlers that outlive their worker go on until this is taken away. */
+export function holdHandlers(root: string): () => void {
+  const path = join(root, HOLD);
+  writeFileSync(path, '');
+  return () => rmSync(path, { force: true });
+}
+
+export async function untilNothingRuns(root: string): Promise<void> {
+  await until('no handler runs', () => listRunProcesses(root).length === 0, 60_000);
+}
+
+/** Works off what is due, by so many workers at the same time, until nothing is. What went wrong. */
+export async function drain(root: string, workers = 1): Promise<string[]> {
+  const wrong: string[] = [];
+  await until(
+    'all is worked off',
+    async () => {
+      wrong.push(...(await workOff(root, workers)));
+      return wrong.length > 0 || !hasWork(root);
+    },
+    60_000,
+  );
+  return wrong;
+}
+
+async function workOff(root: string, workers: number): Promise<string[]> {
+  const calls = Array.from({ length: workers }, () => runWithFault(root, ['work']));
+  const ended = await Promise.all(calls);
+  return ended.flatMap(({ status, stderr }) =>
+    // 1: handlers have failed.
+    status === 0 || status === 1 ? [] : [`work ended with ${status}: ${stderr}`],
+  );
+}
+
+/** What was tried and failed is due soon; what is due in an hour is none of it. */
+function hasWork(root: string): boolean {
+  const soon = Date.now() + 30_000;
+  const jobs = readLog(root)?.jobs ?? [];
+  return jobs.some(
+    ({ tier, state, run_at }) =>
+      tier === null &&
+      (state === 'running' || (['queued', 'retrying'].includes(state) && run_at <= soon)),
+  );
+}
