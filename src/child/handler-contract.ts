@@ -51,9 +51,7 @@ export type ToChild =
 export type FromChild =
   | { readonly ready: true }
   | { readonly update: number; readonly data: string }
-  | EndMessage
-  /** What a run left behind has failed while no job was there: the child ends itself. */
-  | { readonly stray: Stray };
+  | EndMessage;
 
 export interface EndMessage {
   readonly end: ProbeResult;
@@ -74,6 +72,12 @@ export interface Stray {
   readonly lastRunId: number | string | null;
   readonly sentence: string;
 }
+
+/**
+ * In a warm child's temporary folder: what has failed while no job was there, as a {@link Stray}. The
+ * child ends itself then, and of a channel that the runner writes to at this moment nothing more is read.
+ */
+export const STRAY_FILE = '.stray.json';
 
 /** Deleted from `process.env` before any code of a handler runs. */
 export const HOST_VARIABLE = 'RUNNER_HOST';

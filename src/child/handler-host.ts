@@ -11,4 +11,4 @@ delete process.env[HOST_VARIABLE];
 closeSync(SIGN_OF_LIFE_FD);
 const options = JSON.parse(variable) as HostOptions;
 installTypeScript(options.cacheFolder);
-new HandlerServer(options).start();
+new HandlerServer(options);

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { pathToFileURL } from 'node:url';
 import { callHandler } from './call-handler.ts';
 import { describeError } from './describe-error.ts';
 import { describeUnsettled } from './describe-unsettled.ts';
@@ -11,14 +10,14 @@ import {
   type Stray,
   type ToChild,
 } from './handler-contract.ts';
+import { HandlerShelf } from './handler-shelf.ts';
 import { HandlerUpdates } from './handler-updates.ts';
+import { leaveStray } from './leave-stray.ts';
 import { linkAnew } from './link-anew.ts';
-import { type LoadedFiles, watchLoadedFiles } from './loaded-files.ts';
 import { type Meter, startMeter } from './meter.ts';
 import { type Channel, openChannel } from './open-channel.ts';
 import type { HandlerEnd, ProbeError, ProbeResult } from './probe-contract.ts';
 import { failure, UNSETTLED_EXIT_CODE } from './record-end.ts';
-import { keepProcessState } from './restore-process.ts';
 import { runVariables } from './run-variables.ts';
 import { writeResult } from './write-result.ts';
 
@@ -44,10 +43,8 @@ export class HandlerServer {
   readonly #options: HostOptions;
   readonly #runs = new AsyncLocalStorage<Run>();
   readonly #updates: HandlerUpdates;
-  readonly #files: LoadedFiles;
   readonly #channel: Channel;
-  readonly #handlers = new Map<string, unknown>();
-  #state = keepProcessState();
+  readonly #shelf: HandlerShelf;
   #current: Run | null = null;
   #last: LastRun | null = null;
   /** Nothing is left that keeps it alive, and the handler has not ended. */
@@ -56,22 +53,19 @@ export class HandlerServer {
 
   constructor(options: HostOptions) {
     this.#options = options;
-    this.#files = watchLoadedFiles();
+    process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
+    process.on('beforeExit', () => {
+      this.#hasRunOut = true;
+    });
+    process.on('exit', (code) => this.#recordExit(code));
+    // Only now: what it puts the process back to has these listeners.
+    this.#shelf = new HandlerShelf();
     this.#channel = openChannel(
       CHANNEL_FD,
       (message) => this.#take(message),
       () => this.#loseRunner(),
     );
     this.#updates = new HandlerUpdates((update, data) => this.#channel.send({ update, data }));
-  }
-
-  start(): void {
-    process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
-    process.on('beforeExit', () => {
-      this.#hasRunOut = true;
-    });
-    process.on('exit', (code) => this.#recordExit(code));
-    this.#state = keepProcessState();
     this.#channel.send({ ready: true });
   }
 
@@ -97,22 +91,13 @@ export class HandlerServer {
   }
 
   async #call({ path, job }: JobMessage): Promise<HandlerEnd> {
-    if (!this.#handlers.has(path)) {
-      try {
-        this.#handlers.set(path, await this.#import(path));
-      } catch (error) {
-        return { exitCode: 1, error: describeError(error) };
-      }
+    try {
+      // Whatever a module begins is no single job's.
+      const exported = await this.#runs.exit(() => this.#shelf.take(path));
+      return await callHandler(exported, path, job, (data) => this.#update(data));
+    } catch (error) {
+      return { exitCode: 1, error: describeError(error) };
     }
-    return await callHandler(this.#handlers.get(path), path, job, (data) => this.#update(data));
-  }
-
-  /** What a module sets up stays: it is imported once, and for all jobs. */
-  async #import(path: string): Promise<unknown> {
-    this.#files.note(path);
-    const exported = await this.#runs.exit(() => import(pathToFileURL(path).href));
-    this.#state = keepProcessState();
-    return exported;
   }
 
   #update(data: string): Promise<void> {
@@ -124,9 +109,9 @@ export class HandlerServer {
 
   #end(run: Run, end: HandlerEnd): void {
     const { result, rssBytes } = run.meter.measure(end);
-    const loaded = this.#files.take();
+    const loaded = this.#shelf.takeLoaded();
     // Node remembers a module that failed, and would not try it again.
-    const isSpoilt = !this.#handlers.has(run.message.path);
+    const isSpoilt = !this.#shelf.has(run.message.path);
     this.#current = null;
     if (this.#isOrphan) this.#leave(run.message, result);
     this.#channel.send({
@@ -139,7 +124,7 @@ export class HandlerServer {
     const { runId, resultPath, outputPath } = run.message;
     this.#last = { runId, resultPath, outputPath, result };
     this.#channel.keepAlive(true);
-    this.#state.restore();
+    this.#shelf.restore();
     emptyFolder(this.#options.temporary);
   }
 
@@ -173,7 +158,7 @@ export class HandlerServer {
   }
 
   #endByError(thrown: unknown, stray: Stray): void {
-    if (this.#current === null) this.#channel.send({ stray });
+    if (this.#current === null) leaveStray(this.#options.temporary, stray);
     else {
       this.#current.error = describeError(thrown);
       process.stderr.write(`Uncaught ${this.#current.error.stack ?? stray.sentence}\n`);

@@ -15,7 +15,8 @@ export type Words = Omit<JobWords, 'data' | 'result'> & {
 const changes: Readonly<Record<JobVerb, Change>> = {
   finish: (queue, job, { result, data }) => queue.finish(job, withoutUndefined({ result, data })),
   retry: (queue, job, words) => queue.retry(job, readRetry(words)),
-  fail: (queue, job, { reason, data }) => queue.fail(job, withoutUndefined({ reason, data })),
+  fail: (queue, job, { reason, data, mayRetry }) =>
+    queue.fail(job, withoutUndefined({ reason, data, mayRetry })),
   bury: (queue, job, { reason, priority }) =>
     queue.bury(job, withoutUndefined({ reason, priority: numberIn(priority) })),
   kick: (queue, { id }) => queue.kick(id),

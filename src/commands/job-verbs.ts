@@ -6,7 +6,7 @@ import { printableLine } from '../report/printable.ts';
 const verbs = {
   finish: ['result', 'data', 'token'],
   retry: ['delay', 'at', 'priority', 'name', 'data', 'reason', 'ignoreRepeat', 'token'],
-  fail: ['reason', 'data', 'token'],
+  fail: ['reason', 'data', 'mayRetry', 'token'],
   bury: ['reason', 'priority', 'token'],
   kick: [],
   cancel: [],
@@ -33,6 +33,7 @@ export interface JobWords {
   readonly ignoreRepeat?: true;
   readonly lease?: string;
   readonly forgetTry?: true;
+  readonly mayRetry?: true;
 }
 
 const flags: Readonly<Record<keyof JobWords, string>> = {
@@ -48,6 +49,7 @@ const flags: Readonly<Record<keyof JobWords, string>> = {
   ignoreRepeat: '--ignore-repeat',
   lease: '--lease',
   forgetTry: '--forget-try',
+  mayRetry: '--may-retry',
 };
 
 /** @throws {UsageError} that names the nearest verb */

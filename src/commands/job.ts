@@ -14,7 +14,8 @@ Verbs, with what each takes:
   finish   --result --data --token     it runs and is done; what it gave
   retry    --delay --at --priority --name --data --reason --ignore-repeat --token
                                        it runs and is given back, to be taken again
-  fail     --reason --data --token     it runs and is not tried again
+  fail     --reason --data --may-retry --token
+                                       it runs and is not tried again, or as its retries say
   bury     --reason --priority --token it runs or waits, and is set aside until it is kicked
   kick                                 it failed or waits for its time, and is due at once
   cancel                               it waits, and is not to be run
@@ -53,6 +54,7 @@ export function jobCommand(context: CommandContext): Command {
     .option('--no-repeat', 'it repeats no more')
     .option('--ignore-repeat', 'of a repeating job: not at its next time, but as said here')
     .option('--lease <duration>', 'how long the claim holds from now on')
+    .option('--may-retry', 'only this try has failed: its retries say what follows')
     .option('--forget-try', 'the last claim counts as no try')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)

@@ -62,7 +62,8 @@ interface ShownPass extends PassStarted {
 
 function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass): string {
   if (!hasScripts) return `${tier} holds no scripts.`;
-  if (scripts.length === 0 && ended.length === 0) return `${tier}: nothing to run now; \`runner status\` tells why.`;
+  if (scripts.length === 0 && ended.length === 0)
+    return `${tier}: nothing to run now; \`runner status\` tells why.`;
   const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
   const counts = [`${succeeded} succeeded`];
   if (ended.length > succeeded) counts.push(`${ended.length - succeeded} did not`);

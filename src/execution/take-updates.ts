@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { splitLines } from '../child/message-lines.ts';
 import type { HandlerFacts } from './run-request.ts';
+import { settleWithin } from './warm-channel.ts';
 
 /** What is under way is not waited for any longer once the process has ended. */
 const DRAIN_MS = 1_000;
@@ -28,12 +28,7 @@ export function takeUpdates(
   channel.on('error', () => {});
   const ended = new Promise<void>((resolve) => channel.once('close', resolve));
   return async () => {
-    const timer = new AbortController();
-    await Promise.race([
-      ended,
-      sleep(DRAIN_MS, undefined, { signal: timer.signal }).catch(() => {}),
-    ]);
-    timer.abort();
+    await settleWithin(ended, DRAIN_MS);
     channel.destroy();
     await written;
   };

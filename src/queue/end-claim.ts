@@ -58,7 +58,7 @@ async function endOpenRun(
     outcome,
     finished_at: at,
     duration_ms: outcome === 'crashed' ? null : durationOf(started_at, at),
-    reason: outcome === 'succeeded' ? null : reason,
+    reason: outcome === 'succeeded' ? null : (reason ?? 'it was given back'),
   };
   const ended = await db
     .updateTable('runs')

@@ -2,11 +2,12 @@ import type { Database } from '../store/open-store.ts';
 import type { JobRow } from '../store/schema.ts';
 import type { Archive } from './archive.ts';
 import { endClaim } from './end-claim.ts';
-import type { EndingFacts } from './end-job.ts';
+import type { Ending, EndingFacts } from './end-job.ts';
 import { findJob } from './find-job.ts';
 import { writeJson } from './job-values.ts';
 import type { FailOptions, FinishOptions, JobRef, JsonValue } from './queue.ts';
 import { type JobVerb, wrongState } from './refusals.ts';
+import { judgeTry, toPolicy } from './retry-policy.ts';
 
 /** What an end depends on besides its job. */
 export interface EndingContext {
@@ -36,18 +37,27 @@ export async function finishRunningJob(
   });
 }
 
-/** Ends a running job as failed, whatever tries it has left. */
+/** Ends a running job as failed: for good, or only its try. */
 export async function failRunningJob(
   db: Database,
   ref: JobRef,
-  { reason = 'it was failed by who had claimed it', data }: FailOptions,
+  { reason = 'it was failed by who had claimed it', data, mayRetry = false }: FailOptions,
   context: EndingContext,
 ): Promise<void> {
-  const ending = { kind: 'fail' as const, ...dataOf(data) };
+  const written = dataOf(data);
   await db.transaction().execute(async (transaction) => {
     const job = await findRunningJob(transaction, ref, 'fail');
-    await endClaim(transaction, job, ending, factsOf(context, reason));
+    const kind = mayRetry ? judgeFailedTry(job, context.at) : ({ kind: 'fail' } as const);
+    await endClaim(transaction, job, { ...kind, ...written }, factsOf(context, reason));
   });
+}
+
+/** As after a failed run of the runner's own. */
+function judgeFailedTry(job: JobRow, at: number): Ending {
+  const failed = { outcome: 'failed', attempt: job.attempts, isRetryable: true, at } as const;
+  const verdict = judgeTry(toPolicy(job), failed);
+  if (verdict.state !== 'retrying') return { kind: 'fail' };
+  return { kind: 'retry', runAt: verdict.runAt, isTry: true };
 }
 
 /** @throws {QueueError} if it does not run, or not for who has this claim */

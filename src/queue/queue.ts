@@ -157,6 +157,11 @@ export interface RetryOptions {
 export interface FailOptions {
   readonly reason?: string;
   readonly data?: JsonValue;
+  /**
+   * Only this try has failed: the job is tried again after its retry delay, as long as it has tries left.
+   * Default false: it has failed for good.
+   */
+  readonly mayRetry?: boolean;
 }
 
 export interface BuryOptions {
@@ -241,7 +246,7 @@ export interface Queue {
   finish(job: JobRef, options?: FinishOptions): Promise<void>;
   /** Gives a running job back, to be taken again. */
   retry(job: JobRef, options?: RetryOptions): Promise<void>;
-  /** Ends a running job as failed, whatever tries it has left. */
+  /** Ends a running job as failed, whatever tries it has left; with `mayRetry` only this try of it. */
   fail(job: JobRef, options?: FailOptions): Promise<void>;
   /** Sets a job that runs, or waits to be taken, aside, as failed, until it is kicked. */
   bury(job: JobRef, options?: BuryOptions): Promise<void>;

@@ -76,3 +76,15 @@ test.each([1.5, '500', Number.POSITIVE_INFINITY])(
     expect(dump()).toBe(before);
   },
 );
+
+test('what is buried stays to be kicked, also where nothing that has ended is kept', async () => {
+  const { queue, take, row } = await openTestQueue({ archive: { '*': 'remove' } });
+  const buried = await take();
+  await queue.bury(buried);
+  expect(row(buried.id)).toMatchObject({ state: 'failed' });
+  const failed = await take();
+  await queue.fail(failed);
+  const cancelled = await queue.add('a');
+  await queue.cancel(cancelled);
+  expect([failed.id, cancelled].map(row)).toEqual([undefined, undefined]);
+});

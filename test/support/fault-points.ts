@@ -14,6 +14,8 @@ export interface Fault {
   readonly clockMs?: number;
   /** The number of the point from which on the clock is like that; from the beginning if not given. */
   readonly clockFrom?: number;
+  /** What it reads from stdin. */
+  readonly input?: string;
 }
 
 /** The built command, from outside made to fail. A status of null: it came to the point, and was killed. */
@@ -32,8 +34,9 @@ export async function listFaultPoints(
   fault: Omit<Fault, 'at'> = {},
 ): Promise<readonly string[]> {
   const log = join(root, 'fault-points');
-  const { cwd, env } = placeOf(root, fault);
-  const command = startCommand(['--root', root, ...args], { cwd, env: { ...env, FAULT_LOG: log } });
+  const place = placeOf(root, fault);
+  const env = { ...place.env, FAULT_LOG: log };
+  const command = startCommand(['--root', root, ...args], { ...place, env });
   await command.ended;
   const points = readFileSync(log, 'utf8').trimEnd().split('\n');
   rmSync(log);
@@ -45,10 +48,11 @@ export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');
 }
 
-function placeOf(root: string, { at, clockMs, clockFrom = 0 }: Fault): Place {
+function placeOf(root: string, { at, clockMs, clockFrom = 0, input }: Fault): Place {
   const { cwd, env } = cronPlace(root);
   return {
     cwd,
+    ...(input !== undefined && { input }),
     env: {
       ...env,
       // Periods begin alike everywhere.

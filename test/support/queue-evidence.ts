@@ -100,9 +100,11 @@ function findOverlaps(seen: readonly SeenTry[]): string[] {
 
 /** Only of handlers that leave evidence at all; whoever claims from outside leaves none. */
 function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[] {
+  const told = new Set(seen.map(({ runId }) => runId));
+  const scripts = new Set(runs.filter(({ id }) => told.has(id)).map(({ script }) => script));
   const done = new Set(seen.filter(({ end }) => end === 'done').map(({ runId }) => runId));
   return runs.flatMap(({ id, script, outcome, tier, worker_id }) => {
-    const isOurs = tier === 'queue' && worker_id !== null;
+    const isOurs = tier === 'queue' && worker_id !== null && scripts.has(script);
     const isInvented = isOurs && outcome === 'succeeded' && !done.has(id);
     return isInvented ? [`run ${id} (${script}) succeeded, and never came to its end`] : [];
   });

@@ -20,7 +20,7 @@ export const HOLD = 'hold';
 
 const library = new URL('../../dist/index.mjs', import.meta.url).pathname;
 
-/** A handler in Node, to be kept warm unless it says `@isolate`. It returns the number of its run. */
+/** A handler in JavaScript, to be kept warm unless it says `@isolate`. It returns the number of its run. */
 export function nodeHandler({
   tags = [],
   lastsMs = 0,
@@ -31,25 +31,25 @@ ${tags.map((tag) => ` * ${tag}\n`).join('')} */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const root = process.env.RUNNER_ROOT as string;
-const say = (text: string) => appendFileSync(\`\${root}/${QUEUE_EVIDENCE}\`, \`\${text}\\n\`);
+const root = process.env.RUNNER_ROOT;
+const say = (text) => appendFileSync(\`\${root}/${QUEUE_EVIDENCE}\`, \`\${text}\\n\`);
 
-function isAlive(pid: number): boolean {
+function isAlive(pid) {
   try { return readFileSync(\`/proc/\${pid}/cmdline\`, 'utf8').includes('bin.cjs'); } catch { return false; }
 }
 
-async function hold(worker: number): Promise<void> {
+async function hold(worker) {
   // Who is being killed is still there for some milliseconds: it looks twice.
   if (existsSync(\`\${root}/${HOLD}\`)) await sleep(100);
   while (existsSync(\`\${root}/${HOLD}\`) && !isAlive(worker)) await sleep(20);
 }
 
-export default async (job: any) => {
+export default async (job) => {
   const { id, attempt, children, data, retry, fail, update } = job;
   const run = process.env.RUNNER_RUN;
   say(\`started \${id} \${run} \${attempt}\`);
   const worker = process.ppid;
-  const addChildren = async (count: number) => {
+  const addChildren = async (count) => {
     const { openQueue } = await import('${library}');
     const queue = await openQueue({ root });
     for (let index = 0; index < count; index += 1) {

@@ -38,7 +38,7 @@ export async function planQueueRounds(
     const sides = isWaiting ? ['before', 'after'] : [index % 2 === 0 ? 'before' : 'after'];
     return sides.map((side, turn) => ({
       at: `${side} ${point}`,
-      outlives: (Math.floor(index / 2) + turn) % 2 === 0,
+      outlives: isWaiting ? turn === 0 : index % 4 === 0,
     }));
   });
 }

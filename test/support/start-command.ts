@@ -21,7 +21,11 @@ export function startNode(args: readonly string[], place: Partial<Place> = {}): 
 }
 
 export function startProcess(program: string, args: readonly string[], place: Place): Started {
-  const child = spawn(program, args, { ...place, stdio: ['ignore', 'pipe', 'pipe'] });
+  const { input, ...options } = place;
+  const stdin = input === undefined ? 'ignore' : 'pipe';
+  const child = spawn(program, args, { ...options, stdio: [stdin, 'pipe', 'pipe'] });
+  // It may have been killed before it has read it.
+  child.stdin?.on('error', () => {}).end(input);
   onTestFinished(() => void child.kill('SIGKILL'));
   return {
     pid: child.pid as number,

@@ -1,0 +1,44 @@
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FromChild, ToChild } from '../child/handler-contract.ts';
+import { splitLines } from '../child/message-lines.ts';
+
+/** How long the last words of a process are waited for, as something it has started may hold them back. */
+const DRAIN_MS = 1_000;
+
+/** The way to a warm child. */
+export interface WarmChannel {
+  send(message: ToChild): void;
+  /** To be awaited once the process has ended: all it has said was taken then. */
+  drain(): Promise<void>;
+}
+
+export function openWarmChannel(
+  stream: Duplex,
+  onMessage: (message: FromChild) => void,
+): WarmChannel {
+  const closed = new Promise<void>((resolve) => stream.once('close', resolve));
+  stream.setEncoding('utf8');
+  stream.on(
+    'data',
+    splitLines((line) => onMessage(JSON.parse(line) as FromChild)),
+  );
+  // Writing to a process that is gone; its end tells.
+  stream.on('error', () => {});
+  return {
+    send: (message) => void stream.write(`${JSON.stringify(message)}\n`),
+    drain: async () => {
+      await settleWithin(closed, DRAIN_MS);
+      stream.destroy();
+    },
+  };
+}
+
+/** Whether it has settled in time. */
+export async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(withinMs, false, { signal: timer.signal }).catch(() => false);
+  const isInTime = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return isInTime;
+}

@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest';
+import type { JobRef, Queue } from '../../src/queue/queue.ts';
+import type { JobState } from '../../src/store/schema.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { queryLog } from '../support/open-log.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+
+type Verb = 'finish' | 'retry' | 'fail' | 'bury';
+
+/** Whom it concerns: a running job, and its family, which is numbered in this order. */
+interface Family {
+  readonly job: JobRef;
+  readonly family: readonly number[];
+}
+
+async function bear(log: TestQueue, count: number, onChildFailure: 'resume' | 'fail' = 'resume') {
+  const parent = await log.take('parent', { onChildFailure });
+  const child = { name: 'child', parent: parent.id };
+  const children = await log.queue.addMany(Array.from({ length: count }, () => child));
+  return { parent, children, family: [parent.id, ...children] };
+}
+
+async function raise(log: TestQueue, count: number, onChildFailure: 'resume' | 'fail' = 'resume') {
+  const { parent, family } = await bear(log, count, onChildFailure);
+  await log.queue.finish(parent);
+  return { family, job: (await log.queue.claim('child')) ?? 0 };
+}
+
+const situations = {
+  'a plain job': async ({ take }) => ({ job: await take('a'), family: [1] }),
+  'a repeating job': async ({ take }) => ({
+    job: await take('a', { repeat: 'SCHEDULED, +1 HOUR' }),
+    family: [1],
+  }),
+  'a parent whose children wait for it': async (log) => {
+    const { parent, family } = await bear(log, 2);
+    return { job: parent, family };
+  },
+  'a parent that was resumed': async (log) => {
+    const { job, family } = await raise(log, 1);
+    await log.queue.finish(job);
+    return { job: (await log.queue.claim('parent')) ?? 0, family };
+  },
+  'the last child': (log) => raise(log, 1),
+  'the last child of a parent that fails with it': (log) => raise(log, 1, 'fail'),
+  'a child with a sibling': (log) => raise(log, 2),
+} as const satisfies Record<string, (log: TestQueue) => Promise<Family>>;
+
+type Situation = keyof typeof situations;
+
+/** The states of the family afterwards, in its order. */
+const table: Readonly<Record<Situation, Readonly<Record<Verb, readonly JobState[]>>>> = {
+  'a plain job': {
+    finish: ['finished'],
+    retry: ['retrying'],
+    fail: ['failed'],
+    bury: ['failed'],
+  },
+  'a repeating job': { finish: ['queued'], retry: ['queued'], fail: ['failed'], bury: ['failed'] },
+  'a parent whose children wait for it': {
+    finish: ['paused', 'queued', 'queued'],
+    retry: ['retrying', 'paused', 'paused'],
+    fail: ['failed', 'cancelled', 'cancelled'],
+    bury: ['failed', 'cancelled', 'cancelled'],
+  },
+  'a parent that was resumed': {
+    finish: ['finished', 'finished'],
+    retry: ['retrying', 'finished'],
+    fail: ['failed', 'finished'],
+    bury: ['failed', 'finished'],
+  },
+  'the last child': {
+    finish: ['queued', 'finished'],
+    retry: ['paused', 'retrying'],
+    fail: ['queued', 'failed'],
+    bury: ['queued', 'failed'],
+  },
+  'the last child of a parent that fails with it': {
+    finish: ['queued', 'finished'],
+    retry: ['paused', 'retrying'],
+    fail: ['failed', 'failed'],
+    bury: ['failed', 'failed'],
+  },
+  'a child with a sibling': {
+    finish: ['paused', 'finished', 'queued'],
+    retry: ['paused', 'retrying', 'queued'],
+    fail: ['paused', 'failed', 'queued'],
+    bury: ['paused', 'failed', 'queued'],
+  },
+};
+
+const verbs: Readonly<Record<Verb, (queue: Queue, job: JobRef) => Promise<void>>> = {
+  finish: (queue, job) => queue.finish(job),
+  retry: (queue, job) => queue.retry(job),
+  fail: (queue, job) => queue.fail(job),
+  bury: (queue, job) => queue.bury(job),
+};
+
+/** What a policy takes out: who has ended, with children that it was told of or that ended with it. */
+function isRemoved(policy: string, states: readonly JobState[], index: number): boolean {
+  const [first, ...others] = states;
+  const isParent = others.length > 0;
+  if (isParent && index > 0) return isRemoved(policy, states, 0);
+  if (policy === 'remove') return ['finished', 'failed', 'cancelled'].includes(first ?? '');
+  return policy === 'keep-failed' && (first === 'finished' || first === 'cancelled');
+}
+
+describe.each(['keep', 'keep-failed', 'remove'])('with the archive’s policy %s', (policy) => {
+  const rows = (Object.keys(table) as Situation[]).flatMap((situation) =>
+    (Object.keys(verbs) as Verb[]).map((verb) => [situation, verb] as const),
+  );
+  test.each(rows)('%s, %s', async (situation, verb) => {
+    const log = await openTestQueue({ archive: { '*': policy } });
+    const { job, family } = await situations[situation](log);
+    await verbs[verb](log.queue, job);
+    const states = table[situation][verb];
+    // A parent that its child's failure ends is not asked about: it is kept, and says so.
+    const isEndedByChild = situation.includes('fails with it') && states[0] === 'failed';
+    const expected = states.map((state, index) =>
+      !isEndedByChild && isRemoved(policy, states, index) ? undefined : state,
+    );
+    expect(family.map((id) => log.row(id)?.state)).toEqual(expected);
+    const runs = queryLog(log.root, 'select 1 from runs where job_id not in (select id from jobs)');
+    expect(runs).toEqual([]);
+    checkInvariants(log.root, { isSettled: false, isPruned: expected.includes(undefined) });
+  });
+});
+
+test('a repeating job goes on by the time that it was due at, whatever it was retried', async () => {
+  const { queue, take, row, clock } = await openTestQueue();
+  const job = await take('a', { repeat: 'SCHEDULED, +1 HOUR' });
+  await queue.retry(job, { delay: '10m', ignoreRepeat: true });
+  expect(row(job.id)).toMatchObject({ state: 'retrying', scheduled_for: START, attempts: 0 });
+  clock.at += HOUR_MS / 2;
+  const again = await queue.claim();
+  await queue.finish(again ?? 0, { data: { seed: 1 }, result: 'done' });
+  expect(row(job.id)).toMatchObject({
+    ...{ state: 'queued', run_at: START + HOUR_MS, scheduled_for: START + HOUR_MS, attempts: 0 },
+    ...{ data: '{"seed":1}', result: '"done"', finished_at: null, claim_token: null },
+  });
+});
+
+test('a parent that repeats is told of each family once, and what was told can go', async () => {
+  const { queue, take, row, clock } = await openTestQueue();
+  const parent = await take('parent', { repeat: 'FINISHED, +1 HOUR' });
+  const first = await queue.add('child', {}, { parent: parent.id });
+  await queue.finish(parent);
+  await queue.finish((await queue.claim('child')) ?? 0, { result: 1 });
+  expect(row(first).is_told).toBe(0);
+  const resumed = await queue.claim('parent');
+  expect(resumed?.children.finished).toMatchObject([{ id: first, result: 1 }]);
+  const second = await queue.add('child', {}, { parent: parent.id });
+  await queue.finish(resumed ?? 0);
+  expect([row(first).is_told, row(second).is_told, row(parent.id).state]).toEqual([1, 0, 'paused']);
+  await queue.fail((await queue.claim('child')) ?? 0);
+  const last = await queue.claim('parent');
+  expect(last?.children).toMatchObject({ finished: [], failed: [{ id: second }], cancelled: [] });
+  await queue.finish(last ?? 0);
+  expect([row(second).is_told, row(parent.id).state]).toEqual([1, 'queued']);
+  clock.at += HOUR_MS;
+  expect((await queue.claim('parent'))?.children.failed).toEqual([]);
+});
+
+test.each([
+  ['cancelled', 'cancelled', `its parent, job 1, has ended`],
+  ['requeued', 'paused', null],
+] as const)('a child that is retried while its parent is %s is %s', async (what, state, reason) => {
+  const log = await openTestQueue();
+  const { job } = await raise(log, 1);
+  const { queue, row, root } = log;
+  await queue.cancel(1);
+  if (what === 'requeued') await queue.requeue([1]);
+  await queue.retry(job);
+  expect(row(2)).toMatchObject({ state, reason });
+  checkInvariants(root, { isSettled: false });
+});
+
+test('a running child outlives the parent that is removed, and its end is recorded', async () => {
+  const log = await openTestQueue({ archive: { '*': 'remove' } });
+  const { queue, row, runs, root } = log;
+  const { job } = await raise(log, 2);
+  await queue.cancel(1);
+  expect([row(1), row(2).state, row(3)]).toEqual([undefined, 'running', undefined]);
+  await queue.finish(job, { result: 7 });
+  expect(row(2)).toMatchObject({ state: 'finished', result: '7' });
+  expect(runs(2)).toMatchObject([{ outcome: 'succeeded' }]);
+  checkInvariants(root, { isSettled: false, isPruned: true });
+});
+
+test('an end before its start, as the clock was set back, has no duration', async () => {
+  const { queue, take, runs, clock } = await openTestQueue();
+  const job = await take('a');
+  clock.at -= HOUR_MS;
+  await queue.finish(job);
+  expect(runs(job.id)).toMatchObject([{ duration_ms: null, finished_at: START - HOUR_MS }]);
+});

@@ -1,0 +1,32 @@
+import type { JobRow } from '../../src/store/schema.ts';
+import { readLog } from './invariants-log.ts';
+import { queryLog } from './open-log.ts';
+
+/** What differs between two runs of the same command that did the same. */
+const byChance = /_at$|^leased_until$|^scheduled_for$|^claim_token$|^reason$/;
+
+/**
+ * All that the queue's jobs, runs, activity and pauses say, but for instants and tokens: the same text
+ * means that the same has been done.
+ */
+export function readSnapshot(root: string): string {
+  const log = readLog(root);
+  const jobs = (log?.jobs ?? []).map((job) => ({ ...withoutChance(job), ...factsOf(job) }));
+  const runs = (log?.runs ?? []).map(({ job_id, attempt, outcome }) => [job_id, attempt, outcome]);
+  const activity = (log?.activity ?? []).map(({ job_id, run_id, event }) => [
+    job_id,
+    run_id,
+    event,
+  ]);
+  const pauses = log === null ? [] : queryLog(root, 'select name, kind from pauses order by name');
+  return JSON.stringify({ jobs, runs, activity, pauses }, null, 1);
+}
+
+function withoutChance(job: JobRow): object {
+  return Object.fromEntries(Object.entries(job).filter(([column]) => !byChance.test(column)));
+}
+
+function factsOf({ claim_token, finished_at, run_at, created_at }: JobRow): object {
+  const delayMinutes = Math.round((run_at - created_at) / 60_000);
+  return { isClaimed: claim_token !== null, hasEnded: finished_at !== null, delayMinutes };
+}
