@@ -73,10 +73,8 @@ export class HandlerServer {
     if ('bye' in message) process.exit(0);
     if ('updated' in message) {
       this.#updates.settle(message.updated, message.problem);
-      if (!this.#updates.isWaiting) this.#channel.keepAlive(false);
-      return;
-    }
-    void this.#serve(message);
+      this.#keepAlive();
+    } else void this.#serve(message);
   }
 
   async #serve(message: JobMessage): Promise<void> {
@@ -84,8 +82,7 @@ export class HandlerServer {
     const run: Run = { message, meter: startMeter(), error: null, stray: null };
     this.#current = run;
     Object.assign(process.env, runVariables({ ...job, runId, script, job }));
-    // With the channel alone a promise that never settles would look like one that takes long.
-    this.#channel.keepAlive(false);
+    this.#keepAlive();
     const end = await this.#runs.run(run, () => this.#call(message));
     this.#end(run, end);
   }
@@ -103,8 +100,14 @@ export class HandlerServer {
   #update(data: string): Promise<void> {
     // Nobody is there to write it down; that is no reason for the job to fail.
     if (this.#isOrphan) return Promise.resolve();
-    this.#channel.keepAlive(true);
-    return this.#updates.send(data);
+    const told = this.#updates.send(data);
+    this.#keepAlive();
+    return told;
+  }
+
+  /** During a run the channel alone would let a promise that never settles look like one that takes long. */
+  #keepAlive(): void {
+    this.#channel.keepAlive(this.#current === null || this.#updates.isWaiting);
   }
 
   #end(run: Run, end: HandlerEnd): void {
@@ -123,7 +126,7 @@ export class HandlerServer {
     });
     const { runId, resultPath, outputPath } = run.message;
     this.#last = { runId, resultPath, outputPath, result };
-    this.#channel.keepAlive(true);
+    this.#keepAlive();
     this.#shelf.restore();
     emptyFolder(this.#options.temporary);
   }

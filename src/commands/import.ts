@@ -8,6 +8,7 @@ import type { Database } from '../store/open-store.ts';
 import type { MissedPolicy } from '../store/schema.ts';
 import type { CommandContext } from './command-context.ts';
 import { rootOf, withLogIfAny } from './open-log.ts';
+import { withWritableLog } from './with-writable-log.ts';
 
 type System = 'laterjob' | 'bedrock';
 
@@ -121,23 +122,6 @@ async function takeOver(
   const take = (db: Database) => importJobs(db, queue, importing);
   if (isDryRun) return await withLogIfAny(context, root, ({ db }) => take(db));
   return await withWritableLog(context, root, take);
-}
-
-async function withWritableLog<T>(
-  context: CommandContext,
-  rootOption: string | undefined,
-  use: (db: Database) => Promise<T>,
-): Promise<T> {
-  const root = rootOf(context, rootOption);
-  const { checkStateFolder } = await import('../config/check-place.ts');
-  const { createStateFolder, stateFolderOf } = await import('../config/state-folder.ts');
-  const { openStore } = await import('../store/open-store.ts');
-  const state = stateFolderOf(root);
-  checkStateFolder(root, state);
-  createStateFolder(state);
-  const store = await openStore(state);
-  if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
-  return await use(store.db).finally(() => store.close());
 }
 
 async function tell(

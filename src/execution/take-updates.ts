@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { splitLines } from '../child/message-lines.ts';
 import type { HandlerFacts } from './run-request.ts';
-import { settleWithin } from './warm-channel.ts';
+import { settleWithin } from './settle-within.ts';
 
 /** What is under way is not waited for any longer once the process has ended. */
 const DRAIN_MS = 1_000;

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FromChild, ToChild } from '../child/handler-contract.ts';
 import { splitLines } from '../child/message-lines.ts';
+import { settleWithin } from './settle-within.ts';
 
 /** How long the last words of a process are waited for, as something it has started may hold them back. */
 const DRAIN_MS = 1_000;
@@ -32,13 +32,4 @@ export function openWarmChannel(
       stream.destroy();
     },
   };
-}
-
-/** Whether it has settled in time. */
-export async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
-  const timer = new AbortController();
-  const late = sleep(withinMs, false, { signal: timer.signal }).catch(() => false);
-  const isInTime = await Promise.race([promise.then(() => true), late]);
-  timer.abort();
-  return isInTime;
 }

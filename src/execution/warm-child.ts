@@ -13,10 +13,11 @@ import { readStartTicks } from '../process/process-identity.ts';
 import { describeNoFiles } from './describe-not-started.ts';
 import type { HandlerRequest } from './handler-request.ts';
 import type { HandlerFacts } from './run-request.ts';
+import { settleWithin } from './settle-within.ts';
 import { kindOf, startHost } from './start-host.ts';
 import type { Exit, StartedProcess, StartFailure } from './start-process.ts';
 import { signalGroup } from './terminate.ts';
-import { openWarmChannel, settleWithin, type WarmChannel } from './warm-channel.ts';
+import { openWarmChannel, type WarmChannel } from './warm-channel.ts';
 import { WarmFiles } from './warm-files.ts';
 
 /** How a child's part of a run ended. */

@@ -1,13 +1,10 @@
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
-import type { JobRow } from '../store/schema.ts';
 import { endClaim, selectJob } from './end-claim.ts';
 import { toEnding } from './end-queued-run.ts';
+import { type Expired, hasExpiredLease, LEASE_GRACE_MS, selectExpired } from './expired-leases.ts';
 import { judgeTry, toPolicy } from './retry-policy.ts';
-
-/** A claim of who is no worker of the runner is over only this long after its lease. */
-export const LEASE_GRACE_MS = 2_000;
 
 /** A worker renews its leases so often while one lasts, so that a few late renewals do not lose it. */
 const BEATS_PER_LEASE = 10;
@@ -37,11 +34,6 @@ export async function renewLeases(
      where leased_until is not null and claimed_by = ? and tier is null`,
     [at, defaultLeaseMs, workerId],
   );
-}
-
-/** Whether any claim's lease has run out: one look at an index that is nearly empty. */
-export async function hasExpiredLease(db: Database, at: number): Promise<boolean> {
-  return (await selectExpired(db, at)).length > 0;
 }
 
 /**
@@ -75,21 +67,6 @@ export async function endExpiredLeases(
     }
     return ended;
   });
-}
-
-interface Expired extends Pick<JobRow, 'id' | 'claimed_by' | 'lease_ms' | 'leased_until'> {
-  /** Of a running job: that its worker was given more time. */
-  readonly reason: string | null;
-}
-
-async function selectExpired(db: Database, at: number): Promise<Expired[]> {
-  return await queryRaw(
-    db,
-    `select id, claimed_by, lease_ms, leased_until, reason from jobs
-     where leased_until is not null and leased_until < ? and tier is null and state = 'running'
-       and (claimed_by is not null or leased_until < ?)`,
-    [at, at - LEASE_GRACE_MS],
-  );
 }
 
 async function giveMoreTime(

@@ -1,6 +1,6 @@
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
-import { LEASE_GRACE_MS } from './leases.ts';
+import { LEASE_GRACE_MS } from './expired-leases.ts';
 import { selectNextDue } from './waiting-jobs.ts';
 
 /**

@@ -105,25 +105,3 @@ export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
     policy: row,
   }));
 }
-
-/** Whether anything might have to be rescued: two looks at indexes that are empty, mostly. */
-export async function mayHaveLost(db: Database): Promise<boolean> {
-  const { lost } = await db
-    .selectNoFrom(({ or, exists, selectFrom, eb }) => {
-      const isRunning = sql.lit('running' as const);
-      const runs = selectFrom('runs')
-        .select('id')
-        .where('outcome', '=', isRunning)
-        .where('worker_id', 'is not', null);
-      const workers = selectFrom('workers').select('id').where('state', '=', isRunning);
-      return eb
-        .case()
-        .when(or([exists(runs), exists(workers)]))
-        .then(1)
-        .else(0)
-        .end()
-        .as('lost');
-    })
-    .executeTakeFirstOrThrow();
-  return lost === 1;
-}

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { errorCode } from '../config/error-code.ts';
 import { UsageError } from '../config/usage-error.ts';
+import { orTold } from './foreign-failure.ts';
 import type { Connection } from './sqlite/connection.ts';
 import { findDriver } from './sqlite/load-driver.ts';
 import { APPLICATION_ID, completeOpening, type Opening } from './sqlite/open-database.ts';
@@ -32,9 +32,9 @@ export async function readForeignDatabase<T>(
   const isLeftAlone = hasNoUser(path);
   const before = fingerprint(path);
   const access = isLeftAlone ? 'immutable' : 'read-only';
-  const connection = told(path, () => driver.open(path, { timeoutMs, access }));
+  const connection = orTold(path, () => driver.open(path, { timeoutMs, access }));
   try {
-    told(path, () => begin(connection, path));
+    orTold(path, () => begin(connection, path));
     const result = await read(openReader(connection, path));
     if (isLeftAlone && fingerprint(path) !== before) throw new UsageError(isInUse(path));
     return result;
@@ -62,14 +62,14 @@ function openReader(connection: Connection, path: string): ForeignDatabase {
   return {
     columnsOf: (table) => {
       const query = `select name from pragma_table_info(${quoteText(table)})`;
-      return told(path, () => connection.prepare(query).all([])).map((row) =>
+      return orTold(path, () => connection.prepare(query).all([])).map((row) =>
         String((row as ForeignRow).name),
       );
     },
     *select(query) {
-      const rows = told(path, () => connection.prepare(query)).iterate([]);
+      const rows = orTold(path, () => connection.prepare(query)).iterate([]);
       for (;;) {
-        const { done, value } = told(path, () => rows.next());
+        const { done, value } = orTold(path, () => rows.next());
         if (done) return;
         yield value as ForeignRow;
       }
@@ -102,7 +102,7 @@ const START = 'SQLite format 3\0';
 /** Not for the log of this process: closing the file would drop SQLite's locks on it. */
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
-  told(path, () => {
+  orTold(path, () => {
     const fd = openSync(path, 'r');
     try {
       readSync(fd, header);
@@ -124,31 +124,4 @@ function fingerprint(path: string): string {
 
 function isInUse(path: string): string {
   return `${path} was written to while it was read; stop the programs that use it, then try again.`;
-}
-
-function told<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw error instanceof UsageError ? error : describeFailure(path, error);
-  }
-}
-
-const sentences: readonly (readonly [RegExp, string])[] = [
-  [/^ENOENT$/, 'is not there'],
-  [/^EISDIR$/, 'is a folder; name the SQLite file in it'],
-  [/^(EACCES|EPERM)$/, 'cannot be read by this user'],
-  [/^SQLITE_NOTADB$/, 'is no SQLite database, or an encrypted one'],
-  [/^SQLITE_CORRUPT/, 'is damaged; try `sqlite3 <file> .recover` first'],
-  [/^SQLITE_(BUSY|LOCKED)/, 'stays locked; stop the programs that use it, then try again'],
-  [
-    /^SQLITE_(CANTOPEN|READONLY)/,
-    'was left in the middle of a write; let its own program open it once, then try again',
-  ],
-];
-
-function describeFailure(path: string, error: unknown): unknown {
-  const [, said] = sentences.find(([codes]) => codes.test(errorCode(error))) ?? [];
-  if (said === undefined) return error;
-  return new UsageError(`${path} ${said} (${(error as Error).message}).`);
 }

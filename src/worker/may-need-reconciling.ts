@@ -1,7 +1,7 @@
 import { fallbackStateFolderOf } from '../config/fallback-state-folder.ts';
 import { listNames } from '../config/list-names.ts';
-import { hasExpiredLease } from '../queue/leases.ts';
-import { mayHaveLost } from '../queue/rescue-jobs.ts';
+import { hasExpiredLease } from '../queue/expired-leases.ts';
+import { mayHaveLost } from '../queue/may-have-lost.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
 import type { Runner } from './runner.ts';

@@ -6,6 +6,8 @@ import type { JobRow } from '../../src/store/schema.ts';
 import { makeBedrock, makeLaterJob } from '../support/foreign-queues.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
+import { cronEnv } from '../support/run-pass.ts';
+import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const handler = `import { appendFileSync } from 'node:fs';
@@ -93,6 +95,19 @@ test('an imported job of LaterJob has the tries that were left to it', () => {
   expect(inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send').status).toBe(0);
   expect(inRoot(root, 'work', '--wait', '3s').status).toBe(1);
   expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3, max_attempts: 3 }]);
+});
+
+test('two imports of one file at the same moment add each job once', async () => {
+  const root = makeTemporaryRoot();
+  const jobs = Array.from({ length: 300 }, (_, index) => ({ jobID: index + 1 }));
+  makeBedrock({ folder: root }, jobs);
+  const args = ['import', 'bedrock', 'bedrock.db', '--json'];
+  const started = [1, 2].map(() => startCommand(args, { cwd: root, env: cronEnv(root) }));
+  const ended = await Promise.all(started.map((each) => each.ended));
+  expect(ended.map(({ status }) => status)).toEqual([0, 0]);
+  const told = ended.map(({ stdout }) => JSON.parse(stdout));
+  expect(told.map(({ known }) => known).sort((one, other) => one - other)).toEqual([0, 300]);
+  expect(selectJobs(root)).toHaveLength(300);
 });
 
 test('a dry run makes no log, and says what would be done', () => {

@@ -13,6 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { defaultSettings, type Settings } from '../../src/config/settings.ts';
 import { defaultTimeoutMs } from '../../src/discovery/default-timeout.ts';
 import { discover } from '../../src/discovery/discover.ts';
+import { isSettled } from '../../src/discovery/file-mark.ts';
 import { type Handlers, openHandlers } from '../../src/discovery/handlers.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -34,6 +35,11 @@ function write(root: string, name: string, content: string): void {
   const path = join(root, 'jobs/queue', name);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, content);
+}
+
+/** What was changed only just is read again in any case. */
+async function untilSettled(path: string): Promise<void> {
+  await until('it is long unchanged', () => isSettled(path));
 }
 
 describe('names', () => {
@@ -213,10 +219,17 @@ describe('refusals', () => {
     ]);
   });
 
-  test.each(['.', 'jobs', 'jobs/queue', 'jobs/queue/mail', 'jobs/queue/mail/welcome.ts'])(
+  test.concurrent.each([
+    '.',
+    'jobs',
+    'jobs/queue',
+    'jobs/queue/mail',
+    'jobs/queue/mail/welcome.ts',
+  ])(
     'whoever can write %s can replace the handler: it is refused, at once and until that is mended',
     async (path) => {
       const root = makeQueue({ 'mail/welcome.ts': '' });
+      await untilSettled(join(root, 'jobs/queue/mail/welcome.ts'));
       const handlers = await openHandlers(root, defaultSettings);
       const refusals = () => refusalOf(handlers, 'mail/welcome');
       expect(refusals()).toEqual([]);
@@ -239,6 +252,7 @@ describe('refusals', () => {
 describe('changes', () => {
   test('a handler is the same object until its file changes', async () => {
     const root = makeQueue({ 'mail/welcome.ts': '// @nice 1\n', 'other.ts': '' });
+    await untilSettled(join(root, 'jobs/queue/other.ts'));
     const handlers = await openHandlers(root, defaultSettings);
     const find = () => handlers.find('mail/welcome');
     const [names, first, other] = [handlers.names(), find(), handlers.find('other')];

@@ -11,6 +11,7 @@ import {
 } from '../support/doc-examples.ts';
 import { runCommand } from '../support/run-command.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
+import { bringForeignFiles } from './foreign-files.ts';
 
 const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], {
   cwd: repository,
@@ -44,6 +45,7 @@ describe('The examples of', () => {
     const place = makeExamplePlace();
     const examples = readExamples(page);
     if (!examples.some(isScript)) makeNewRoot(place);
+    bringForeignFiles(page, place);
     tryExamples(place, examples);
   });
 

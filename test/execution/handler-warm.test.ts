@@ -285,6 +285,10 @@ describe('its progress', () => {
     const end = await lane.run('a', { onUpdate: slowly });
     expect(end).toMatchObject({ outcome: 'succeeded', output: { text: 'one is written\n' } });
     expect(written).toEqual(['{"done":1}', '{"done":2}', '{"done":3}']);
+    // What is said of the last ones reaches it when it has nothing more to do.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await lane.run('a');
+    expect(new Set(lane.pids).size).toBe(1);
   });
 
   test('that cannot be written is told to who waits for it, and to nobody else', async () => {

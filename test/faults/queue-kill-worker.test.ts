@@ -39,7 +39,7 @@ const handlers: Readonly<Record<string, FileContent>> = {
   'jobs/queue/program.sh': programHandler({ tags: [soon] }),
   'jobs/queue/later.sh': programHandler({ tags: [soon], exit: 'times < 2 ? 75 : 0' }),
   'jobs/queue/moody.mjs': nodeHandler({
-    tags: [soon, '@retries 1'],
+    tags: [soon, '@retries 2'],
     does: 'if (times < 2) throw new Error("not yet"); if (times < 3) retry();',
   }),
 };

@@ -18,7 +18,8 @@ $add = $db->prepare('INSERT INTO jobs (name, data, priority, run_at) VALUES (?, 
 $runAt = (int) (microtime(true) * 1000) + 1500;
 $add->execute(['mail/later', json_encode(['to' => "O'Hara <a@example.org>", 'ü' => 'ß']), 750, $runAt]);
 
-$once = $db->prepare('INSERT OR IGNORE INTO jobs (name, unique_key, run_at) VALUES (?, ?, ?)');
+// Not OR IGNORE, which would also pass over data that is no JSON.
+$once = $db->prepare('INSERT INTO jobs (name, unique_key, run_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING');
 foreach ([1, 2] as $try) {
     $once->execute(['mail/once', 'once:7', $runAt]);
     echo "once $try: ", $once->rowCount(), "\n";
@@ -26,6 +27,7 @@ foreach ([1, 2] as $try) {
 
 $wrong = [
     'data' => "INSERT INTO jobs (name, data) VALUES ('mail/welcome', '{\"n\":')",
+    'data once' => "INSERT INTO jobs (name, data) VALUES ('mail/welcome', '{') ON CONFLICT DO NOTHING",
     'priority' => "INSERT INTO jobs (name, priority) VALUES ('mail/welcome', 'high')",
     'run_at' => "INSERT INTO jobs (name, run_at) VALUES ('mail/welcome', '2026-12-24 18:00:00')",
     'name' => "INSERT INTO jobs (name) VALUES ('')",

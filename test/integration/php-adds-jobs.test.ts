@@ -21,12 +21,20 @@ export default ({ id, name, data }) => {
 };
 `;
 
-const handlers = Object.fromEntries(
-  ['welcome', 'later', 'once', 'shell', 'never'].map((name) => [
-    `jobs/queue/mail/${name}.mjs`,
-    handler,
-  ]),
-);
+/** The same in PHP: the job comes on stdin, the last line is the result. */
+const phpHandler = `<?php
+['id' => $id, 'name' => $name, 'data' => $data] = json_decode(stream_get_contents(STDIN), true);
+$told = ['id' => $id, 'name' => $name, 'data' => $data, 'at' => (int) (microtime(true) * 1000)];
+file_put_contents('evidence.jsonl', json_encode($told) . "\\n", FILE_APPEND);
+echo "done\\n", json_encode(['id' => $id]), "\\n";
+`;
+
+const handlers = {
+  'jobs/queue/mail/later.php': phpHandler,
+  ...Object.fromEntries(
+    ['welcome', 'once', 'shell', 'never'].map((name) => [`jobs/queue/mail/${name}.mjs`, handler]),
+  ),
+};
 
 interface Evidence {
   readonly id: number;
@@ -80,6 +88,7 @@ function expectAdded(php: Ended, shell: Ended): void {
       'once 1: 1',
       'once 2: 0',
       `data: ${refused}a job's data is JSON of at most 1 MiB`,
+      `data once: ${refused}a job's data is JSON of at most 1 MiB`,
       `priority: ${refused}a job's priority is a whole number`,
       `run_at: ${refused}a job's run_at is in milliseconds since 1970`,
       `name: ${refused}a job's name has 1 to 255 characters`,

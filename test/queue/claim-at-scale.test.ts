@@ -81,7 +81,8 @@ test('no query of a claim reads more than a few entries of an index', async () =
   });
   expect(plans.length).toBeGreaterThan(10);
   for (const plan of plans) {
-    expect(plan).not.toMatch(/SCAN jobs(?! USING COVERING INDEX jobs_waiting)/);
+    // Of the order in which jobs are taken, whose first entry is asked for.
+    expect(plan).not.toMatch(/SCAN jobs(?! USING INDEX jobs_waiting$)/);
     expect(plan).not.toContain('TEMP B-TREE');
   }
 });

@@ -3,12 +3,8 @@ import type { ScriptOptions } from '../../src/config/script-options.ts';
 import { type Claim, claimJob } from '../../src/queue/claim-job.ts';
 import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
 import { finishJob } from '../../src/queue/finish-job.ts';
-import {
-  type EndLostRun,
-  mayHaveLost,
-  rescueJobs,
-  selectOpenRuns,
-} from '../../src/queue/rescue-jobs.ts';
+import { mayHaveLost } from '../../src/queue/may-have-lost.ts';
+import { type EndLostRun, rescueJobs, selectOpenRuns } from '../../src/queue/rescue-jobs.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -19,7 +19,7 @@ export function readSnapshot(root: string): string {
     event,
   ]);
   const pauses = log === null ? [] : queryLog(root, 'select name, kind from pauses order by name');
-  return JSON.stringify({ jobs, runs, activity, pauses }, null, 1);
+  return [...jobs, ...runs, ...activity, ...pauses].map((row) => JSON.stringify(row)).join('\n');
 }
 
 function withoutChance(job: JobRow): object {
@@ -27,6 +27,6 @@ function withoutChance(job: JobRow): object {
 }
 
 function factsOf({ claim_token, finished_at, run_at, created_at }: JobRow): object {
-  const delayMinutes = Math.round((run_at - created_at) / 60_000);
-  return { isClaimed: claim_token !== null, hasEnded: finished_at !== null, delayMinutes };
+  const isLater = run_at - created_at > 1_800_000;
+  return { isClaimed: claim_token !== null, hasEnded: finished_at !== null, isLater };
 }

@@ -1,0 +1,21 @@
+import { checkStateFolder } from '../config/check-place.ts';
+import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
+import type { Database } from '../store/open-store.ts';
+import type { CommandContext } from './command-context.ts';
+import { rootOf } from './open-log.ts';
+
+/** Opens the log of a root for a command that writes, makes it where there is none, and closes it. */
+export async function withWritableLog<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (db: Database) => Promise<T>,
+): Promise<T> {
+  const root = rootOf(context, rootOption);
+  const { openStore } = await import('../store/open-store.ts');
+  const state = stateFolderOf(root);
+  checkStateFolder(root, state);
+  createStateFolder(state);
+  const store = await openStore(state);
+  if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
+  return await use(store.db).finally(() => store.close());
+}

@@ -1,0 +1,222 @@
+import { expect, test } from 'vitest';
+import type { Archive } from '../../src/queue/archive.ts';
+import { createArchive } from '../../src/queue/archive.ts';
+import { claimJobs } from '../../src/queue/claim-jobs.ts';
+import { type Ask, endQueuedRun, type QueuedRunEnd } from '../../src/queue/end-queued-run.ts';
+import type { JobOptions } from '../../src/queue/queue.ts';
+import { policyOf } from '../../src/queue/retry-policy.ts';
+import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { queryLog } from '../support/open-log.ts';
+import { MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+
+const LASTS_MS = 1_000;
+const ENDED_AT = START + LASTS_MS;
+
+/** Takes the next job as a worker does that has a handler of it, and ends it. */
+async function takeAs(log: TestQueue) {
+  const selection = { groupLimit: null, isWanted: () => true, isFused: () => false };
+  const policy = policyOf({
+    retries: 1,
+    retryDelay: { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS },
+  });
+  const handlerOf = () => ({ policy, timeoutMs: 1_000, contentHash: null, isWarm: true });
+  const claiming = { workerId: null, at: log.clock.at, defaultLeaseMs: 60_000, handlerOf };
+  const [claimed] = await claimJobs(log.db, async () => selection, claiming, 1);
+  if (claimed === undefined) throw new Error('There is none.');
+  const end = (run: Partial<FinishedRun>, more: Partial<QueuedRunEnd> = {}, archive?: Archive) =>
+    log.db.transaction().execute((db) =>
+      endQueuedRun(
+        db,
+        {
+          claim: claimed.claim,
+          run: makeFinishedRun({ finished_at: log.clock.at + LASTS_MS, ...run }),
+          ...{ result: null, ask: null, isRetryable: true, ...more },
+        },
+        { workerId: null, missedCap: 10, ...(archive !== undefined && { archive }) },
+      ),
+    );
+  return { ...claimed, end };
+}
+
+async function openWith(options: JobOptions = {}) {
+  const log = await openTestQueue();
+  const id = await log.queue.add('mail/a', { to: 1 }, options);
+  return { ...log, id, ...(await takeAs(log)) };
+}
+
+const failure = { outcome: 'failed', exit_code: 1, reason: 'exit code 1' } as const;
+const crash = { outcome: 'crashed', exit_code: null, reason: 'its runner died' } as const;
+const timeout = { outcome: 'timed-out', exit_code: null, reason: 'timed out' } as const;
+
+test.each<[string, Partial<FinishedRun>, Partial<QueuedRunEnd>, Partial<JobRow>, string]>([
+  [
+    'finishes',
+    {},
+    { result: '7' },
+    { state: 'finished', result: '7', reason: null, finished_at: ENDED_AT },
+    'job-finished',
+  ],
+  [
+    'is tried again after a failure',
+    failure,
+    {},
+    {
+      state: 'retrying',
+      run_at: ENDED_AT + MINUTE_MS,
+      attempts: 1,
+      reason: 'exit code 1',
+      releases: 0,
+    },
+    'job-retrying',
+  ],
+  [
+    'fails at once where another try would end alike',
+    failure,
+    { isRetryable: false },
+    { state: 'failed', finished_at: ENDED_AT },
+    'job-failed',
+  ],
+  ['counts a timeout', timeout, {}, { state: 'retrying', timeouts: 1, crashes: 0 }, 'job-retrying'],
+  ['counts a crash', crash, {}, { state: 'retrying', timeouts: 0, crashes: 1 }, 'job-retrying'],
+  [
+    'is given back as its handler asks',
+    failure,
+    { ask: { kind: 'retry', delayMs: 5, priority: 9, name: 'mail/b', data: '[]' } },
+    {
+      state: 'retrying',
+      run_at: ENDED_AT + 5,
+      priority: 9,
+      name: 'mail/b',
+      data: '[]',
+      attempts: 0,
+      releases: 1,
+    },
+    'job-released',
+  ],
+  [
+    'is given back after its delay',
+    failure,
+    { ask: { kind: 'retry' } },
+    { state: 'retrying', run_at: ENDED_AT + MINUTE_MS, data: '{"to":1}', releases: 1 },
+    'job-released',
+  ],
+  [
+    'fails as its handler asks',
+    failure,
+    { ask: { kind: 'fail', reason: 'no such address' } },
+    { state: 'failed', reason: 'no such address' },
+    'job-failed',
+  ],
+])('a job %s', async (_, run, more, columns, event) => {
+  const log = await openWith();
+  const verdict = await log.end(run, more);
+  expect(verdict?.state).toBe(columns.state);
+  expect(log.row(log.id)).toMatchObject({ ...columns, claim_token: null, leased_until: null });
+  expect(log.events(log.id)).toEqual(['job-queued', 'job-running', event]);
+  expect(log.runs(log.id)).toMatchObject([makeFinishedRun({ finished_at: ENDED_AT, ...run })]);
+  const told = 'select run_id, detail from activity order by id desc limit 1';
+  const detail = columns.reason ?? run.reason ?? null;
+  expect(queryLog(log.root, told)).toEqual([{ run_id: log.claim.runId, detail }]);
+  checkInvariants(log.root, { isSettled: false });
+});
+
+test('tries are used up by failures', async () => {
+  const log = await openWith();
+  await log.end(failure);
+  log.clock.at = ENDED_AT + MINUTE_MS;
+  const { end, claim } = await takeAs(log);
+  expect(claim.attempt).toBe(2);
+  expect(await end(failure)).toEqual({ state: 'failed' });
+  checkInvariants(log.root, { isSettled: false });
+});
+
+test.each([
+  ['9 crashes', 9, crash, 'retrying'],
+  ['10 crashes', 10, crash, 'failed'],
+  ['9 crashes and a failure', 9, failure, 'failed'],
+] as const)('after %s a job of one try is %s', async (_, crashes, last, state) => {
+  const log = await openWith({ retries: 0 });
+  let next: Pick<typeof log, 'end'> = log;
+  for (let count = 1; count < crashes; count += 1) {
+    await next.end(crash);
+    log.clock.at += 2 * MINUTE_MS;
+    next = await takeAs(log);
+  }
+  if (last === failure) {
+    await next.end(crash);
+    log.clock.at += 2 * MINUTE_MS;
+    next = await takeAs(log);
+  }
+  expect((await next.end(last))?.state).toBe(state);
+});
+
+const wrongAsks: readonly [string, Ask][] = [
+  ['a name of 256 characters', { kind: 'retry', name: 'n'.repeat(256) }],
+  ['a name outside of the handlers', { kind: 'retry', name: '../a' }],
+  ['data of more than 1 MiB', { kind: 'retry', data: `"${'x'.repeat(1024 * 1024)}"` }],
+  ['data that is too deep', { kind: 'retry', data: `${'['.repeat(1001)}${']'.repeat(1001)}` }],
+];
+
+test.each(wrongAsks)('a handler that asks for %s has failed like any other', async (_, ask) => {
+  const log = await openWith();
+  expect((await log.end(failure, { ask }))?.state).toBe('retrying');
+  expect(log.row(log.id)).toMatchObject({
+    ...{ state: 'retrying', name: 'mail/a', data: '{"to":1}', attempts: 1, releases: 0 },
+    reason: expect.stringMatching(/^it asked for another try, but: A job's (name|data) expects /),
+  });
+  checkInvariants(log.root, { isSettled: false });
+});
+
+test.each(['finish', 'fail', 'delete', 'requeue'] as const)(
+  'an end after somebody else’s %s changes nothing',
+  async (verb) => {
+    const log = await openWith();
+    const { id, claim } = log;
+    await (verb === 'requeue'
+      ? log.queue.requeue([id])
+      : log.queue[verb]({ id, token: claim.token }));
+    const before = log.dump();
+    for (const run of [{}, failure]) expect(await log.end(run, { result: '"late"' })).toBeNull();
+    expect(log.dump()).toBe(before);
+  },
+);
+
+test('a repeating job, a child and a parent end by all that follows', async () => {
+  const log = await openTestQueue();
+  await log.queue.add('parent', {}, { repeat: 'FINISHED, +1 MINUTE' });
+  const parent = await takeAs(log);
+  const child = await log.queue.add('child', {}, { parent: parent.job.id });
+  await parent.end({});
+  expect([log.row(1).state, log.row(child).state]).toEqual(['paused', 'queued']);
+  log.clock.at = ENDED_AT;
+  await (await takeAs(log)).end({}, { result: '1' });
+  log.clock.at += LASTS_MS;
+  expect([log.row(1).state, log.row(child).state]).toEqual(['queued', 'finished']);
+  const again = await takeAs(log);
+  expect(again.hasEndedChildren).toBe(true);
+  await again.end({});
+  expect(log.row(1)).toMatchObject({
+    state: 'queued',
+    run_at: ENDED_AT + 2 * LASTS_MS + MINUTE_MS,
+  });
+  checkInvariants(log.root, { isSettled: false });
+});
+
+test.each([
+  ['keep', {}, true],
+  ['keep', failure, true],
+  ['keep-failed', {}, false],
+  ['keep-failed', failure, true],
+  ['remove', failure, false],
+] as const)('with %s of the last of two policies that fit, of %j', async (policy, run, isKept) => {
+  const log = await openWith({ retries: 0 });
+  const files: string[] = [];
+  const policies = { 'mail/*': policy === 'remove' ? 'keep' : 'remove', '*/a': policy } as const;
+  const archive = createArchive(policies, (names) => files.push(...names));
+  await log.end({ ...run, output_file: '7.log.gz', output_file_bytes: 3 }, {}, archive);
+  expect(log.row(log.id) === undefined).toBe(!isKept);
+  expect([log.runs(log.id).length, files]).toEqual(isKept ? [1, []] : [0, ['7.log.gz']]);
+  expect(log.events(log.id)).toHaveLength(3);
+});
