@@ -20,6 +20,15 @@ export interface HandlerBook {
   readonly isSettled: boolean;
 }
 
+/** To be read again before long. */
+export const noHandlers: HandlerBook = {
+  names: [],
+  scripts: new Map(),
+  folders: [],
+  marks: new Map(),
+  isSettled: false,
+};
+
 export function readHandlerBook(place: JobsPlace): HandlerBook {
   const jobs = join(place.root, 'jobs');
   const found = readHandlers(place);

@@ -1,7 +1,14 @@
 import { join } from 'node:path';
+import { errorCode } from '../config/error-code.ts';
 import type { Settings } from '../config/settings.ts';
 import { markOf } from './file-mark.ts';
-import { type HandlerBook, isCurrent, keepUnchanged, readHandlerBook } from './handler-book.ts';
+import {
+  type HandlerBook,
+  isCurrent,
+  keepUnchanged,
+  noHandlers,
+  readHandlerBook,
+} from './handler-book.ts';
 import { enterFolder, enterRoot } from './jobs-place.ts';
 import { createPatternMatcher } from './match-patterns.ts';
 import type { Script } from './script.ts';
@@ -28,7 +35,9 @@ const FILE_LOOK_MS = 10;
 export async function openHandlers(root: string, settings: Settings): Promise<Handlers> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const read = () =>
-    readHandlerBook(enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs')));
+    orNone(() =>
+      readHandlerBook(enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs'))),
+    );
   let book = read();
   const isFoldersTurn = createTurns(FOLDERS_LOOK_MS);
   const isFileTurn = createTurns(FILE_LOOK_MS);
@@ -51,6 +60,16 @@ export async function openHandlers(root: string, settings: Settings): Promise<Ha
       return book.scripts.get(name) ?? null;
     },
   };
+}
+
+/** What is read may just be replaced by another version: for a moment nothing is there. */
+function orNone(read: () => HandlerBook): HandlerBook {
+  try {
+    return read();
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    return noHandlers;
+  }
 }
 
 /** True for each thing once in so many milliseconds, the first time when they have passed. */

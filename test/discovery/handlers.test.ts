@@ -162,6 +162,8 @@ describe('names', () => {
   test('without jobs/queue, or without jobs, there are none', async () => {
     const root = makeTemporaryRoot();
     expect((await openHandlers(root, defaultSettings)).names()).toEqual([]);
+    rmSync(join(root, 'jobs'), { recursive: true });
+    expect((await openHandlers(root, defaultSettings)).names()).toEqual([]);
   });
 });
 
@@ -219,27 +221,23 @@ describe('refusals', () => {
     ]);
   });
 
-  test.concurrent.each([
-    '.',
-    'jobs',
-    'jobs/queue',
-    'jobs/queue/mail',
-    'jobs/queue/mail/welcome.ts',
-  ])(
-    'whoever can write %s can replace the handler: it is refused, at once and until that is mended',
-    async (path) => {
-      const root = makeQueue({ 'mail/welcome.ts': '' });
-      await untilSettled(join(root, 'jobs/queue/mail/welcome.ts'));
-      const handlers = await openHandlers(root, defaultSettings);
-      const refusals = () => refusalOf(handlers, 'mail/welcome');
-      expect(refusals()).toEqual([]);
-      chmodSync(join(root, path), 0o777);
-      await until('it is refused', () => refusals()?.length === 1);
-      expect(refusals()?.[0]).toContain('can be written by anybody (mode 0777)');
-      chmodSync(join(root, path), 0o755);
-      await until('it is trusted', () => refusals()?.length === 0);
-    },
-  );
+  test('whoever can write it, or a folder above it, can replace a handler: it is refused until that is mended', async () => {
+    const paths = ['.', 'jobs', 'jobs/queue', 'jobs/queue/mail', 'jobs/queue/mail/welcome.ts'];
+    const roots = paths.map((path) => ({ path, root: makeQueue({ 'mail/welcome.ts': '' }) }));
+    await Promise.all(roots.map(({ path, root }) => closeAndOpen(root, path)));
+  });
+
+  async function closeAndOpen(root: string, path: string): Promise<void> {
+    await untilSettled(join(root, 'jobs/queue/mail/welcome.ts'));
+    const handlers = await openHandlers(root, defaultSettings);
+    const refusals = () => refusalOf(handlers, 'mail/welcome');
+    expect(refusals()).toEqual([]);
+    chmodSync(join(root, path), 0o777);
+    await until(`${path} is refused`, () => refusals()?.length === 1);
+    expect(refusals()?.[0]).toContain('can be written by anybody (mode 0777)');
+    chmodSync(join(root, path), 0o755);
+    await until(`${path} is trusted`, () => refusals()?.length === 0);
+  }
 
   test('wrong tags and control characters in a name refuse only that handler', async () => {
     const handlers = await open({ 'a.ts': '// @timeout soon\n', 'b\u0001.ts': '', 'c.ts': '' });
@@ -303,6 +301,15 @@ describe('changes', () => {
     await until('the file is gone', () => handlers.find('mail/welcome') === null);
     rmSync(join(root, 'jobs/queue'), { recursive: true });
     await until('none is there', () => handlers.names().length === 0);
+  });
+
+  test('while jobs is replaced as a whole there are none, and then there are the new ones', async () => {
+    const root = makeQueue({ 'a.ts': '' });
+    const handlers = await openHandlers(root, defaultSettings);
+    renameSync(join(root, 'jobs'), join(root, 'jobs.old'));
+    await until('there are none', () => handlers.find('a') === null);
+    write(root, 'b.ts', '');
+    await until('there are new ones', () => handlers.names().join() === 'b');
   });
 
   test('what is deployed by changing a link is seen', async () => {

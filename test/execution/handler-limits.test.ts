@@ -26,9 +26,7 @@ describe('at its time limit', () => {
       outcome: 'timed-out',
       exitCode: null,
       signal: 'SIGTERM',
-      reason: expect.stringMatching(
-        /^timed out after \d+ms \(limit 400ms\), ended with SIGTERM$/,
-      ),
+      reason: expect.stringMatching(/^timed out after \d+ms \(limit 400ms\), ended with SIGTERM$/),
     });
     expect(lane.runner.pid).toBeNull();
     expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });

@@ -1,5 +1,5 @@
 /** Set by `.ci/run`: every fault point is hit. Elsewhere a named part of them, another one each day. */
-const areAllWanted = process.env.FAULT_POINTS === 'all';
+export const areAllWanted = process.env.FAULT_POINTS === 'all';
 
 /** Of so many points one is hit where time is short. */
 export const SHARE = 7;

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { createArchive } from '../../src/queue/archive.ts';
 import { type ClaimedRow, claimJobs } from '../../src/queue/claim-jobs.ts';
 import { type Ask, endQueuedRun } from '../../src/queue/end-queued-run.ts';
-import { LEASE_GRACE_MS } from '../../src/queue/expired-leases.ts';
 import { endExpiredLeases, renewLeases } from '../../src/queue/leases.ts';
 import { QueueError } from '../../src/queue/queue-error.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';

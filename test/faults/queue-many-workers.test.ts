@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import { cronPlace } from '../support/cron-place.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { type LogContent, readLog } from '../support/invariants-log.ts';
+import { queryLog } from '../support/open-log.ts';
+import { readSeenTries } from '../support/queue-evidence.ts';
+import { nodeHandler } from '../support/queue-handlers.ts';
+import { findOutOfTurn } from '../support/queue-order.ts';
+import { drain, untilNothingRuns } from '../support/queue-rounds.ts';
+import { type Started, startCommand } from '../support/start-command.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+import { areAllWanted, createRandom } from './rounds.ts';
+
+const [WORKERS, JOBS] = areAllWanted ? [8, 10_000] : [4, 1_000];
+const WITHIN_MS = 400_000;
+const random = createRandom();
+
+const handlers = {
+  'jobs/queue/mail/one.mjs': nodeHandler({ tags: ['@retry-delay 1ms'] }),
+  'jobs/queue/two.mjs': nodeHandler({ tags: ['@retry-delay 1ms'] }),
+};
+
+/** A root with jobs of five priorities for two handlers, of which none is taken yet. */
+async function makeSite(): Promise<string> {
+  const root = makeTemporaryRoot(handlers);
+  const queue = await openQueue({ root, env: {} });
+  await queue.pause('*');
+  await queue.addMany(
+    Array.from({ length: JOBS }, (_, index) => ({
+      name: index % 3 === 0 ? 'mail/one' : 'two',
+      priority: 300 + 100 * Math.floor(5 * random()),
+    })),
+  );
+  await queue.close();
+  return root;
+}
+
+const startWorker = (root: string, ...args: readonly string[]): Started =>
+  startCommand(['--root', root, 'work', ...args], cronPlace(root));
+
+/** All of them are there, and wait, when the first job can be taken. */
+async function startTogether(root: string, ...args: readonly string[]): Promise<Started[]> {
+  const workers = Array.from({ length: WORKERS }, () => startWorker(root, ...args));
+  const running = "select id from workers where state = 'running'";
+  await until('all workers wait', () => queryLog(root, running).length === WORKERS, 60_000);
+  const queue = await openQueue({ root, env: {} });
+  await queue.resume('*');
+  await queue.close();
+  return workers;
+}
+
+const countOpen = (root: string): number =>
+  queryLog<{ open: number }>(root, 'select count(*) as open from jobs where finished_at is null')[0]
+    ?.open as number;
+
+/** Each has been executed, and is finished, which was told once. */
+function checkAllDone(root: string): LogContent {
+  checkInvariants(root);
+  const log = readLog(root) as LogContent;
+  const done = new Set(
+    readSeenTries(root).flatMap(({ jobId, end }) => (end === 'done' ? jobId : [])),
+  );
+  const finished = log.activity.filter(({ event }) => event === 'job-finished');
+  expect(log.jobs.every(({ id, state }) => state === 'finished' && done.has(id))).toBe(true);
+  expect([done.size, finished.length, log.jobs.length]).toEqual([JOBS, JOBS, JOBS]);
+  expect(findOutOfTurn(log).slice(0, 10)).toEqual([]);
+  return log;
+}
+
+test(`${WORKERS} workers and ${JOBS} jobs: each is executed once, in its turn`, async () => {
+  const root = await makeSite();
+  const workers = await startTogether(root, '--wait', '10m');
+  await until('all is done', () => countOpen(root) === 0, WITHIN_MS);
+  for (const worker of workers) worker.kill('SIGTERM');
+  const ended = await Promise.all(workers.map((worker) => worker.ended));
+  expect(ended).toEqual(workers.map(() => ({ status: 0, stdout: '', stderr: '' })));
+  const log = checkAllDone(root);
+  expect(readSeenTries(root)).toHaveLength(JOBS);
+  expect(log.jobs.filter(({ reserves }) => reserves !== 1)).toEqual([]);
+  const shares = log.workers.map(({ id }) => log.runs.filter((run) => run.worker_id === id).length);
+  // The order in which the system lets them have the log is its own; nobody goes without.
+  expect(Math.min(...shares)).toBeGreaterThan(0);
+}, 500_000);
+
+test(`${WORKERS} workers of which one after the other is killed: each job is finished once, in its turn`, async () => {
+  const root = await makeSite();
+  const workers = await startTogether(root);
+  let killed = 0;
+  await until(
+    'all is done',
+    async () => {
+      if (countOpen(root) === 0) return true;
+      const index = Math.floor(random() * WORKERS);
+      workers[index]?.kill('SIGKILL');
+      await workers[index]?.ended;
+      killed += 1;
+      workers[index] = startWorker(root);
+      await until('it has begun', () => hasBegun(root, workers[index]?.pid), 60_000);
+      return false;
+    },
+    WITHIN_MS,
+  );
+  await Promise.all(workers.map((worker) => worker.ended));
+  await untilNothingRuns(root);
+  expect(await drain(root)).toEqual([]);
+  const log = checkAllDone(root);
+  expect(killed).toBeGreaterThan(2);
+  expect(log.workers.filter(({ state }) => state === 'crashed').length).toBeGreaterThan(0);
+}, 500_000);
+
+/** Or has found nothing left to do. */
+function hasBegun(root: string, pid: number | undefined): boolean {
+  const own = queryLog(root, 'select 1 from workers where pid = ?', pid);
+  return own.length > 0 || countOpen(root) === 0;
+}

@@ -1,0 +1,55 @@
+import type { ActivityEvent, JobRow } from '../../src/store/schema.ts';
+import type { LogContent } from './invariants-log.ts';
+
+/** A job that waits, at a moment of the log. */
+interface Waiting {
+  readonly id: number;
+  readonly priority: number;
+  readonly runAt: number;
+}
+
+const putsBack: readonly ActivityEvent[] = ['job-queued', 'job-retrying'];
+
+/**
+ * Goes through all that was told of in the order of its transactions: whenever a job was claimed, it was
+ * the first one of those that were due, by priority, then due time, then number. For jobs that were added
+ * to be run at once, and whose handler has one retry delay.
+ *
+ * @returns which claims were out of their turn
+ */
+export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
+  const rows = new Map(jobs.map((job) => [job.id, job]));
+  const waiting: Waiting[] = [];
+  return activity.flatMap(({ event, job_id, at }) => {
+    const job = rows.get(job_id ?? 0);
+    if (job === undefined) return [];
+    if (putsBack.includes(event)) insert(waiting, toWaiting(job, event, at));
+    if (event !== 'job-running') return [];
+    const first = waiting.find(({ runAt }) => runAt <= at);
+    waiting.splice(
+      waiting.findIndex(({ id }) => id === job.id),
+      1,
+    );
+    return first?.id === job.id ? [] : [`job ${job.id} was taken before job ${first?.id}`];
+  });
+}
+
+function toWaiting(job: JobRow, event: ActivityEvent, at: number): Waiting {
+  const runAt = event === 'job-retrying' ? at + (job.retry_delay_ms ?? 0) : job.created_at;
+  return { id: job.id, priority: job.priority, runAt };
+}
+
+/** Mostly what is put in is the last one, or nearly the first. */
+function insert(waiting: Waiting[], job: Waiting): void {
+  let [from, to] = [0, waiting.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (compareTurns(waiting[middle] as Waiting, job) < 0) from = middle + 1;
+    else to = middle;
+  }
+  waiting.splice(from, 0, job);
+}
+
+function compareTurns(one: Waiting, other: Waiting): number {
+  return other.priority - one.priority || one.runAt - other.runAt || one.id - other.id;
+}

@@ -1,0 +1,60 @@
+import { onTestFinished } from 'vitest';
+import { openStore, type Store } from '../../src/store/open-store.ts';
+import { findDriver } from '../../src/store/sqlite/load-driver.ts';
+import { makeStateOf } from './state-of.ts';
+
+/** A log that tells when what is written to it is on the disk. */
+export interface RecordedStore {
+  readonly store: Store;
+  /** How many commits have changed something, and how many of those a power loss would leave. */
+  readonly commits: { changing: number; durable: number };
+}
+
+/**
+ * Counts the commits of a connection. One that writes nothing waits for no disk, whatever it is set to;
+ * one that writes with `synchronous = full` takes with it all that came before.
+ */
+export async function openRecordedStore(root: string): Promise<RecordedStore> {
+  const { driver } = await findDriver();
+  const commits = { changing: 0, durable: 0 };
+  const store = await openStore(makeStateOf(root), {
+    driver: {
+      ...driver,
+      open: (...place) => {
+        const connection = driver.open(...place);
+        const ask = (text: string): unknown =>
+          Object.values((connection.prepare(text).all([]) as object[])[0] ?? {})[0];
+        let before = 0;
+        const note = (): void => {
+          const changes = Number(ask('select total_changes()'));
+          if (changes === before) return;
+          before = changes;
+          commits.changing += 1;
+          if (ask('pragma synchronous') === 2) commits.durable = commits.changing;
+        };
+        return {
+          ...connection,
+          get inTransaction() {
+            return connection.inTransaction;
+          },
+          prepare: (text) => {
+            const statement = connection.prepare(text);
+            if (text !== 'commit') return statement;
+            return {
+              reader: statement.reader,
+              all: (values) => statement.all(values),
+              iterate: (values) => statement.iterate(values),
+              run: (values) => {
+                const done = statement.run(values);
+                note();
+                return done;
+              },
+            };
+          },
+        };
+      },
+    },
+  });
+  onTestFinished(() => store.close());
+  return { store, commits };
+}
