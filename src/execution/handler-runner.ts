@@ -20,6 +20,8 @@ export interface HandlerRunner {
   removeFiles(state: StateFolder, runId: number | string): void;
   /** Ends the process that waits. */
   close(): Promise<void>;
+  /** Lets it write down an end that could not be recorded, for whoever comes next. */
+  abandon(): void;
 }
 
 export interface HandlerRunnerOptions {
@@ -58,6 +60,7 @@ export function createHandlerRunner(options: HandlerRunnerOptions): HandlerRunne
       if (left === undefined) removeRunFiles(files);
     },
     close: () => keeper.close(),
+    abandon: () => keeper.abandon(),
   };
 }
 

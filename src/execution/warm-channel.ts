@@ -11,6 +11,8 @@ export interface WarmChannel {
   send(message: ToChild): void;
   /** To be awaited once the process has ended: all it has said was taken then. */
   drain(): Promise<void>;
+  /** As if this end had died. */
+  close(): void;
 }
 
 export function openWarmChannel(
@@ -31,5 +33,6 @@ export function openWarmChannel(
       await settleWithin(closed, DRAIN_MS);
       stream.destroy();
     },
+    close: () => void stream.destroy(),
   };
 }

@@ -117,6 +117,11 @@ export class WarmChild {
     return await this.#gone;
   }
 
+  /** Leaves it alone, as a runner that dies does: it writes down what nobody has recorded, and leaves. */
+  abandon(): void {
+    this.#channel.close();
+  }
+
   #take(message: FromChild): void {
     if ('update' in message) this.#write(message.update, message.data);
     else if ('end' in message) this.#end(message);

@@ -74,6 +74,12 @@ export class WarmKeeper {
     return isNamed ? 'output' : 'none';
   }
 
+  /** Without a log to record its end in, a child's own word is all there is. */
+  abandon(): void {
+    this.#child?.abandon();
+    this.#child = null;
+  }
+
   async close(): Promise<void> {
     this.#retire();
     await Promise.all(this.#leaving);

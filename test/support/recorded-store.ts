@@ -6,8 +6,8 @@ import { makeStateOf } from './state-of.ts';
 /** A log that tells when what is written to it is on the disk. */
 export interface RecordedStore {
   readonly store: Store;
-  /** How many commits have changed something, and how many of those a power loss would leave. */
-  readonly commits: { changing: number; durable: number };
+  /** How many commits have changed something, how many of those a power loss would leave, and how many waited for that. */
+  readonly commits: { changing: number; durable: number; waits: number };
 }
 
 /**
@@ -16,7 +16,7 @@ export interface RecordedStore {
  */
 export async function openRecordedStore(root: string): Promise<RecordedStore> {
   const { driver } = await findDriver();
-  const commits = { changing: 0, durable: 0 };
+  const commits = { changing: 0, durable: 0, waits: 0 };
   const store = await openStore(makeStateOf(root), {
     driver: {
       ...driver,
@@ -30,7 +30,9 @@ export async function openRecordedStore(root: string): Promise<RecordedStore> {
           if (changes === before) return;
           before = changes;
           commits.changing += 1;
-          if (ask('pragma synchronous') === 2) commits.durable = commits.changing;
+          if (ask('pragma synchronous') !== 2) return;
+          commits.durable = commits.changing;
+          commits.waits += 1;
         };
         return {
           ...connection,

@@ -60,15 +60,15 @@ async function work(
   }
 }
 
-/** A lane that loses the log keeps its child: what that has done, it writes down for whoever comes next. */
+/** A lane that loses the log leaves its child alone: that writes down what it has done, for whoever comes next. */
 async function runUntilLost(call: LoggedCall, lane: Lane): Promise<void> {
   try {
     await runLane(lane);
+    await lane.runner.close();
   } catch (error) {
+    lane.runner.abandon();
     call.stop.startNothing(`the worker broke off: ${String(error)}`);
     if (!isStoreFailure(error)) throw error;
     tellStoreFailure(call, error);
-    return;
   }
-  await lane.runner.close();
 }

@@ -1,0 +1,30 @@
+import { defaultSettings, type Settings } from '../../src/config/settings.ts';
+import type { LoggedCall } from '../../src/worker/pass.ts';
+import { createStopRequest } from '../../src/worker/stop-request.ts';
+import { createWorkerEvents } from '../../src/worker/worker-events.ts';
+import { makeStateOf, openStoreOf } from './state-of.ts';
+
+/** A call that has a root's log, as `runner work` makes one. */
+export async function makeLoggedCall(
+  root: string,
+  settings: Partial<Settings> = {},
+): Promise<LoggedCall> {
+  return {
+    runner: {
+      root,
+      state: makeStateOf(root),
+      settings: { ...defaultSettings, ...settings },
+      environment: {},
+      probePath: '',
+      version: '0.1.0',
+      now: Date.now,
+    },
+    calledBy: 'hand',
+    stop: createStopRequest(),
+    events: createWorkerEvents(),
+    budget: null,
+    store: await openStoreOf(root),
+    orphans: [],
+    spooledTiers: new Set(),
+  };
+}

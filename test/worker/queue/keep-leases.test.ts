@@ -1,0 +1,86 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { defaultSettings } from '../../../src/config/settings.ts';
+import { claimJobs } from '../../../src/queue/claim-jobs.ts';
+import { keepLeases } from '../../../src/worker/queue/keep-leases.ts';
+import { startQueueWorker } from '../../../src/worker/queue/queue-worker.ts';
+import { holdLog } from '../../support/hold-log.ts';
+import { makeLoggedCall } from '../../support/logged-call.ts';
+import { queryLog } from '../../support/open-log.ts';
+import { openTestQueue } from '../../support/test-queue.ts';
+import { until } from '../../support/until.ts';
+
+/** A worker that has taken these jobs, all that there are, and renews its leases. */
+async function openWorker(leaseMs: number, leases: readonly (string | null)[]) {
+  const log = await openTestQueue();
+  const queue = { ...defaultSettings.queue, leaseMs };
+  const call = await makeLoggedCall(log.root, { queue });
+  const started = await startQueueWorker(call);
+  if (!('workerId' in started)) throw new Error(started.refusal);
+  const { workerId } = started;
+  log.clock.at = Date.now();
+  const jobs = leases.map((lease) => ({ name: 'a', ...(lease !== null && { lease }) }));
+  await log.queue.addMany(jobs);
+  const selection = { groupLimit: null, isWanted: () => true, isFused: () => false };
+  const claiming = { workerId, at: Date.now(), defaultLeaseMs: leaseMs, handlerOf: () => null };
+  await claimJobs(call.store.db, async () => selection, claiming, jobs.length);
+  const takenBack: number[] = [];
+  const keeper = keepLeases(call, workerId, () => takenBack.push(Date.now()));
+  onTestFinished(keeper.stop);
+  const leasedUntil = (id: number) => log.row(id).leased_until as number;
+  return { ...log, call, keeper, takenBack, leasedUntil, workerId };
+}
+
+test('claims are renewed as long as their worker lives, and no longer', async () => {
+  const { keeper, leasedUntil } = await openWorker(2_000, [null, '1h']);
+  const [first, long] = [leasedUntil(1), leasedUntil(2)];
+  await until('both were renewed', () => leasedUntil(1) > first && leasedUntil(2) > long);
+  expect(leasedUntil(2) - leasedUntil(1)).toBe(3_600_000 - 2_000);
+  keeper.stop();
+  await until('no renewal is under way', async () => {
+    const seen = leasedUntil(1);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return leasedUntil(1) === seen;
+  });
+});
+
+test('a job with a short lease has all claims renewed more often', async () => {
+  const { keeper, leasedUntil } = await openWorker(60_000, ['1s']);
+  const before = leasedUntil(1);
+  for (let count = 0; count < 50; count += 1) keeper.note('1s'.length + count);
+  keeper.note(1_000);
+  keeper.note(null);
+  keeper.note(90_000);
+  await until('it was renewed within its lease', () => leasedUntil(1) > before, 1_000);
+});
+
+test('a log that is held for longer than a lease takes no claim away', async () => {
+  const { root, row, leasedUntil, queue, clock, takenBack } = await openWorker(1_000, [null]);
+  const holder = await holdLog(root, 4_000);
+  const looks: unknown[] = [];
+  await until('the log is free again', async () => {
+    clock.at = Date.now();
+    // Who is no worker looks meanwhile, and is perhaps the first that has the lock.
+    looks.push(await queue.claim());
+    return (await Promise.race([holder.ended, null])) !== null;
+  });
+  await until('it was renewed', () => leasedUntil(1) > Date.now());
+  expect(looks.every((claimed) => claimed === null)).toBe(true);
+  expect(row(1)).toMatchObject({ state: 'running', timeouts: 0, reserves: 1 });
+  expect(takenBack).toEqual([]);
+  expect(queryLog(root, `select 1 from runs where outcome <> 'running'`)).toEqual([]);
+});
+
+test('what somebody else has let run out is taken back, and the lanes are told', async () => {
+  const { queue, clock, takenBack, row } = await openWorker(1_000, []);
+  clock.at = Date.now() - 60_000;
+  const id = await queue.add('b', {}, { lease: '1s' });
+  await queue.claim('b');
+  await until('it was taken back', () => takenBack.length > 0);
+  expect(row(id)).toMatchObject({ state: 'retrying', timeouts: 1 });
+});
+
+test('a closed log is no matter to who has stopped', async () => {
+  const { keeper, call } = await openWorker(1_000, [null]);
+  keeper.stop();
+  await call.store.close();
+});

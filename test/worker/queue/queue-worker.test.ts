@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { defaultSettings } from '../../../src/config/settings.ts';
+import { finishWorker } from '../../../src/worker/finish-worker.ts';
+import { startQueueWorker } from '../../../src/worker/queue/queue-worker.ts';
+import { makeLoggedCall } from '../../support/logged-call.ts';
+import { queryLog } from '../../support/open-log.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { writeLog } from '../../support/written-log.ts';
+
+const workers = 'select id, kind, tier, state, reason from workers order by id';
+const max = { workers: { ...defaultSettings.workers, max: 2 } };
+
+test('there are as many workers of the queue as there may be, passes not counted', async () => {
+  const root = makeTemporaryRoot();
+  await (await writeLog(root)).addPass('hourly', 1, { state: 'running' });
+  const call = await makeLoggedCall(root, max);
+  expect(await startQueueWorker(call)).toEqual({ workerId: 2 });
+  expect(await startQueueWorker(call)).toEqual({ workerId: 3 });
+  const refusal = '2 workers of the queue are at work already (workers.max is 2)';
+  expect(await startQueueWorker(call)).toEqual({ refusal });
+  expect(queryLog(root, workers).slice(1)).toEqual([
+    { id: 2, kind: 'queue', tier: null, state: 'running', reason: null },
+    { id: 3, kind: 'queue', tier: null, state: 'running', reason: null },
+    { id: 4, kind: 'queue', tier: null, state: 'skipped', reason: refusal },
+  ]);
+  const told = 'select worker_id, event from activity order by id';
+  expect(queryLog(root, told)).toEqual([
+    { worker_id: 2, event: 'worker-started' },
+    { worker_id: 3, event: 'worker-started' },
+    { worker_id: 4, event: 'worker-skipped' },
+  ]);
+  await finishWorker(call, call.store.db, 2);
+  expect(await startQueueWorker(call)).toEqual({ workerId: 5 });
+});
+
+test('of several that start at the same time no more get in', async () => {
+  const root = makeTemporaryRoot();
+  const calls = await Promise.all([1, 2, 3, 4].map(() => makeLoggedCall(root, max)));
+  const started = await Promise.all(calls.map(startQueueWorker));
+  expect(started.filter((each) => 'workerId' in each)).toHaveLength(2);
+});
