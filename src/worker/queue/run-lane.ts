@@ -38,7 +38,8 @@ export async function runLane(lane: Lane): Promise<void> {
   let idleSince = performance.now();
   for (;;) {
     const seen = { version: lane.watch.look(), rung: lane.bell.next() };
-    const { next } = await takeTurn(lane, ended);
+    const turn = await takeTurn(lane, ended);
+    const { next } = turn;
     ended = null;
     if (next !== null) {
       lane.watch.found();
@@ -47,7 +48,10 @@ export async function runLane(lane: Lane): Promise<void> {
       lane.call.events.emit('run-started', { runId: next.claim.runId, script });
       ended = { script, ...(await runHandler(lane, next)) };
       idleSince = performance.now();
-    } else if (!(await idle(lane, seen, idleSince))) return lane.leave();
+    } else if (turn === idleTurn && !(await idle(lane, seen, idleSince))) {
+      // Else somebody was sooner, or what came first was fused: there may be others.
+      return lane.leave();
+    }
   }
 }
 
@@ -68,8 +72,6 @@ async function takeTurn(lane: Lane, ended: NamedEnd | null): Promise<Turn> {
   const turn = await lane.journal.turn(ended, childOf(lane.runner));
   lane.rules.settle(turn.next !== null);
   if (ended !== null) tellEnd(lane, ended, turn.verdict);
-  // Somebody else was sooner, or what came first was fused: there may be others.
-  else if (turn.next === null && turn !== idleTurn) lane.bell.ring();
   return turn;
 }
 

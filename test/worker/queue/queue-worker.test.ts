@@ -32,10 +32,3 @@ test('there are as many workers of the queue as there may be, passes not counted
   await finishWorker(call, call.store.db, 2);
   expect(await startQueueWorker(call)).toEqual({ workerId: 5 });
 });
-
-test('of several that start at the same time no more get in', async () => {
-  const root = makeTemporaryRoot();
-  const calls = await Promise.all([1, 2, 3, 4].map(() => makeLoggedCall(root, max)));
-  const started = await Promise.all(calls.map(startQueueWorker));
-  expect(started.filter((each) => 'workerId' in each)).toHaveLength(2);
-});

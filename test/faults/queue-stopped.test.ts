@@ -1,0 +1,131 @@
+import { expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { listRunProcesses } from '../support/invariants-files.ts';
+import { queryLog } from '../support/open-log.ts';
+import { readSeenTries } from '../support/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
+import { untilNothingRuns } from '../support/queue-rounds.ts';
+import {
+  addJob,
+  endInPeace,
+  letGo,
+  readJobRow,
+  readJobRuns,
+  startWaiting,
+  UNTIL_GO,
+  UNTIL_GO_IN_SHELL,
+  untilStarted,
+  untilState,
+  WITHIN_MS,
+} from '../support/queue-workers.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const soon = '@retry-delay 1ms';
+
+function makeSite(): string {
+  return makeTemporaryRoot({
+    'jobs/queue/warm.mjs': nodeHandler({ tags: [soon], does: UNTIL_GO }),
+    'jobs/queue/apart.mjs': nodeHandler({ tags: [soon, '@isolate'], does: UNTIL_GO }),
+    'jobs/queue/program.sh': programHandler({ tags: [soon], exit: UNTIL_GO_IN_SHELL }),
+    'runner.config.json': JSON.stringify({ queue: { lease: '500ms' } }),
+  });
+}
+
+const endings = "select run_id from activity where event = 'job-finished' and job_id = ?";
+const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
+  for (const pid of pids) process.kill(pid, signal);
+};
+
+test.concurrent.each([
+  { name: 'warm', withHandler: true },
+  { name: 'warm', withHandler: false },
+  { name: 'apart', withHandler: true },
+  { name: 'program', withHandler: false },
+])(
+  'a worker is stopped for longer than its lease, $name (its handler, too: $withHandler)',
+  async ({ name, withHandler }) => {
+    const root = makeSite();
+    const stopped = startWaiting(root);
+    const id = await addJob(root, name);
+    await untilStarted(root, id);
+    const handlers = withHandler ? listRunProcesses(root).map(({ pid }) => pid) : [];
+    signalAll([stopped.pid, ...handlers], 'SIGSTOP');
+
+    const other = startWaiting(root);
+    await untilState(root, id, 'finished');
+    const done = readJobRow(root, id);
+    // Its own try comes to its end now, of which nobody wants to know any more.
+    letGo(root);
+    signalAll([...handlers, stopped.pid], 'SIGCONT');
+    await until('it has ended', () => readSeenTries(root)[0]?.end === 'done', WITHIN_MS);
+    await endInPeace(other);
+
+    // The one that was stopped goes on with other jobs.
+    const next = await addJob(root, name);
+    await untilState(root, next, 'finished');
+    await endInPeace(stopped);
+    await untilNothingRuns(root);
+    expect(readJobRow(root, id)).toEqual(done);
+    const [first, second] = readJobRuns(root, id);
+    expect([first?.outcome, second?.outcome]).toEqual(['crashed', 'succeeded']);
+    expect(first?.reason).toMatch(/^its lease ran out at \S+ without having been renewed/);
+    expect(done).toMatchObject({ timeouts: 1, reserves: 2, result: `{"run":${second?.id}}` });
+    expect(queryLog(root, endings, id)).toEqual([{ run_id: second?.id }]);
+    expect(readJobRuns(root, next)).toMatchObject([
+      { outcome: 'succeeded', worker_id: first?.worker_id },
+    ]);
+    checkInvariants(root, { mayOverlap: true });
+  },
+);
+
+test.concurrent('workers that stand still together, as their machine does, lose nothing', async () => {
+  const root = makeSite();
+  const workers = [startWaiting(root), startWaiting(root)];
+  const ids = [await addJob(root, 'warm'), await addJob(root, 'apart')];
+  for (const id of ids) await untilStarted(root, id);
+  const all = [...workers, ...listRunProcesses(root)].map(({ pid }) => pid);
+  signalAll(all, 'SIGSTOP');
+  const leasedUntil = Math.max(...ids.map((id) => readJobRow(root, id).leased_until as number));
+  await until('all leases are long over', () => Date.now() > leasedUntil + 4_000, WITHIN_MS);
+  signalAll(all, 'SIGCONT');
+  // Each looks at the other's claims before it comes to an end of its own.
+  const isRenewed = (id: number) => (readJobRow(root, id).leased_until as number) > Date.now() - 1;
+  await until('both are renewed', () => ids.every(isRenewed), WITHIN_MS);
+  letGo(root);
+  for (const id of ids) await untilState(root, id, 'finished');
+  await endInPeace(...workers);
+  expect(ids.map((id) => readJobRow(root, id))).toMatchObject([
+    { reserves: 1, timeouts: 0 },
+    { reserves: 1, timeouts: 0 },
+  ]);
+  checkInvariants(root);
+});
+
+test.concurrent('who has claimed from outside and comes late is refused, and somebody else had it', async () => {
+  const root = makeSite();
+  letGo(root);
+  const id = await addJob(root, 'warm');
+  const queue = await openQueue({ root, env: {} });
+  const claim = await queue.claim('*', { lease: '200ms' });
+  const worker = startWaiting(root);
+  await untilState(root, id, 'finished');
+  const done = readJobRow(root, id);
+  const late = { id, token: claim?.token as string };
+  for (const tell of [
+    () => queue.finish(late, { result: 'late' }),
+    () => queue.fail(late),
+    () => queue.retry(late),
+    () => queue.bury(late),
+    () => queue.touch(late),
+    () => queue.update(late, { data: 'late' }),
+    () => queue.delete(late),
+  ]) {
+    await expect(tell()).rejects.toMatchObject({ code: 'stale-claim' });
+  }
+  await queue.close();
+  await endInPeace(worker);
+  expect(readJobRow(root, id)).toEqual(done);
+  checkInvariants(root);
+});

@@ -1,0 +1,66 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import type { JobOptions } from '../../src/queue/queue.ts';
+import type { JobRow, RunRow } from '../../src/store/schema.ts';
+import { cronPlace } from './cron-place.ts';
+import { queryLog } from './open-log.ts';
+import { readSeenTries } from './queue-evidence.ts';
+import type { Started } from './start-command.ts';
+import { startCommand } from './start-command.ts';
+import { until } from './until.ts';
+
+/** Loaded hosts take their time. */
+export const WITHIN_MS = 60_000;
+
+/** JavaScript of a handler: it waits for the file `go`, in its first try. */
+export const UNTIL_GO = 'while (attempt < 2 && !existsSync(`${root}/go`)) await sleep(10);';
+/** The same in a shell: as what its exit code is made of. */
+export const UNTIL_GO_IN_SHELL =
+  '$(while [ "$attempt" -lt 2 ] && [ ! -e go ]; do sleep 0.01; done; echo 0)';
+
+/** Lets the handlers that wait for it go on. */
+export function letGo(root: string): void {
+  writeFileSync(join(root, 'go'), '');
+}
+
+/** Waits for jobs until it is told to end. */
+export function startWaiting(root: string): Started {
+  return startCommand(['--root', root, 'work', '--wait', '10m'], cronPlace(root));
+}
+
+/** It has nothing to tell. */
+export async function endInPeace(...workers: readonly Started[]): Promise<void> {
+  for (const worker of workers) worker.kill('SIGTERM');
+  const ended = await Promise.all(workers.map((worker) => worker.ended));
+  expect(ended).toEqual(workers.map(() => ({ status: 0, stdout: '', stderr: '' })));
+}
+
+export async function addJob(
+  root: string,
+  name: string,
+  options: JobOptions = {},
+): Promise<number> {
+  const queue = await openQueue({ root, env: {} });
+  const id = await queue.add(name, {}, options);
+  await queue.close();
+  return id;
+}
+
+export function readJobRow(root: string, id: number): JobRow {
+  return queryLog<JobRow>(root, 'select * from jobs where id = ?', id)[0] as JobRow;
+}
+
+export function readJobRuns(root: string, id: number): RunRow[] {
+  return queryLog<RunRow>(root, 'select * from runs where job_id = ? order by id', id);
+}
+
+export async function untilStarted(root: string, id: number, tries = 1): Promise<void> {
+  const hasStarted = () => readSeenTries(root).filter(({ jobId }) => jobId === id).length >= tries;
+  await until(`try ${tries} of job ${id} has started`, hasStarted, WITHIN_MS);
+}
+
+export async function untilState(root: string, id: number, state: string): Promise<void> {
+  await until(`job ${id} is ${state}`, () => readJobRow(root, id).state === state, WITHIN_MS);
+}

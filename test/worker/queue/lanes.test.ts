@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openQueue } from 'folder-runner';
+import { expect, onTestFinished, test } from 'vitest';
+import type { JobOptions } from '../../../src/queue/queue.ts';
+import { checkInvariants } from '../../support/invariants.ts';
+import { queryLog } from '../../support/open-log.ts';
+import { commandPath } from '../../support/run-command.ts';
+import { cronEnv } from '../../support/run-pass.ts';
+import { startCommand } from '../../support/start-command.ts';
+import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { until } from '../../support/until.ts';
+
+/** A root with handlers; what they write down; a worker, and a queue to add by. */
+async function open(handlers: Readonly<Record<string, FileContent>>, settings: object = {}) {
+  const files = Object.entries(handlers).map(([name, file]) => [`jobs/queue/${name}`, file]);
+  const root = makeTemporaryRoot({
+    ...Object.fromEntries(files),
+    'runner.config.json': JSON.stringify(settings),
+    diary: '',
+  });
+  const queue = await openQueue({ root, env: {} });
+  onTestFinished(() => queue.close());
+  const add = (name: string, options: JobOptions = {}) => queue.add(name, { root }, options);
+  return {
+    ...{ root, queue, add },
+    work: (...args: readonly string[]) =>
+      startCommand(['--root', root, 'work', ...args], { cwd: '/', env: cronEnv(root) }),
+    diary: () => readFileSync(join(root, 'diary'), 'utf8').split('\n').slice(0, -1),
+    count: (state: string) => queryLog(root, 'select 1 from jobs where state = ?', state).length,
+  };
+}
+
+/** Writes down when it begins and when it ends. */
+const slow = (ms: number) => `
+import { appendFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+export default async ({ id, data }) => {
+  const say = (what) => appendFileSync(data.root + '/diary', what + ' ' + id + '\\n');
+  say('begins');
+  await sleep(${ms});
+  say('ends');
+};
+`;
+
+/** Adds children by the command, as whoever has no other way. */
+const parent = `
+import { execFileSync } from 'node:child_process';
+export default ({ id, data, children }) => {
+  if (children.finished.length > 0) return;
+  for (const n of [1, 2]) {
+    const job = ['add', 'slow', JSON.stringify(data), '--parent', String(id)];
+    execFileSync(process.execPath, [${JSON.stringify(commandPath)}, '--root', data.root, ...job]);
+  }
+};
+`;
+
+const both = (what: string): readonly string[] => [`${what} 2`, `${what} 3`];
+
+test('children that a worker itself has released are worked off side by side', async () => {
+  const { root, add, work, diary, count } = await open({
+    'parent.mjs': parent,
+    'slow.mjs': slow(600),
+  });
+  await add('parent');
+  const worker = work('--concurrency', '2', '--for', '20s', '--max-jobs', '4');
+  const { status, stderr } = await worker.ended;
+  expect({ status, stderr, finished: count('finished') }).toEqual({
+    status: 0,
+    stderr: '',
+    finished: 3,
+  });
+  expect(diary().slice(0, 2).toSorted()).toEqual(both('begins'));
+  expect(diary().slice(2).toSorted()).toEqual(both('ends'));
+  checkInvariants(root);
+});
+
+test('--max-jobs counts what was taken, however many lanes ask', async () => {
+  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  const worker = work('--concurrency', '3', '--for', '30s', '--max-jobs', '2');
+  await until('it is at work', () => queryLog(root, 'select 1 from workers').length > 0);
+  for (let job = 0; job < 3; job += 1) await add('slow');
+  expect(await worker.ended).toMatchObject({ status: 0, stderr: '' });
+  expect([count('finished'), count('queued')]).toEqual([2, 1]);
+  const reasons = queryLog(root, 'select reason from workers');
+  expect(reasons).toEqual([{ reason: 'it has taken 2 jobs' }]);
+  checkInvariants(root);
+});
+
+test('an adaptive worker ends when nothing is due, with all its lanes', async () => {
+  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  await add('slow');
+  const { status, stderr } = await work('--adaptive', '--concurrency', '4').ended;
+  expect({ status, stderr, finished: count('finished') }).toEqual({
+    status: 0,
+    stderr: '',
+    finished: 1,
+  });
+  checkInvariants(root);
+});
+
+test('a lane takes what is retried while the other ones have long jobs', async () => {
+  const { root, add, work, count } = await open({
+    'once.mjs': 'export default ({ attempt }) => { if (attempt === 1) throw new Error("no"); };\n',
+    'slow.mjs': slow(2_500),
+  });
+  await add('once', { retries: 1, retryDelay: '300ms', priority: 900 });
+  await add('slow');
+  const worker = work('--concurrency', '2', '--for', '20s', '--wait', '1s');
+  await until('it was tried again', () => count('finished') === 1);
+  expect(count('running')).toBe(1);
+  // One of its runs has failed.
+  expect((await worker.ended).status).toBe(1);
+  expect(count('finished')).toBe(2);
+  checkInvariants(root);
+});
+
+test('a pause that ends by itself is no reason to wait for something else', async () => {
+  const { add, queue, work, count } = await open({ 'slow.mjs': slow(1) });
+  await add('slow');
+  await queue.pause('slow', { for: '1500ms' });
+  const worker = work('--for', '30s', '--max-jobs', '1');
+  expect((await worker.ended).status).toBe(0);
+  expect(count('finished')).toBe(1);
+});
+
+test('more fused jobs than one transaction takes fail one portion after the other', async () => {
+  const { root, queue, work, count } = await open({ 'slow.mjs': slow(1) });
+  await queue.addMany(Array.from({ length: 1_200 }, () => ({ name: 'bad' })));
+  await queue.pause('bad', { fail: true });
+  expect((await work('--concurrency', '2').ended).status).toBe(0);
+  expect(count('failed')).toBe(1_200);
+  checkInvariants(root);
+});
+
+test('of several workers that start at the same time no more get in than may', async () => {
+  const { root, work } = await open({ 'slow.mjs': slow(1) }, { workers: { max: 2 } });
+  const workers = [1, 2, 3, 4].map(() => work('--for', '5s'));
+  await until('each has asked', () => queryLog(root, 'select 1 from workers').length === 4);
+  const states = queryLog<{ state: string }>(root, 'select state from workers');
+  expect(states.map(({ state }) => state).toSorted()).toEqual([
+    ...['running', 'running', 'skipped', 'skipped'],
+  ]);
+  for (const { ended } of workers) expect((await ended).status).toBe(0);
+});
