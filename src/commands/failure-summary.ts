@@ -39,7 +39,9 @@ export function summarizeFailures(
   return {
     print: async () => {
       if (failures === 0) return;
-      const head = `runner: ${failures} of ${runs} scripts of ${[...tiers].join(', ')} did not succeed (${runner.root} on ${hostname()})`;
+      const names = [...tiers].join(', ');
+      const what = names === 'queue' ? 'runs of the queue' : `scripts of ${names}`;
+      const head = `runner: ${failures} of ${runs} ${what} did not succeed (${runner.root} on ${hostname()})`;
       const blocks = await Promise.all(failed.map(describeFailure));
       const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
       context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);

@@ -33,6 +33,7 @@ export async function runAndShow(
   tellTrouble(context, events);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   if (isTerminal) {
+    letTerminalGo(context);
     const { showProgress } = isQueue
       ? await import('./work-progress.ts')
       : await import('./live-progress.ts');
@@ -58,6 +59,14 @@ function tellTrouble(context: CommandContext, events: WorkerEvents): void {
     if (!told.has(sentence)) context.stderr.write(`runner: ${sentence}\n`);
     told.add(sentence);
   });
+}
+
+/**
+ * `log-update` hides and shows the cursor by stderr, past us: without this, the EIO of a terminal that was
+ * closed would end the runner before what it has in hand.
+ */
+function letTerminalGo(context: CommandContext): void {
+  void context.stderr;
 }
 
 /** Cheaper than setting up the stream to ask it: under cron it is a pipe or a file. */

@@ -23,7 +23,7 @@ export function stopOnSignals(stop: StopRequest): () => number | null {
  */
 export function finishOnSignals(stop: StopRequest): () => number | null {
   const exitCode = countSignals(stop, [
-    (signal) => stop.startNothing(told(signal)),
+    (signal) => stop.finish(told(signal)),
     (signal) => stop.endAll(told(signal), 'defer'),
   ]);
   return () => (stop.signal.aborted ? exitCode() : null);

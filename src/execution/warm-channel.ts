@@ -18,12 +18,17 @@ export interface WarmChannel {
 export function openWarmChannel(
   stream: Duplex,
   onMessage: (message: FromChild) => void,
+  onGarbage: () => void,
 ): WarmChannel {
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
   stream.setEncoding('utf8');
   stream.on(
     'data',
-    splitLines((line) => onMessage(JSON.parse(line) as FromChild)),
+    splitLines((line) => {
+      const message = parse(line);
+      if (message === null) onGarbage();
+      else onMessage(message);
+    }),
   );
   // Writing to a process that is gone; its end tells.
   stream.on('error', () => {});
@@ -35,4 +40,14 @@ export function openWarmChannel(
     },
     close: () => void stream.destroy(),
   };
+}
+
+/** Null: a handler has written into it by its number, as into a file that it had taken it for. */
+function parse(line: string): FromChild | null {
+  try {
+    const message: unknown = JSON.parse(line);
+    return typeof message === 'object' ? (message as FromChild | null) : null;
+  } catch {
+    return null;
+  }
 }

@@ -72,7 +72,12 @@ export class WarmChild {
     this.startTicks = readStartTicks(started.pid);
     this.files = files;
     this.#kind = kind;
-    this.#channel = openWarmChannel(started.channel as Duplex, (message) => this.#take(message));
+    this.#channel = openWarmChannel(
+      started.channel as Duplex,
+      (message) => this.#take(message),
+      // What it says cannot be told from what its handler says any more.
+      () => signalGroup(this.pid, 'SIGKILL'),
+    );
     this.#gone = this.#waitForEnd(started);
   }
 

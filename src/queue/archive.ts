@@ -40,12 +40,13 @@ export async function removeUnkept(
   archive: Archive | undefined,
 ): Promise<void> {
   if (archive === undefined || parent_id !== null || archive.keeps(name, state)) return;
-  const children = db
+  const children = await db
     .selectFrom('jobs')
-    .select('id')
+    .select(['id', 'name', 'state'])
     .where('parent_id', '=', id)
     // One that runs on goes when it is old.
-    .where('finished_at', 'is not', null);
-  const family = [{ id }, ...(await children.execute())];
-  archive.onRemoved((await deleteJobs(db, family)).outputFiles);
+    .where('finished_at', 'is not', null)
+    .execute();
+  const unkept = children.filter((child) => !archive.keeps(child.name, child.state));
+  archive.onRemoved((await deleteJobs(db, [{ id }, ...unkept])).outputFiles);
 }

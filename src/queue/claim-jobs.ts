@@ -103,13 +103,20 @@ function withoutFused({ groupLimit, isWanted, isFused }: QueueSelection): JobSel
   return { groupLimit, isWanted: (name) => isWanted(name) && !isFused(name) };
 }
 
+/** What the job does not say itself, its handler says, each time as it says then. */
+const isDelayOfHandler = '(retry_delay_ms is null or delay_by_handler)';
+const areRetriesOfHandler = '(max_attempts is null or retries_by_handler)';
+
 const claimText = `update jobs set state = 'running', started_at = ?, attempts = attempts + 1,
   reserves = reserves + 1, claimed_by = ?, claim_token = ? || ':' || (reserves + 1),
   leased_until = ? + coalesce(?, lease_ms, ?), reason = null,
   scheduled_for = coalesce(scheduled_for, run_at),
-  retry_factor = case when retry_delay_ms is null then ? else retry_factor end,
-  retry_longest_ms = case when retry_delay_ms is null then ? else retry_longest_ms end,
-  retry_delay_ms = coalesce(retry_delay_ms, ?), max_attempts = coalesce(max_attempts, ?), on_crash = ?
+  retry_factor = case when ${isDelayOfHandler} then ? else retry_factor end,
+  retry_longest_ms = case when ${isDelayOfHandler} then ? else retry_longest_ms end,
+  retry_delay_ms = case when ${isDelayOfHandler} then ? else retry_delay_ms end,
+  delay_by_handler = ${isDelayOfHandler},
+  max_attempts = case when ${areRetriesOfHandler} then ? else max_attempts end,
+  retries_by_handler = ${areRetriesOfHandler}, on_crash = ?
   where id = ? returning *, exists (select 1 from jobs child where child.parent_id = jobs.id
     and child.is_told = 0 and child.finished_at is not null) as has_ended_children`;
 

@@ -1,3 +1,4 @@
+import { checkLiveness } from '../process/process-identity.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
@@ -58,7 +59,7 @@ export async function endExpiredLeases(
     let ended = 0;
     for (const expired of await selectExpired(transaction, at)) {
       if (expired.claimed_by === null && hasWaited) continue;
-      if (expired.claimed_by !== null && expired.reason === null) {
+      if (expired.claimed_by !== null && (await mayBeLate(transaction, expired))) {
         await giveMoreTime(transaction, expired, at, settings);
         continue;
       }
@@ -69,17 +70,49 @@ export async function endExpiredLeases(
   });
 }
 
+/** It was not given more time yet; or its worker is dead, and its handler works on by itself. */
+async function mayBeLate(db: Database, { id, reason }: Expired): Promise<boolean> {
+  return reason === null || (await isOrphan(db, id));
+}
+
+interface RunningRow {
+  readonly host: string;
+  readonly boot_id: string | null;
+  readonly worker_pid: number;
+  readonly worker_ticks: number | null;
+  readonly pid: number | null;
+  readonly ticks: number | null;
+}
+
+/** Whoever looks for what died leaves it alone until its time limit. */
+async function isOrphan(db: Database, jobId: number): Promise<boolean> {
+  const [run] = await queryRaw<RunningRow>(
+    db,
+    `select workers.host, workers.boot_id, workers.pid as worker_pid,
+       workers.pid_start_ticks as worker_ticks, runs.pid, runs.pid_start_ticks as ticks
+     from runs join workers on workers.id = runs.worker_id
+     where runs.job_id = ? and runs.outcome = 'running'`,
+    [jobId],
+  );
+  if (run === undefined || run.pid === null) return false;
+  const { host, boot_id: bootId, pid, ticks: startTicks } = run;
+  const worker = { host, bootId, pid: run.worker_pid, startTicks: run.worker_ticks };
+  const isDead = checkLiveness(worker) === 'dead';
+  return isDead && checkLiveness({ host, bootId, pid, startTicks }) === 'alive';
+}
+
 async function giveMoreTime(
   db: Database,
-  { id, claimed_by: workerId, lease_ms, leased_until }: Expired,
+  { id, claimed_by: workerId, lease_ms, leased_until, reason: told }: Expired,
   at: number,
   { leaseMs }: LeaseSettings,
 ): Promise<void> {
-  const reason = describeExpiry(leased_until as number);
+  const reason = told ?? describeExpiry(leased_until as number);
   const moreMs = Math.max(2 * beatMs(lease_ms ?? leaseMs), LEASE_GRACE_MS);
   await queryRaw(db, 'update jobs set leased_until = ?, reason = ? where id = ?', [
     ...[at + moreMs, reason, id],
   ]);
+  if (told !== null) return;
   await recordActivity(db, { at, event: 'job-lease-expired', workerId, jobId: id, detail: reason });
 }
 

@@ -22,7 +22,8 @@ export function readJobStates(text: string): Pick<ListOptions, 'state' | 'due'> 
 function readState(word: string): JobState {
   const state = jobStates.find((each) => each === word);
   if (state !== undefined) return state;
-  const nearest = nearestName(word, [...jobStates, 'ready', 'delayed']);
+  const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
+  const nearest = guess === word ? null : guess;
   throw new UsageError(
     `--state expects some of ${jobStates.join(', ')}, or ready or delayed alone, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,

@@ -93,8 +93,11 @@ export interface JobsTable {
   readonly attempts: Generated<number>;
   /** Null: as its handler says, once it is claimed. */
   readonly max_attempts: number | null;
+  /** 1: it was its handler that said so, and may say otherwise at the next claim. */
+  readonly retries_by_handler: Generated<number>;
   /** Before the second try; with each further one times `retry_factor`, up to `retry_longest_ms`. */
   readonly retry_delay_ms: number | null;
+  readonly delay_by_handler: Generated<number>;
   readonly retry_factor: Generated<number>;
   readonly retry_longest_ms: Generated<number>;
   /** What follows a crash; null: what follows any failure. */

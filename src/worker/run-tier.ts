@@ -11,7 +11,7 @@ import { withLog } from './with-log.ts';
 export interface CallSummary {
   /** Null: what was asked for was skipped. */
   readonly ends: readonly RunEnd[] | null;
-  /** Whether what was asked for could not be done at all. Default false. */
+  /** Whether what was asked for could not be done, or not all of it. Default false. */
   readonly isBroken?: boolean;
 }
 

@@ -6,6 +6,8 @@ export interface StopRequest {
   /** Null while nothing speaks against going on. */
   readonly reason: string | null;
   readonly rest: Rest;
+  /** Whether somebody else wants it, as by a signal: then whatever else ends may have been meant, too. */
+  readonly isTold: boolean;
   /** Aborted as soon as there is a reason: whoever waits for work waits no longer. */
   readonly noMore: AbortSignal;
   /** Aborted when running scripts, too, are to end. */
@@ -14,6 +16,8 @@ export interface StopRequest {
   readonly kill: AbortSignal;
   /** Lets what runs come to its end and starts nothing more. */
   startNothing(reason: string): void;
+  /** The same, as somebody else wants it. */
+  finish(reason: string): void;
   /** Ends what runs and starts nothing more. */
   endAll(reason: string, rest: Rest): void;
   /** Ends what runs at once, by SIGKILL. */
@@ -27,6 +31,7 @@ export function createStopRequest(): StopRequest {
   const state = {
     reason: null as string | null,
     rest: 'defer' as Rest,
+    isTold: false,
     noMore: closing.signal,
     signal: controller.signal,
     kill: killer.signal,
@@ -34,8 +39,12 @@ export function createStopRequest(): StopRequest {
       state.reason ??= reason;
       closing.abort();
     },
-    endAll(reason: string, rest: Rest): void {
+    finish(reason: string): void {
+      state.isTold = true;
       state.startNothing(reason);
+    },
+    endAll(reason: string, rest: Rest): void {
+      state.finish(reason);
       state.rest = rest;
       controller.abort();
     },

@@ -11,6 +11,8 @@ export interface Waiting {
   /** Is told, once, of limits that cannot be watched here. */
   readonly note?: (sentence: string) => void;
   readonly pollMs?: number;
+  /** How much time there is at most, whatever the limits say. */
+  readonly leftMs?: number;
   /** What the machine has; tests have their own. */
   readonly read?: () => Machine;
 }
@@ -33,7 +35,8 @@ export async function waitForRoom(
     import('./describe-room.ts'),
   ]);
   const read = waiting.read ?? (() => readMachine(wantedBy(limits)));
-  const deadline = performance.now() + limits.maxWaitMs;
+  const deadline =
+    performance.now() + Math.min(limits.maxWaitMs, waiting.leftMs ?? Number.POSITIVE_INFINITY);
   const first = read();
   const unknown = noted.has(limits) ? null : describeUnknown(limits, first);
   if (unknown !== null) waiting.note?.(unknown);

@@ -270,7 +270,7 @@ async function plan(verb: Verb): Promise<readonly Round[]> {
   );
 }
 
-const isChange = /^sql (begin|insert|update|delete)/;
+const isChange = /^sql (insert|update|delete)/;
 
 /** Whoever dies right after the one is about to do the next: only there it makes a difference. */
 function sidesOf(point: string): readonly string[] {

@@ -38,49 +38,54 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
   for (const pid of pids) process.kill(pid, signal);
 };
 
-test.concurrent.each([
-  { name: 'warm', withHandler: true },
-  { name: 'warm', withHandler: false },
-  { name: 'apart', withHandler: true },
-  { name: 'program', withHandler: false },
-])(
-  'a worker is stopped for longer than its lease, $name (its handler, too: $withHandler)',
-  async ({ name, withHandler }) => {
-    const root = makeSite();
-    const stopped = startWaiting(root);
-    const id = await addJob(root, name);
-    await untilStarted(root, id);
-    const handlers = withHandler ? listRunProcesses(root).map(({ pid }) => pid) : [];
-    signalAll([stopped.pid, ...handlers], 'SIGSTOP');
+/** Mostly they wait for a lease to run out: all of them at once. */
+test('a worker that was stopped for longer than its lease changes nothing that others have done', async () => {
+  await Promise.all([
+    stopForLong('warm', { withHandler: true }),
+    stopForLong('warm', { withHandler: false }),
+    stopForLong('apart', { withHandler: true }),
+    stopForLong('program', { withHandler: false }),
+  ]);
+}, 120_000);
 
-    const other = startWaiting(root);
-    await untilState(root, id, 'finished');
-    const done = readJobRow(root, id);
-    // Its own try comes to its end now, of which nobody wants to know any more.
-    letGo(root);
-    signalAll([...handlers, stopped.pid], 'SIGCONT');
-    await until('it has ended', () => readSeenTries(root)[0]?.end === 'done', WITHIN_MS);
-    await endInPeace(other);
+async function stopForLong(
+  name: string,
+  { withHandler }: { readonly withHandler: boolean },
+): Promise<void> {
+  const root = makeSite();
+  const stopped = startWaiting(root);
+  const id = await addJob(root, name);
+  await untilStarted(root, id);
+  const handlers = withHandler ? listRunProcesses(root).map(({ pid }) => pid) : [];
+  signalAll([stopped.pid, ...handlers], 'SIGSTOP');
 
-    // The one that was stopped goes on with other jobs.
-    const next = await addJob(root, name);
-    await untilState(root, next, 'finished');
-    await endInPeace(stopped);
-    await untilNothingRuns(root);
-    expect(readJobRow(root, id)).toEqual(done);
-    const [first, second] = readJobRuns(root, id);
-    expect([first?.outcome, second?.outcome]).toEqual(['crashed', 'succeeded']);
-    expect(first?.reason).toMatch(/^its lease ran out at \S+ without having been renewed/);
-    expect(done).toMatchObject({ timeouts: 1, reserves: 2, result: `{"run":${second?.id}}` });
-    expect(queryLog(root, endings, id)).toEqual([{ run_id: second?.id }]);
-    expect(readJobRuns(root, next)).toMatchObject([
-      { outcome: 'succeeded', worker_id: first?.worker_id },
-    ]);
-    checkInvariants(root, { mayOverlap: true });
-  },
-);
+  const other = startWaiting(root);
+  await untilState(root, id, 'finished');
+  const done = readJobRow(root, id);
+  // Its own try comes to its end now, of which nobody wants to know any more.
+  letGo(root);
+  signalAll([...handlers, stopped.pid], 'SIGCONT');
+  await until('it has ended', () => readSeenTries(root)[0]?.end === 'done', WITHIN_MS);
+  await endInPeace(other);
 
-test.concurrent('workers that stand still together, as their machine does, lose nothing', async () => {
+  // The one that was stopped goes on with other jobs.
+  const next = await addJob(root, name);
+  await untilState(root, next, 'finished');
+  await endInPeace(stopped);
+  await untilNothingRuns(root);
+  expect(readJobRow(root, id)).toEqual(done);
+  const [first, second] = readJobRuns(root, id);
+  expect([first?.outcome, second?.outcome]).toEqual(['crashed', 'succeeded']);
+  expect(first?.reason).toMatch(/^its lease ran out at \S+ without having been renewed/);
+  expect(done).toMatchObject({ timeouts: 1, reserves: 2, result: `{"run":${second?.id}}` });
+  expect(queryLog(root, endings, id)).toEqual([{ run_id: second?.id }]);
+  expect(readJobRuns(root, next)).toMatchObject([
+    { outcome: 'succeeded', worker_id: first?.worker_id },
+  ]);
+  checkInvariants(root, { mayOverlap: true });
+}
+
+test('workers that stand still together, as their machine does, lose nothing', async () => {
   const root = makeSite();
   const workers = [startWaiting(root), startWaiting(root)];
   const ids = [await addJob(root, 'warm'), await addJob(root, 'apart')];
@@ -103,7 +108,7 @@ test.concurrent('workers that stand still together, as their machine does, lose 
   checkInvariants(root);
 });
 
-test.concurrent('who has claimed from outside and comes late is refused, and somebody else had it', async () => {
+test('who has claimed from outside and comes late is refused, and somebody else had it', async () => {
   const root = makeSite();
   letGo(root);
   const id = await addJob(root, 'warm');

@@ -1,10 +1,16 @@
 import { expect, test } from 'vitest';
 import type { ScriptOptions } from '../../src/config/script-options.ts';
 import { type Claim, claimJob } from '../../src/queue/claim-job.ts';
+import { claimJobs } from '../../src/queue/claim-jobs.ts';
 import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
 import { finishJob } from '../../src/queue/finish-job.ts';
 import { mayHaveLost } from '../../src/queue/may-have-lost.ts';
-import { type EndLostRun, rescueJobs, selectOpenRuns } from '../../src/queue/rescue-jobs.ts';
+import {
+  type EndLostRun,
+  type LostEnd,
+  rescueJobs,
+  selectOpenRuns,
+} from '../../src/queue/rescue-jobs.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -132,4 +138,66 @@ test('looking for what is to be rescued reads no table as a whole', async () => 
   const partial =
     /SCAN (?!runs USING (?:COVERING )?INDEX runs_running|workers USING (?:COVERING )?INDEX workers_one_running)/;
   for (const plan of plans) expect(plan.replace('SCAN CONSTANT ROW', '')).not.toMatch(partial);
+});
+
+/** A job of the queue whose worker has died under it; how its lost run is ended. */
+async function makeLostQueueRun(maxAttempts: number) {
+  const root = makeTemporaryRoot();
+  const log = await writeLog(root);
+  const workerId = await log.addPass('hourly', AT, { state: 'crashed' });
+  await log.db.insertInto('jobs').values({ name: 'mail/a', run_at: AT, created_at: AT }).execute();
+  const selection = { groupLimit: null, isWanted: () => true, isFused: () => false };
+  const policy = policyOf({ retries: maxAttempts - 1 });
+  const handlerOf = () => ({ policy, timeoutMs: 7_000, contentHash: null, isWarm: true });
+  const claiming = { workerId, at: AT, defaultLeaseMs: 60_000, handlerOf };
+  await claimJobs(log.db, async () => selection, claiming, 1);
+  const rescue = async (end: LostEnd) => {
+    const lost = await selectOpenRuns(log.db);
+    expect(lost).toMatchObject([
+      { isQueued: true, script: 'queue/mail/a', timeoutMs: 7_000, claim: { id: 1, attempt: 1 } },
+    ]);
+    return await rescueJobs(log.db, lost, { at: AT + 100, mayTerminate: true }, async () => end);
+  };
+  return { root, rescue };
+}
+
+const finished = { run: makeFinishedRun({ finished_at: AT + 50 }), result: null, ask: null };
+const failedRun = makeFinishedRun({ outcome: 'failed', exit_code: 1, reason: 'exit code 1' });
+const crashedRun = makeFinishedRun({ outcome: 'crashed', exit_code: null, reason: 'it died' });
+
+test.each<[string, LostEnd, object, string]>([
+  [
+    'finished, with its result',
+    { ...finished, result: '{"sent":true}' },
+    { state: 'finished', result: '{"sent":true}', finished_at: AT + 100, crashes: 0 },
+    'job-finished',
+  ],
+  [
+    'asked for another try',
+    { ...finished, run: failedRun, ask: { kind: 'retry', delayMs: 5_000, data: '[7]' } },
+    { state: 'retrying', run_at: AT + 5_100, data: '[7]', attempts: 0, releases: 1 },
+    'job-released',
+  ],
+  [
+    'asked to fail',
+    { ...finished, run: failedRun, ask: { kind: 'fail', reason: 'no such address' } },
+    { state: 'failed', reason: 'no such address' },
+    'job-failed',
+  ],
+  [
+    'died with its worker, and has one try only',
+    { ...finished, run: crashedRun },
+    { state: 'retrying', run_at: AT + 60_100, attempts: 1, crashes: 1 },
+    'job-retrying',
+  ],
+])('a run of the queue that %s', async (_, end, job, event) => {
+  const { root, rescue } = await makeLostQueueRun(1);
+  expect(await rescue(end)).toMatchObject({ ended: [{ jobId: 1 }], alive: [] });
+  expect(queryLog(root, 'select * from jobs')).toMatchObject([
+    { ...job, claim_token: null, leased_until: null },
+  ]);
+  const { outcome } = end.run;
+  expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome }]);
+  const told = 'select event, worker_id, run_id from activity order by id desc limit 1';
+  expect(queryLog(root, told)).toEqual([{ event, worker_id: null, run_id: 1 }]);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { judgeTry, policyOf } from '../../src/queue/retry-policy.ts';
-import type { Outcome } from '../../src/store/schema.ts';
+import { judgeTry, policyOf, toPolicy } from '../../src/queue/retry-policy.ts';
+import type { JobRow, Outcome } from '../../src/store/schema.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
 const MINUTE = 60_000;
@@ -95,3 +95,34 @@ test('whatever the policy, a job that fails every time comes to an end, and no t
     }),
   );
 });
+
+const row = {
+  max_attempts: null,
+  retry_delay_ms: null,
+  retry_factor: 1,
+  retry_longest_ms: MINUTE,
+  on_crash: null,
+} as const;
+
+test.each([
+  // of whom, onCrash, retries, outcome, how many tries there are in all
+  [null, null, null, 'failed', 1],
+  [null, null, 2, 'failed', 3],
+  [null, null, null, 'crashed', 10],
+  [null, null, 20, 'crashed', 21],
+  [null, 'retry', null, 'crashed', 10],
+  [null, 'fail', 20, 'crashed', 1],
+  [null, null, null, 'timed-out', 1],
+  ['hourly', null, null, 'crashed', 1],
+  ['hourly', 'retry', null, 'crashed', 2],
+] as const)(
+  'of %s, on crash %s, retries %s, each %s: %i tries',
+  (tier, onCrash, retries, outcome, tries) => {
+    const max_attempts = retries === null ? null : retries + 1;
+    const policy = toPolicy({ ...row, tier, on_crash: onCrash, max_attempts } as JobRow);
+    const states = Array.from({ length: tries }, (_, index) => {
+      return judgeTry(policy, { ...ended, outcome, attempt: index + 1 }).state;
+    });
+    expect(states).toEqual([...Array(tries - 1).fill('retrying'), 'failed']);
+  },
+);

@@ -189,3 +189,39 @@ test('the report’s summary is read from its index, never from the rows with th
     'SEARCH runs USING COVERING INDEX runs_summary (script=? AND started_at>? AND started_at<?)',
   ]);
 });
+
+/** A parent that began at 1 and its two ended children, of which it was told of the first. */
+async function addFamily(db: Database, state: 'paused' | 'finished'): Promise<void> {
+  const ended = { state: 'finished', finished_at: 2, run_at: 0, created_at: 0 } as const;
+  const parent = { ...ended, state, finished_at: state === 'finished' ? 9 : null };
+  await db
+    .insertInto('jobs')
+    .values([
+      { id: 1, name: 'parent', parent_id: null, is_told: 0, ...parent },
+      { id: 2, name: 'told', parent_id: 1, is_told: 1, ...ended },
+      { id: 3, name: 'untold', parent_id: 1, is_told: 0, ...ended },
+    ])
+    .execute();
+}
+
+test.each([
+  ['paused', ['parent', 'untold']],
+  ['finished', ['parent']],
+] as const)(
+  'of a parent that is %s, children stay that it is still to be told of',
+  async (state, left) => {
+    const { db } = await openStoreOf(makeTemporaryRoot());
+    await addFamily(db, state);
+    await deleteEndedJobs(db, ['finished'], 5, 10);
+    const names = await db.selectFrom('jobs').select('name').orderBy('id').execute();
+    expect(names.map(({ name }) => name)).toEqual(left);
+  },
+);
+
+test('also of the oldest', async () => {
+  const { db } = await openStoreOf(makeTemporaryRoot());
+  await addFamily(db, 'paused');
+  await deleteOldestJobs(db, 10);
+  const names = await db.selectFrom('jobs').select('name').orderBy('id').execute();
+  expect(names.map(({ name }) => name)).toEqual(['parent', 'untold']);
+});

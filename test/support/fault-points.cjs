@@ -6,7 +6,8 @@
  *   FAULT_LOG       file that gets a line for each point: "<name>#<how often so far>"
  *   FAULT_AT        "before <point>" or "after <point>"; the point by its line, or by its number from 1
  *   FAULT_CLOCK     "<ms>" or "<ms> from <number of a point>": what `Date.now()` is ahead of the
- *                   kernel's clock, which scripts and files go by
+ *                   kernel's clock, which scripts and files go by; "<ms> when <path>": as soon as
+ *                   there is that file, so that several processes have it at the same time
  */
 'use strict';
 
@@ -19,7 +20,8 @@ const { openSync, writeSync } = fs;
 const kill = process.kill.bind(process);
 const { FAULT_LOG: logPath, FAULT_AT: faultAt, FAULT_CLOCK: clock } = process.env;
 const [, side, wanted] = /^(before|after) (.+)$/.exec(faultAt ?? '') ?? [];
-const [aheadMs, stepAt = 0] = (clock ?? '').split(' from ').map(Number);
+const [aheadMs, stepAt = 0] = (clock ?? '').split(/ from | when .*/).map(Number);
+const [, stepFile] = / when (.+)$/.exec(clock ?? '') ?? [];
 const log = logPath === undefined ? null : openSync(logPath, 'a');
 const counts = new Map();
 let number = 0;
@@ -221,7 +223,8 @@ if (clock !== undefined) setClock();
 /** Only the clock that tells the date: durations come from the monotonic one. */
 function setClock() {
   const { now } = Date;
-  const read = () => now() + (number >= stepAt ? aheadMs : 0);
+  const isSet = () => (stepFile === undefined ? number >= stepAt : fs.existsSync(stepFile));
+  const read = () => now() + (isSet() ? aheadMs : 0);
   const ItsDate = class extends Date {
     constructor(...args) {
       super(...(args.length === 0 ? [read()] : args));

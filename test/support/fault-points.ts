@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cronPlace } from './cron-place.ts';
 import type { Ended, Place } from './run-command.ts';
-import { startCommand } from './start-command.ts';
+import { type Started, startCommand } from './start-command.ts';
 
 const preload = new URL('./fault-points.cjs', import.meta.url).pathname;
 
@@ -14,6 +14,8 @@ export interface Fault {
   readonly clockMs?: number;
   /** The number of the point from which on the clock is like that; from the beginning if not given. */
   readonly clockFrom?: number;
+  /** Or a file: from its making on. */
+  readonly clockWhen?: string;
   /** What it reads from stdin. */
   readonly input?: string;
 }
@@ -24,7 +26,12 @@ export function runWithFault(
   args: readonly string[],
   fault: Fault = {},
 ): Promise<Ended> {
-  return startCommand(['--root', root, ...args], placeOf(root, fault)).ended;
+  return startWithFault(root, args, fault).ended;
+}
+
+/** The same, without waiting for its end. */
+export function startWithFault(root: string, args: readonly string[], fault: Fault): Started {
+  return startCommand(['--root', root, ...args], placeOf(root, fault));
 }
 
 /** Every point of a command that nothing happens to, in their order. */
@@ -48,8 +55,9 @@ export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');
 }
 
-function placeOf(root: string, { at, clockMs, clockFrom = 0, input }: Fault): Place {
+function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, input }: Fault): Place {
   const { cwd, env } = cronPlace(root);
+  const from = clockWhen === undefined ? `from ${clockFrom}` : `when ${clockWhen}`;
   return {
     cwd,
     ...(input !== undefined && { input }),
@@ -59,7 +67,7 @@ function placeOf(root: string, { at, clockMs, clockFrom = 0, input }: Fault): Pl
       TZ: 'UTC',
       NODE_OPTIONS: `--require=${preload}`,
       ...(at !== undefined && { FAULT_AT: at }),
-      ...(clockMs !== undefined && { FAULT_CLOCK: `${clockMs} from ${clockFrom}` }),
+      ...(clockMs !== undefined && { FAULT_CLOCK: `${clockMs} ${from}` }),
     },
   };
 }

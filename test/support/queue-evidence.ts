@@ -111,14 +111,16 @@ function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[
 }
 
 /** Children are worked off between two runs of their parent, and not while one of these goes on. */
-function checkFamilies(seen: readonly SeenTry[], { jobs }: LogContent): string[] {
+function checkFamilies(seen: readonly SeenTry[], { jobs, runs }: LogContent): string[] {
+  const outside = new Set(runs.flatMap((run) => (run.worker_id === null ? [run.job_id] : [])));
   const parents = new Map(
     jobs.flatMap(({ id, parent_id }: JobRow) => (parent_id === null ? [] : [[id, parent_id]])),
   );
   const ofJob = groupBy(seen, ({ jobId }) => jobId);
   return seen.flatMap(({ jobId, runId, from, to }) => {
     const parentId = parents.get(jobId);
-    if (parentId === undefined) return [];
+    // Who is no worker of the runner has left no evidence of the parent's runs.
+    if (parentId === undefined || outside.has(parentId)) return [];
     const tries = ofJob.get(parentId) ?? [];
     const hasPaused = tries.some((each) => each.end === 'done' && (each.to as number) < from);
     const meets = tries.some((each) => each.from > from && to !== null && each.from < to);

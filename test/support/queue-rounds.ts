@@ -17,9 +17,12 @@ export interface QueueRound {
 /** What begins and ends by the clock comes more or less often: a point of that number may not come. */
 const byTheClock = /pragma synchronous|workers set kind|set leased_until/;
 
+/** Nothing has changed since the point before. */
+const changesNothing = /^sql begin#/;
+
 /**
  * Every point of a command in a copy of this root, from the first one of a kind on: from its one side
- * or the other by turns, and from both where it then waits for somebody else.
+ * or the other by turns, and from both where it starts somebody else.
  *
  * @param until the kind that ends what is special about it
  */
@@ -32,15 +35,22 @@ export async function planQueueRounds(
   const kinds = points.map(kindOf);
   const start = from === undefined ? 0 : kinds.indexOf(from);
   const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
-  return points.slice(start, end).flatMap((point, index) => {
-    if (byTheClock.test(point)) return [];
-    const isWaiting = ['spawn', 'sql commit'].includes(kindOf(point));
-    const sides = isWaiting ? ['before', 'after'] : [index % 2 === 0 ? 'before' : 'after'];
-    return sides.map((side, turn) => ({
+  const wanted = points
+    .slice(start, end)
+    .filter((point) => !byTheClock.test(point) && !changesNothing.test(point));
+  return wanted.flatMap((point, index) =>
+    sidesOf(point, index).map((side, turn) => ({
       at: `${side} ${point}`,
-      outlives: isWaiting ? turn === 0 : index % 4 === 0,
-    }));
-  });
+      outlives: kindOf(point) === 'spawn' ? turn === 1 : index % 4 === 0,
+    })),
+  );
+}
+
+/** Until it is committed, it is as if nothing had been written. */
+function sidesOf(point: string, index: number): readonly string[] {
+  if (kindOf(point) === 'sql commit') return ['after'];
+  if (kindOf(point) === 'spawn') return ['before', 'after'];
+  return [index % 2 === 0 ? 'before' : 'after'];
 }
 
 export function copyRoot(template: string): string {

@@ -15,7 +15,7 @@ import { until } from './until.ts';
 export const WITHIN_MS = 60_000;
 
 /** JavaScript of a handler: it waits for the file `go`, in its first try. */
-export const UNTIL_GO = 'while (attempt < 2 && !existsSync(`${root}/go`)) await sleep(10);';
+export const UNTIL_GO = 'while (attempt < 2 && !existsSync(root + "/go")) await sleep(10);';
 /** The same in a shell: as what its exit code is made of. */
 export const UNTIL_GO_IN_SHELL =
   '$(while [ "$attempt" -lt 2 ] && [ ! -e go ]; do sleep 0.01; done; echo 0)';

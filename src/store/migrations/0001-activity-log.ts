@@ -40,34 +40,41 @@ const statements = [
   `create table jobs (
     id integer primary key autoincrement,
     name text not null
-      constraint "a job's name has 1 to 255 characters" check (length(name) between 1 and 255),
+      constraint "a job's name is text of 1 to 255 characters"
+      check (typeof(name) = 'text' and length(name) between 1 and 255 and instr(name, char(0)) = 0),
     tier text,
     state text not null default 'queued' check (state in
       ('queued', 'running', 'finished', 'retrying', 'failed', 'paused', 'cancelled')),
     data text not null default '{}'
       constraint "a job's data is JSON of at most 1 MiB"
-      check (json_valid(data) and length(cast(data as blob)) <= 1048576),
+      check (typeof(data) = 'text' and json_valid(data) and instr(data, char(0)) = 0
+        and length(cast(data as blob)) <= 1048576),
     result text,
     priority integer not null default 500
       constraint "a job's priority is a whole number" check (typeof(priority) = 'integer'),
     scheduled_for integer,
     run_at integer not null default ${NOW_MS}
-      constraint "a job's run_at is in milliseconds since 1970" check (typeof(run_at) = 'integer'),
+      constraint "a job's run_at is in milliseconds since 1970"
+      check (typeof(run_at) = 'integer' and run_at between 0 and 8640000000000000),
     started_at integer,
     attempts integer not null default 0,
-    max_attempts integer,
+    max_attempts integer
+      constraint "a job's max_attempts is a whole number from 1 on"
+      check (max_attempts is null or (typeof(max_attempts) = 'integer' and max_attempts > 0)),
+    retries_by_handler integer not null default 0,
     retry_delay_ms integer,
+    delay_by_handler integer not null default 0,
     retry_factor integer not null default 1,
     retry_longest_ms integer not null default 60000,
     on_crash text check (on_crash in ('retry', 'skip', 'fail')),
-    repeat text,
+    repeat text check (typeof(repeat) in ('text', 'null')),
     missed text not null default 'all' check (missed in ('all', 'once', 'skip')),
-    unique_key text,
-    group_key text,
+    unique_key text check (typeof(unique_key) in ('text', 'null')),
+    group_key text check (typeof(group_key) in ('text', 'null')),
     parent_id integer,
     is_told integer not null default 0,
     on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
-    lease_ms integer,
+    lease_ms integer check (lease_ms is null or (typeof(lease_ms) = 'integer' and lease_ms > 0)),
     leased_until integer,
     claimed_by integer,
     claim_token text,

@@ -23,9 +23,7 @@ export function completeOpening(driver: Driver, options: Partial<Opening>): Open
 /** Sets what each connection needs. FULL: what was acknowledged survives a power loss. */
 export function setUpConnection(connection: Connection, path: string, opening: Opening): void {
   retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path));
-  connection.exec(
-    'pragma synchronous = full; pragma foreign_keys = on; pragma wal_autocheckpoint = 4000',
-  );
+  connection.exec('pragma synchronous = full; pragma foreign_keys = on');
 }
 
 export function setJournal(connection: Connection, path: string): void {

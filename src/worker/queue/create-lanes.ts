@@ -7,6 +7,7 @@ import { watchFiles } from './file-watch.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import { keepLeases } from './keep-leases.ts';
 import { createLaneBell } from './lane-bell.ts';
+import { createLanesAtWork } from './lanes-at-work.ts';
 import { createPace } from './pace.ts';
 import { createQueueJournal } from './queue-journal.ts';
 import { createSelector } from './queue-selection.ts';
@@ -46,6 +47,7 @@ export async function createLanes(
   const ticker = setInterval(rules.look, LOOK_MS).unref();
   const shared: Omit<Lane, 'runner' | 'admit' | 'leave'> = {
     ...{ call, watch, bell, commit, leases, rules },
+    atWork: createLanesAtWork(bell.ring),
     journal: createQueueJournal({ store, workerId, runner, handlers, selector, commit }),
     findHandler: handlers.find,
     ...limitsOf(call, request),

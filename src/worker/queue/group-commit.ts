@@ -11,6 +11,8 @@ const LONGEST_UNSYNCED_MS = 20;
 export interface GroupCommit {
   /** In a transaction of its own. */
   write<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** The same for what nobody is told of, as a claim: it waits for no disk, however long ago it was synced. */
+  writeAhead<T>(work: (db: Database) => Promise<T>): Promise<T>;
   /** To be called when something that was written has to be told of, once it is durable. */
   onDurable(tell: () => void): void;
   /** Has all that was written on the disk. */
@@ -75,6 +77,7 @@ export function createGroupCommit(store: Store, workerId: number): GroupCommit {
       const isLong = performance.now() - syncedAt >= LONGEST_UNSYNCED_MS;
       return isLong ? writeDurably(work) : writeSoonDurable(work);
     },
+    writeAhead: writeSoonDurable,
     onDurable: (tell) => {
       if (isDurable()) tell();
       else untold = [...untold, { changes, tell }];

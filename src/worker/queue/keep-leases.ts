@@ -1,6 +1,8 @@
+import { selectDeadWorkers } from '../../lock/dead-workers.ts';
 import { beatMs, endExpiredLeases, renewLeases } from '../../queue/leases.ts';
 import { isStoreFailure } from '../../store/store-failure.ts';
 import type { LoggedCall } from '../pass.ts';
+import { reconcileIfNeeded } from '../reconcile-if-needed.ts';
 
 const SHORTEST_BEAT_MS = 200;
 
@@ -11,14 +13,15 @@ export interface LeaseKeeper {
 }
 
 /**
- * Renews the claims of a worker, and takes back what others have let run out. A beat that fails is made
+ * Renews the claims of a worker, and takes back what others have let run out or have died under. A beat that fails is made
  * up for by the next one: being late alone gives no claim up.
  */
 export function keepLeases(
-  { store, runner }: LoggedCall,
+  call: LoggedCall,
   workerId: number,
   onTakenBack: () => void,
 ): LeaseKeeper {
+  const { store, runner } = call;
   const { queue } = runner.settings;
   const { leaseMs: defaultLeaseMs } = queue;
   let shortestMs = defaultLeaseMs;
@@ -28,7 +31,11 @@ export function keepLeases(
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
       await store.withoutSync((db) => renewLeases(db, workerId, renewal));
-      if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
+      // Before its leases run out: what it has left may tell how its runs have ended.
+      const dead = await selectDeadWorkers(store.db, runner.state);
+      if (dead.length > 0) await reconcileIfNeeded(call, store);
+      const expired = await endExpiredLeases(store.db, runner.now, queue);
+      if (dead.length + expired > 0) onTakenBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it.
       if (!isStopped && !isStoreFailure(error)) throw error;

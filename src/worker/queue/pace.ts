@@ -9,7 +9,7 @@ export interface Pace {
   note(durationMs: number): void;
   /** Settles when the lane of this number may take a job; false: it will not be needed any more. */
   admit(lane: number): Promise<boolean>;
-  /** The lane of this number takes no more; once the first one does not, which is always admitted, none is needed. */
+  /** The lane of this number takes no more; once the first one does not, which is always admitted, none that waits is needed. */
   leave(lane: number): void;
 }
 
@@ -28,10 +28,11 @@ export function createPace(
   return {
     note: adaptive.note,
     admit: async (lane) => {
-      while (lane >= adaptive.limit() && stop.reason === null && !isOver) {
+      const hasToWait = (): boolean => lane >= adaptive.limit();
+      while (hasToWait() && stop.reason === null && !isOver) {
         await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
       }
-      return !isOver && stop.reason === null;
+      return stop.reason === null && !hasToWait();
     },
     leave: (lane) => {
       isOver ||= lane === 0;

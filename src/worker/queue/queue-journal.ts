@@ -41,6 +41,8 @@ export interface Turn {
 export interface QueueJournal {
   /** Ends one run and takes the next job, both in one transaction. */
   turn(ended: EndedRun | null, child: WaitingChild | null): Promise<Turn>;
+  /** Whether there is a job to take, were there room for it. */
+  isAnyDue(): Promise<boolean>;
   /** Only ends one. */
   end(ended: EndedRun): Promise<Verdict | null>;
   /** Progress: the job's data as its handler wants it from now on. */
@@ -64,22 +66,27 @@ export function createQueueJournal(recording: Recording): QueueJournal {
   const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
   const factsOf = createFactsBook(handlers);
   const write: GroupCommit['write'] = (work) => store.retryWhenFull(() => commit.write(work));
+  const claimAhead: GroupCommit['write'] = (work) =>
+    store.retryWhenFull(() => commit.writeAhead(work));
   const archive = createArchive(runner.settings.queue.archive, (files) =>
     removeOutput(runner.state, files),
   );
   const teller = { workerId, missedCap, archive };
+  const isAnyDueAt = async (at: number): Promise<boolean> =>
+    (await chooseJob(store.db, await selector.select(at), at)) !== null;
   return {
+    isAnyDue: () => isAnyDueAt(runner.now()),
     turn: async (ended, child) => {
       const at = runner.now();
       // A transaction for nothing would be a commit, too, and wake whoever else waits.
-      const isFruitless =
-        ended === null && (await chooseJob(store.db, await selector.select(at), at)) === null;
-      if (isFruitless) return idleTurn;
+      if (ended === null && !(await isAnyDueAt(at))) return idleTurn;
       const claiming = {
         ...{ workerId, at, defaultLeaseMs, handlerOf: factsOf },
         ...(child !== null && { child }),
       };
-      return await write(async (db) => {
+      // A job that has waited for a worker does not wait for the disk besides.
+      const inTransaction = ended === null ? claimAhead : write;
+      return await inTransaction(async (db) => {
         const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
         const next = await claimNext(db, await selector.select(at, db), claiming);
         return { verdict, next };

@@ -41,10 +41,10 @@ function describeRefusals({ refusals }: Script): string | null {
   return refusals.length === 0 ? null : refusals.join('\n');
 }
 
-/** It failed because we ended it: that is no try of its own. */
-function givenBack({ stop }: LoggedCall, { outcome }: RunEnd) {
-  if (!stop.signal.aborted || outcome === 'succeeded') return null;
-  return { kind: 'retry', delayMs: 0 } as const;
+/** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
+function givenBack({ stop }: LoggedCall, { outcome, signal }: RunEnd) {
+  const isEnded = stop.signal.aborted || (stop.isTold && signal !== null);
+  return isEnded && outcome !== 'succeeded' ? ({ kind: 'retry', delayMs: 0 } as const) : null;
 }
 
 async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): Promise<RunEnd> {

@@ -6,6 +6,7 @@ import { waitForRoom } from '../wait-for-room.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { LeaseKeeper } from './keep-leases.ts';
 import type { LaneBell } from './lane-bell.ts';
+import type { LanesAtWork } from './lanes-at-work.ts';
 import { type EndedRun, idleTurn, type Turn } from './queue-journal.ts';
 import { type HandlerLane, runHandler } from './run-handler.ts';
 import type { TakeRules } from './take-rules.ts';
@@ -16,6 +17,7 @@ export interface Lane extends HandlerLane {
   readonly bell: LaneBell;
   readonly commit: GroupCommit;
   readonly leases: LeaseKeeper;
+  readonly atWork: LanesAtWork;
   readonly rules: TakeRules;
   readonly limits: Limits;
   /** Whether it may have to wait before it takes a job, though one is due. */
@@ -35,7 +37,6 @@ type Limits = Parameters<typeof waitForRoom>[0];
 /** One job after the other, until no more is to be taken. The end of one and the claim of the next are one. */
 export async function runLane(lane: Lane): Promise<void> {
   let ended: NamedEnd | null = null;
-  let idleSince = performance.now();
   for (;;) {
     const seen = { version: lane.watch.look(), rung: lane.bell.next() };
     const turn = await takeTurn(lane, ended);
@@ -43,12 +44,12 @@ export async function runLane(lane: Lane): Promise<void> {
     ended = null;
     if (next !== null) {
       lane.watch.found();
+      lane.atWork.begin(lane);
       const script = `queue/${next.job.name}`;
       lane.leases.note(next.job.lease_ms);
       lane.call.events.emit('run-started', { runId: next.claim.runId, script });
       ended = { script, ...(await runHandler(lane, next)) };
-      idleSince = performance.now();
-    } else if (turn === idleTurn && !(await idle(lane, seen, idleSince))) {
+    } else if (turn === idleTurn && !(await idle(lane, seen))) {
       // Else somebody was sooner, or what came first was fused: there may be others.
       return lane.leave();
     }
@@ -72,11 +73,13 @@ async function takeTurn(lane: Lane, ended: NamedEnd | null): Promise<Turn> {
   const turn = await lane.journal.turn(ended, childOf(lane.runner));
   lane.rules.settle(turn.next !== null);
   if (ended !== null) tellEnd(lane, ended, turn.verdict);
+  if (turn.next === null) lane.atWork.end(lane);
   return turn;
 }
 
 async function end(lane: Lane, ended: NamedEnd): Promise<void> {
   tellEnd(lane, ended, await lane.journal.end(ended));
+  lane.atWork.end(lane);
 }
 
 function childOf({ pid, startTicks }: HandlerRunner) {
@@ -90,15 +93,16 @@ function tellEnd(lane: Lane, ended: NamedEnd, verdict: Verdict | null): void {
   commit.onDurable(() => onEnded(ended, verdict));
 }
 
-/** A full machine is waited for as long as the worker lives. */
-async function hasRoom({ call, limits, rules }: Lane): Promise<boolean> {
+/** A full machine is waited for as long as the worker lives, and there is something to take. */
+async function hasRoom({ call, journal, limits, isHeldBack, rules }: Lane): Promise<boolean> {
   const { stop, events } = call;
   const note = (sentence: string) => events.emit('warning', sentence);
-  for (;;) {
-    const lack = await waitForRoom(limits, stop.noMore, { note });
+  if (!isHeldBack) return true;
+  while (rules.leftMs() > 0 && (await journal.isAnyDue())) {
+    const lack = await waitForRoom(limits, stop.noMore, { note, leftMs: rules.leftMs() });
     if (lack === null) return true;
-    if (stop.reason !== null || rules.leftMs() <= limits.maxWaitMs) return false;
   }
+  return false;
 }
 
 /** What there was before it was looked for work. */
@@ -108,11 +112,13 @@ interface Seen {
 }
 
 /** Waits until there may be something to do; false: nothing will come in time. */
-async function idle(lane: Lane, seen: Seen, idleSince: number): Promise<boolean> {
-  const { call, commit, watch, waitMs, rules } = lane;
+async function idle(lane: Lane, seen: Seen): Promise<boolean> {
+  const { call, commit, watch, waitMs, atWork, rules } = lane;
   await commit.sync();
   if (call.stop.reason !== null) return false;
-  const leftMs = Math.min(idleSince + waitMs - performance.now(), rules.leftMs());
+  // Since it has looked, something has ended: who does not wait looks once more, too.
+  if (seen.rung.aborted) return true;
+  const leftMs = Math.min(atWork.leftMs(waitMs), rules.leftMs());
   if (leftMs <= 0) return false;
   const at = call.runner.now();
   const wakeAt = await selectNextWake(call.store.db, at);

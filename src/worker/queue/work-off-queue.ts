@@ -8,7 +8,7 @@ import type { WorkRequest } from './work-request.ts';
 export async function workOffQueue(call: Call, request: WorkRequest): Promise<CallSummary> {
   return await withLog(
     call,
-    async (logged) => ({ ends: await workQueue(logged, request) }),
+    async (logged) => await workQueue(logged, request),
     async () => {
       call.events.emit('trouble', 'no job of the queue was taken: there are none but in the log');
       return { ends: [], isBroken: true };

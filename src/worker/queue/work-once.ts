@@ -26,5 +26,5 @@ export async function workOnceIfAny(call: LoggedCall, forMs: number): Promise<re
   const selector = createSelector({ db, handlers, request, groupLimit, version: () => 0 });
   const at = runner.now();
   if ((await chooseJob(db, await selector.select(at), at)) === null) return [];
-  return (await workQueue(call, request)) ?? [];
+  return (await workQueue(call, request)).ends ?? [];
 }

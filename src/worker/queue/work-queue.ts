@@ -12,30 +12,31 @@ import type { WorkRequest } from './work-request.ts';
 /** The name under which the queue stands beside the tiers. */
 const QUEUE = 'queue';
 
-/**
- * Works jobs of the queue off, until none is due or a limit is reached.
- *
- * @returns how its runs ended, the first thousand of them; null: there are enough workers already
- */
-export async function workQueue(
-  call: LoggedCall,
-  request: WorkRequest,
-): Promise<readonly RunEnd[] | null> {
+/** What a worker has done. */
+export interface WorkedOff {
+  /** How its runs ended, the first thousand of them; null: there are enough workers already. */
+  readonly ends: readonly RunEnd[] | null;
+  /** Whether it lost the log on the way. Default false. */
+  readonly isBroken?: boolean;
+}
+
+/** Works jobs of the queue off, until none is due or a limit is reached. */
+export async function workQueue(call: LoggedCall, request: WorkRequest): Promise<WorkedOff> {
   const started = await startQueueWorker(call);
   if ('refusal' in started) {
     call.events.emit('pass-skipped', { tier: QUEUE, reason: started.refusal });
-    return null;
+    return { ends: null };
   }
   const { workerId } = started;
   call.events.emit('pass-started', { tier: QUEUE, scripts: [], hasScripts: true });
   const ends: RunEnd[] = [];
-  await work(call, request, workerId, (end) => keepEnd(ends, end));
+  const isBroken = await work(call, request, workerId, (end) => keepEnd(ends, end));
   await ifLogAllows(call, async () => {
     await pruneLog(call.runner, call.store, workerId);
     await finishWorker(call, call.store.db, workerId);
   });
   call.events.emit('pass-finished', { tier: QUEUE });
-  return ends;
+  return { ends, isBroken };
 }
 
 /** A worker that lives for days must not remember each of its runs. */
@@ -50,25 +51,28 @@ async function work(
   request: WorkRequest,
   workerId: number,
   keep: (end: RunEnd) => void,
-): Promise<void> {
+): Promise<boolean> {
   const { lanes, commit, close } = await createLanes(call, request, workerId, keep);
   try {
-    await Promise.all(lanes.map((lane) => runUntilLost(call, lane)));
+    const areLost = await Promise.all(lanes.map((lane) => runUntilLost(call, lane)));
     await ifLogAllows(call, () => commit.sync());
+    return areLost.includes(true);
   } finally {
     close();
   }
 }
 
-/** A lane that loses the log leaves its child alone: that writes down what it has done, for whoever comes next. */
-async function runUntilLost(call: LoggedCall, lane: Lane): Promise<void> {
+/** A lane that loses the log leaves its child alone: that writes down what it has done, for whoever comes next. True: it did. */
+async function runUntilLost(call: LoggedCall, lane: Lane): Promise<boolean> {
   try {
     await runLane(lane);
     await lane.runner.close();
+    return false;
   } catch (error) {
     lane.runner.abandon();
     call.stop.startNothing(`the worker broke off: ${String(error)}`);
     if (!isStoreFailure(error)) throw error;
     tellStoreFailure(call, error);
+    return true;
   }
 }

@@ -133,6 +133,26 @@ test('more fused jobs than one transaction takes fail one portion after the othe
   checkInvariants(root);
 });
 
+test.each([
+  ['each lane at once', []],
+  ['one lane after the other', ['--adaptive']],
+])('no lane leaves while another one has a job, which may bring more: %s', async (_, how) => {
+  const { root, add, work, count } = await open({ 'parent.mjs': parent, 'slow.mjs': slow(1) });
+  await add('slow', { priority: 900 });
+  await add('parent');
+  expect(await work('--concurrency', '2', ...how).ended).toMatchObject({ status: 0, stderr: '' });
+  expect(count('finished')).toBe(4);
+  checkInvariants(root);
+});
+
+test('on a full machine a worker ends when nothing is due, before and after its jobs', async () => {
+  const { add, work, count } = await open({ 'slow.mjs': slow(1) });
+  expect((await work('--max-load', '0.0001').ended).status).toBe(0);
+  await add('slow');
+  expect((await work('--max-load', '0.0001', '--for', '100ms').ended).status).toBe(0);
+  expect(count('finished')).toBe(0);
+});
+
 test('of several workers that start at the same time no more get in than may', async () => {
   const { root, work } = await open({ 'slow.mjs': slow(1) }, { workers: { max: 2 } });
   const workers = [1, 2, 3, 4].map(() => work('--for', '5s'));

@@ -1,0 +1,148 @@
+import { expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { listRunProcesses } from '../support/invariants-files.ts';
+import { queryLog } from '../support/open-log.ts';
+import { readSeenTries } from '../support/queue-evidence.ts';
+import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
+import { drain, untilNothingRuns } from '../support/queue-rounds.ts';
+import {
+  addJob,
+  endInPeace,
+  letGo,
+  readJobRow,
+  readJobRuns,
+  startWaiting,
+  UNTIL_GO,
+  UNTIL_GO_IN_SHELL,
+  untilStarted,
+  untilState,
+  WITHIN_MS,
+} from '../support/queue-workers.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+import { createRandom, rounds } from './rounds.ts';
+
+const random = createRandom();
+const soon = '@retry-delay 1ms';
+
+/** Each kills its own process, in the first try. */
+const deaths = {
+  killed: 'if (times < 2) process.kill(process.pid, "SIGKILL"); await sleep(times < 2 ? 5000 : 0);',
+  crashed:
+    'if (times < 2) process.kill(process.pid, "SIGSEGV"); await sleep(times < 2 ? 5000 : 0);',
+  aborted: 'if (times < 2) process.abort();',
+  exited: 'if (times < 2) process.exit(137);',
+  gone: 'if (times < 2) process.exit(0);',
+  full: 'if (times < 2) { const all = []; for (;;) all.push(new Array(1e6).fill(all)); }',
+};
+
+test.each(Object.entries(deaths))(
+  'a child that dies with its job takes no other one with it: %s',
+  async (name, does) => {
+    const tags = [soon, '@retries 1', '@memory 64mb'];
+    const root = makeTemporaryRoot({
+      'jobs/queue/well.mjs': nodeHandler({ tags }),
+      [`jobs/queue/${name}.mjs`]: nodeHandler({ tags, does }),
+    });
+    const queue = await openQueue({ root, env: {} });
+    await queue.addMany(['well', name, 'well'].map((each) => ({ name: each })));
+    await queue.close();
+    expect(await drain(root)).toEqual([]);
+    const runs = 'select outcome from runs where job_id = ? order by id';
+    expect([1, 2, 3].map((id) => queryLog(root, runs, id).length)).toEqual([1, 2, 1]);
+    const [first, second] = readJobRuns(root, 2);
+    expect(['failed', 'killed']).toContain(first?.outcome);
+    expect(second?.outcome).toBe('succeeded');
+    expect(readJobRow(root, 2)).toMatchObject({ state: 'finished', attempts: 2, crashes: 0 });
+    checkInvariants(root);
+  },
+);
+
+test('children that are killed at any moment, also between two jobs, lose none and double none', async () => {
+  const lasts = { tags: [soon, '@retries 100'], lastsMs: 15 };
+  const root = makeTemporaryRoot({
+    'jobs/queue/warm.mjs': nodeHandler(lasts),
+    'jobs/queue/apart.mjs': nodeHandler({ ...lasts, tags: [...lasts.tags, '@isolate'] }),
+    'jobs/queue/program.sh': programHandler(lasts),
+  });
+  const count = rounds(210);
+  const queue = await openQueue({ root, env: {} });
+  const names = ['warm', 'warm', 'warm', 'apart', 'program'];
+  await queue.addMany(
+    Array.from({ length: count }, (_, index) => ({ name: names[index % names.length] as string })),
+  );
+  await queue.close();
+  const workers = [startWaiting(root), startWaiting(root)];
+  const open = 'select id from jobs where finished_at is null';
+  let killed = 0;
+  await until(
+    'all is done',
+    () => {
+      const handlers = listRunProcesses(root);
+      const victim = handlers[Math.floor(random() * handlers.length)];
+      if (victim !== undefined && random() < 0.2 && tryKill(victim.pid)) killed += 1;
+      return queryLog(root, open).length === 0;
+    },
+    300_000,
+  );
+  for (const worker of workers) worker.kill('SIGTERM');
+  const ended = await Promise.all(workers.map((worker) => worker.ended));
+  // Tries have failed, and that is told.
+  expect(ended.map(({ status }) => status)).toEqual([1, 1]);
+  const states = 'select distinct state from jobs';
+  expect(queryLog(root, states)).toEqual([{ state: 'finished' }]);
+  expect(killed).toBeGreaterThan(2);
+  checkInvariants(root);
+}, 400_000);
+
+function tryKill(pid: number): boolean {
+  try {
+    return process.kill(pid, random() < 0.5 ? 'SIGKILL' : 'SIGSEGV');
+  } catch {
+    return false;
+  }
+}
+
+test.each([
+  ['warm', { outcome: 'succeeded' }],
+  ['apart', { outcome: 'succeeded' }],
+  // Nobody was there to see how it ended.
+  ['program', { outcome: 'crashed' }],
+])(
+  'a worker dies while its %s handler works on: that comes to its end, which is known',
+  async (name, end) => {
+    const root = makeTemporaryRoot({
+      'jobs/queue/warm.mjs': nodeHandler({ tags: [soon], does: UNTIL_GO }),
+      'jobs/queue/apart.mjs': nodeHandler({ tags: [soon, '@isolate'], does: UNTIL_GO }),
+      'jobs/queue/program.sh': programHandler({ tags: [soon], exit: UNTIL_GO_IN_SHELL }),
+    });
+    const worker = startWaiting(root);
+    const id = await addJob(root, name);
+    await untilStarted(root, id);
+    worker.kill('SIGKILL');
+    await worker.ended;
+    // Others come and go, and leave it alone.
+    expect(await drainOnce(root)).toBe('running');
+    expect(readSeenTries(root)).toHaveLength(1);
+    letGo(root);
+    await untilNothingRuns(root);
+    expect(readSeenTries(root)).toMatchObject([{ end: 'done' }]);
+    expect(await drain(root, 2)).toEqual([]);
+    await untilState(root, id, 'finished');
+    const isKnown = end.outcome === 'succeeded';
+    const runs = readJobRuns(root, id);
+    expect(runs).toHaveLength(isKnown ? 1 : 2);
+    expect(runs[0]).toMatchObject(end);
+    expect(readJobRow(root, id).result).toBe(JSON.stringify({ run: runs.at(-1)?.id }));
+    checkInvariants(root);
+  },
+);
+
+async function drainOnce(root: string): Promise<string> {
+  const worker = startWaiting(root);
+  const begun = "select id from workers where state = 'running' and pid = ?";
+  await until('it waits', () => queryLog(root, begun, worker.pid).length === 1, WITHIN_MS);
+  await endInPeace(worker);
+  return readJobRow(root, 1).state;
+}

@@ -1,0 +1,97 @@
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import { runWithFault } from '../support/fault-points.ts';
+import { checkInvariants, findViolations } from '../support/invariants.ts';
+import { readLog } from '../support/invariants-log.ts';
+import { nodeHandler } from '../support/queue-handlers.ts';
+import { findOutOfTurn } from '../support/queue-order.ts';
+import { copyRoot } from '../support/queue-rounds.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const addTwo = 'if (children.finished.length === 0) await addChildren(2);';
+
+/** A parent (1), what repeats (2), two of low priority (3, 4), and the children (5, 6). */
+async function makeWorkedOff(): Promise<string> {
+  const root = makeTemporaryRoot({
+    'jobs/queue/parent.mjs': nodeHandler({ does: addTwo }),
+    'jobs/queue/child.mjs': nodeHandler(),
+    'jobs/queue/plain.mjs': nodeHandler(),
+  });
+  const queue = await openQueue({ root, env: {} });
+  await queue.add('parent');
+  await queue.add('plain', {}, { repeat: 'FINISHED, +1 HOUR' });
+  for (const priority of [2, 1]) await queue.add('plain', {}, { priority });
+  await queue.close();
+  expect(await runWithFault(root, ['work'])).toMatchObject({ status: 0 });
+  return root;
+}
+
+/** Each makes of a sound log one that says what cannot be. */
+const lies: readonly (readonly [what: string, sql: string])[] = [
+  [
+    'a run that nobody was told to begin',
+    "delete from activity where job_id = 3 and event = 'job-running'",
+  ],
+  [
+    'an end that was told twice',
+    "insert into activity select null, at, worker_id, job_id, run_id, event, detail from activity where job_id = 3 and event = 'job-finished'",
+  ],
+  [
+    'an end that was told of nobody',
+    "delete from activity where job_id = 3 and event = 'job-finished'",
+  ],
+  ['a run that is lost', 'delete from runs where job_id = 3'],
+  [
+    'a run that was never executed',
+    "insert into runs (job_id, worker_id, script, tier, attempt, outcome, started_at, finished_at) values (3, 1, 'queue/plain', 'queue', 1, 'succeeded', 1, 2)",
+  ],
+  ['a claim that nobody holds', "update jobs set claim_token = '1:9' where id = 3"],
+  ['a lease without a claim', 'update jobs set leased_until = 1 where id = 3'],
+  ['a job that ended without an end', 'update jobs set finished_at = null where id = 3'],
+  ['a claim that was not counted', 'update jobs set reserves = 0 where id = 3'],
+  ['a crash that nobody saw', 'update jobs set crashes = 1 where id = 3'],
+  [
+    'a parent that waits for ever',
+    "update jobs set state = 'paused', finished_at = null where id = 1",
+  ],
+  [
+    'a child that waits beside its ended parent',
+    "update jobs set state = 'queued', finished_at = null where id = 5",
+  ],
+  ['a state that nothing has led to', "update jobs set state = 'retrying' where id = 2"],
+  ['a child of a parent that did not pause', 'update jobs set parent_id = 3 where id = 2'],
+  [
+    'a success that was a failure',
+    "update runs set outcome = 'failed', reason = 'no' where job_id = 3",
+  ],
+];
+
+test('a sound log has no violations, and each lie in it is found', async () => {
+  const template = await makeWorkedOff();
+  checkInvariants(template);
+  const believed = lies.filter(([, sql]) => {
+    const root = copyRoot(template);
+    change(root, sql);
+    return findViolations(root).length === 0;
+  });
+  expect(believed.map(([what]) => what)).toEqual([]);
+}, 120_000);
+
+test('a claim out of its turn is found', async () => {
+  const root = await makeWorkedOff();
+  const outOfTurn = () => findOutOfTurn(readLog(root) as NonNullable<ReturnType<typeof readLog>>);
+  // Of what comes back with a time of its own it knows nothing.
+  change(root, 'delete from jobs where id not in (3, 4)');
+  expect(outOfTurn()).toEqual([]);
+  change(root, 'update jobs set priority = 900 where id = 4');
+  expect(outOfTurn()).toEqual(['job 3 was taken before job 4']);
+});
+
+function change(root: string, sql: string): void {
+  const database = new Database(stateFolderOf(root).database);
+  database.pragma('foreign_keys = off');
+  database.exec(sql);
+  database.close();
+}

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { startWithFault } from '../support/fault-points.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { nodeHandler } from '../support/queue-handlers.ts';
+import {
+  addJob,
+  endInPeace,
+  letGo,
+  readJobRow,
+  startWaiting,
+  UNTIL_GO,
+  untilStarted,
+  untilState,
+  WITHIN_MS,
+} from '../support/queue-workers.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const HOUR = 3_600_000;
+const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;
+
+const makeSite = (lease: string): string =>
+  makeTemporaryRoot({
+    'jobs/queue/waits.mjs': nodeHandler({ tags: ['@retry-delay 1ms'], does: UNTIL_GO }),
+    'runner.config.json': JSON.stringify({ queue: { lease } }),
+  });
+
+const heldOnce = { reserves: 1, timeouts: 0, crashes: 0, attempts: 1, state: 'finished' };
+const leasedUntil = (root: string, id: number): number =>
+  readJobRow(root, id).leased_until as number;
+
+test('a lease that is much shorter than its job is renewed for as long as that lasts', async () => {
+  const root = makeSite('1m');
+  const workers = [startWaiting(root), startWaiting(root)];
+  const id = await addJob(root, 'waits', { lease: '400ms' });
+  await untilStarted(root, id);
+  const first = leasedUntil(root, id);
+  await until('it was renewed many times', () => leasedUntil(root, id) > first + 4_000, WITHIN_MS);
+  letGo(root);
+  await untilState(root, id, 'finished');
+  await endInPeace(...workers);
+  expect(readJobRow(root, id)).toMatchObject(heldOnce);
+  checkInvariants(root);
+});
+
+test('while somebody writes for longer than a lease, nobody loses a claim', async () => {
+  const root = makeSite('500ms');
+  const workers = [startWaiting(root), startWaiting(root), startWaiting(root)];
+  const ids = [await addJob(root, 'waits'), await addJob(root, 'waits')];
+  for (const id of ids) await untilStarted(root, id);
+  const writer = await holdLog(root);
+  const last = Math.max(...ids.map((id) => leasedUntil(root, id)));
+  await until('their leases are long over', () => Date.now() > last + 4_000, WITHIN_MS);
+  // Whoever wants to write has waited; all of them go on at the same time, and so do the handlers.
+  letGo(root);
+  writer.kill('SIGKILL');
+  for (const id of ids) await untilState(root, id, 'finished');
+  await endInPeace(...workers);
+  expect(ids.map((id) => readJobRow(root, id))).toMatchObject([heldOnce, heldOnce]);
+  checkInvariants(root);
+}, 120_000);
+
+/** Another program that has begun to write. */
+async function holdLog(root: string): Promise<ChildProcess> {
+  const args = [holdLock, stateFolderOf(root).database, 'begin immediate'];
+  const writer = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void writer.kill('SIGKILL'));
+  await once(writer.stdout, 'data');
+  return writer;
+}
+
+test('no change of the clock takes a claim from a worker, or keeps a job from being taken', async () => {
+  await Promise.all([HOUR, -HOUR, 24 * HOUR, -24 * HOUR].map(setClock));
+}, 120_000);
+
+async function setClock(clockMs: number): Promise<void> {
+  const root = makeSite('500ms');
+  const clockWhen = join(root, 'clock-is-set');
+  const start = () => startWithFault(root, ['work', '--wait', '10m'], { clockMs, clockWhen });
+  const workers = [start(), start()];
+  const id = await addJob(root, 'waits');
+  await untilStarted(root, id);
+  writeFileSync(clockWhen, '');
+  // Both have looked by the new time, several times.
+  const newTime = () => Date.now() + clockMs;
+  const isRenewed = () => Math.abs(leasedUntil(root, id) - newTime()) < 60_000;
+  await until('it is renewed by the new clock', isRenewed, WITHIN_MS);
+  const first = leasedUntil(root, id);
+  await until('and again', () => leasedUntil(root, id) > first + 1_000, WITHIN_MS);
+  letGo(root);
+  await untilState(root, id, 'finished');
+  const next = await addJob(root, 'waits', { runAt: new Date(newTime()) });
+  await untilState(root, next, 'finished');
+  await endInPeace(...workers);
+  expect([id, next].map((each) => readJobRow(root, each))).toMatchObject([heldOnce, heldOnce]);
+  checkInvariants(root, { hasClockMoved: true });
+}
