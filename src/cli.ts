@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CommandContext } from './commands/command-context.ts';
@@ -191,7 +192,11 @@ function endQuietlyWithoutReader(error: NodeJS.ErrnoException): void {
 
 /** EIO: the terminal was closed; SIGHUP has said so, and what runs is still to be ended and recorded. */
 function goOnWithoutReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+  if (error.code === 'EPIPE' || error.code === 'EIO') return;
+  if (!isSystemError(error)) throw error;
+  // A full disk: what was done is done, and cannot be told.
+  writeSync(2, `runner: its output could not be written: ${error.message}\n`);
+  process.exit(1);
 }
 
 const examples = `

@@ -64,7 +64,7 @@ export interface HandlerContext<Data = unknown> {
 
 /** How a job is to be tried again. */
 export interface RetryRequest {
-  /** How long to wait: `30s`, `10m`, `1.5 hours`. Default: not at all. */
+  /** How long to wait: `30s`, `10m`, `1.5 hours`. Default: the retry delay of the job. */
   readonly delay?: string;
   /** A whole number; higher ones are taken first. Default: as it is. */
   readonly priority?: number;

@@ -5,6 +5,7 @@ import { createStateFolder, type StateFolder, stateFolderOf } from '../config/st
 import { UsageError } from '../config/usage-error.ts';
 import { toStoreUnavailable } from '../store/describe-store-failure.ts';
 import { createQueue } from './create-queue.ts';
+import { checkOptions } from './known-options.ts';
 import type { Queue } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 import { openQueueLog } from './queue-log.ts';
@@ -23,7 +24,7 @@ export interface OpenQueueOptions {
 
 /** Finds the place of a queue, opens its log, and puts the verbs over it. */
 export async function buildQueue(options: OpenQueueOptions): Promise<Queue> {
-  const { env = process.env, now = Date.now } = options;
+  const { env = process.env, now = Date.now } = checkOptions('openQueue', options);
   const { root, settings } = await findPlace(options, env);
   const state = stateFolderOf(root);
   makeFolder(state);

@@ -14,6 +14,7 @@ import { failRunningJob, finishRunningJob } from './end-running-job.ts';
 import { invalid, readDurationMs } from './job-values.ts';
 import { kickJob } from './kick-job.ts';
 import { kickJobs } from './kick-jobs.ts';
+import { checkOptions } from './known-options.ts';
 import { listJobs } from './list-jobs.ts';
 import { readPatterns } from './name-patterns.ts';
 import { pauseNameOf } from './pause-names.ts';
@@ -69,7 +70,13 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
     patterns: string | readonly string[],
     count: number,
     options: ClaimOptions = {},
-  ) => (await claimForCaller(parts, patterns, count, options)) as ClaimedJob<Data>[];
+  ) =>
+    (await claimForCaller(
+      parts,
+      patterns,
+      count,
+      checkOptions('claim', options),
+    )) as ClaimedJob<Data>[];
   return {
     claim: async <Data>(patterns: string | readonly string[] = '*', options: ClaimOptions = {}) =>
       (await claimMany<Data>(patterns, 1, options))[0] ?? null,
@@ -90,10 +97,13 @@ function endingVerbs(
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
     finish: (job, options = {}) =>
-      log.change((db) => finishRunningJob(db, job, options, context())),
-    retry: (job, options = {}) => log.change((db) => retryRunningJob(db, job, options, context())),
-    fail: (job, options = {}) => log.change((db) => failRunningJob(db, job, options, context())),
-    bury: (job, options = {}) => log.change((db) => buryJob(db, job, options, now())),
+      log.change((db) => finishRunningJob(db, job, checkOptions('finish', options), context())),
+    retry: (job, options = {}) =>
+      log.change((db) => retryRunningJob(db, job, checkOptions('retry', options), context())),
+    fail: (job, options = {}) =>
+      log.change((db) => failRunningJob(db, job, checkOptions('fail', options), context())),
+    bury: (job, options = {}) =>
+      log.change((db) => buryJob(db, job, checkOptions('bury', options), now())),
     cancel: (id) => log.change((db) => cancelJob(db, id, context())),
     delete: async (job) => removeOutput(await log.change((db) => deleteJob(db, job, now()))),
   };
@@ -106,7 +116,8 @@ function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'up
     kick: (id) => log.change((db) => kickJob(db, id, now())),
     kickMany: (patterns, count) => log.change((db) => kickJobs(db, patterns, count, now())),
     update: (job, options) => log.change((db) => updateJob(db, job, options, updating())),
-    requeue: (ids, options = {}) => log.change((db) => requeueJobs(db, ids, options, now())),
+    requeue: (ids, options = {}) =>
+      log.change((db) => requeueJobs(db, ids, checkOptions('requeue', options), now())),
   };
 }
 
@@ -114,7 +125,7 @@ function readingVerbs({ log, now }: QueueParts): Pick<Queue, 'get' | 'list' | 'c
   const get = (id: number) => log.ask((db: Database) => readJob(db, id));
   return {
     get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
-    list: (options = {}) => log.ask((db) => listJobs(db, options, now())),
+    list: (options = {}) => log.ask((db) => listJobs(db, checkOptions('list', options), now())),
     count: (pattern = '*') => log.ask((db) => countJobs(db, pattern, now())),
   };
 }
@@ -122,7 +133,7 @@ function readingVerbs({ log, now }: QueueParts): Pick<Queue, 'get' | 'list' | 'c
 function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'> {
   return {
     pause: (pattern, options = {}) =>
-      log.change((db) => pause(db, readPause(pattern, options, now()))),
+      log.change((db) => pause(db, readPause(pattern, checkOptions('pause', options), now()))),
     resume: async (pattern) => {
       const name = readPauseName(pattern);
       return (await log.change((db) => resume(db, name, now()))).length > 0;

@@ -9,6 +9,7 @@ import {
   readWhen,
   writeJson,
 } from './job-values.ts';
+import { checkOptions } from './known-options.ts';
 import type { DuplicatePolicy, NewJob } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 import { initialTime } from './repeat/next-time.ts';
@@ -45,6 +46,7 @@ export interface NewRow {
  * @throws {QueueError} that says what is expected
  */
 export async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewRow> {
+  checkOptions('add', job);
   const rule = job.repeat === undefined || job.repeat === '' ? null : readRepeat(job);
   const firstAt = rule === null ? at : await initialTime(rule, at);
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);

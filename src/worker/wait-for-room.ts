@@ -43,7 +43,8 @@ export async function waitForRoom(
   noted.add(limits);
   let reason = describeLack(limits, first);
   while (reason !== null && !stop.aborted && performance.now() < deadline) {
-    const delayMs = Math.min(waiting.pollMs ?? POLL_MS, deadline - performance.now());
+    const leftMs = Math.max(deadline - performance.now(), 0);
+    const delayMs = Math.min(waiting.pollMs ?? POLL_MS, leftMs);
     await sleep(delayMs, undefined, { signal: stop }).catch(() => {});
     reason = describeLack(limits, read());
   }

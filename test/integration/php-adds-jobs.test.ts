@@ -91,7 +91,7 @@ function expectAdded(php: Ended, shell: Ended): void {
       `data once: ${refused}a job's data is JSON of at most 1 MiB`,
       `priority: ${refused}a job's priority is a whole number`,
       `run_at: ${refused}a job's run_at is in milliseconds since 1970`,
-      `name: ${refused}a job's name has 1 to 255 characters`,
+      `name: ${refused}a job's name is text of 1 to 255 characters`,
       '',
     ].join('\n'),
   });

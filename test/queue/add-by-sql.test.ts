@@ -34,6 +34,10 @@ test.each([
   ['priority', '1.5', "a job's priority is a whole number"],
   ['run_at', `'2026-12-24 18:00'`, "a job's run_at is in milliseconds since 1970"],
   ['run_at', `strftime('%s', 'now') + 0.5`, "a job's run_at is in milliseconds since 1970"],
+  ['data', `cast('{}' as blob)`, "a job's data is JSON of at most 1 MiB"],
+  ['run_at', '-1', "a job's run_at is in milliseconds since 1970"],
+  ['max_attempts', '0', "a job's max_attempts is a whole number from 1 on"],
+  ['lease_ms', `'30s'`, 'lease_ms is null or'],
   ['state', `'done'`, 'state in'],
   ['missed', `'never'`, 'missed in'],
   ['on_child_failure', `'stop'`, 'on_child_failure in'],
@@ -46,12 +50,15 @@ test.each([
   expect(dump()).toBe(before);
 });
 
-test.each(["''", `printf('%.*c', 256, 'n')`])('a wrong name is refused: %s', async (name) => {
-  const { db } = await openTestQueue();
-  await expect(sql.raw(`insert into jobs (name) values (${name})`).execute(db)).rejects.toThrow(
-    "CHECK constraint failed: a job's name has 1 to 255 characters",
-  );
-});
+test.each(["''", `printf('%.*c', 256, 'n')`, `x'6d61696c'`, `'a' || char(0) || 'b'`])(
+  'a wrong name is refused: %s',
+  async (name) => {
+    const { db } = await openTestQueue();
+    await expect(sql.raw(`insert into jobs (name) values (${name})`).execute(db)).rejects.toThrow(
+      "CHECK constraint failed: a job's name is text of 1 to 255 characters",
+    );
+  },
+);
 
 test('data of exactly 1 MiB is taken, and the second of a unique key is not', async () => {
   const { db, row } = await openTestQueue();

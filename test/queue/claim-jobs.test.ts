@@ -97,6 +97,22 @@ test('a claim of a worker takes over what the handler says, where the job says n
   ]);
 });
 
+test('what the handler said is asked of it at each claim; what the job says stays', async () => {
+  const { queue, db, row } = await openTestQueue();
+  const ids = await queue.addMany([{ name: 'a' }, { name: 'a', retries: 7, retryDelay: '1s' }]);
+  const changed = {
+    ...facts,
+    policy: { ...policy, maxAttempts: 2, retryDelayMs: 9, retryFactor: 1 },
+  };
+  for (const each of [facts, changed]) {
+    await queue.requeue(ids);
+    await claim(db, { handlerOf: () => each }, everything, 2);
+  }
+  const [own, by] = ids.map(row);
+  expect(own).toMatchObject({ max_attempts: 2, retry_delay_ms: 9, retry_factor: 1 });
+  expect(by).toMatchObject({ max_attempts: 8, retry_delay_ms: 1_000, retry_longest_ms: 1_000 });
+});
+
 test('the lease that is asked for comes before the job’s own', async () => {
   const { queue, db, row } = await openTestQueue();
   const id = await queue.add('a', {}, { lease: '10s' });

@@ -27,15 +27,26 @@ export function keepLeases(
   let shortestMs = defaultLeaseMs;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
+  // It may have to end what runs beyond its time limit: the leases do not wait for that.
+  let rescue: Promise<void> | null = null;
+  /** Before their leases run out: what the dead have left may tell how their runs have ended. */
+  const rescueDead = async (): Promise<void> => {
+    try {
+      if ((await selectDeadWorkers(store.db, runner.state)).length === 0) return;
+      await reconcileIfNeeded(call, store);
+      onTakenBack();
+    } catch (error) {
+      if (!isStopped && !isStoreFailure(error)) throw error;
+    } finally {
+      rescue = null;
+    }
+  };
   const beat = async (): Promise<void> => {
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
       await store.withoutSync((db) => renewLeases(db, workerId, renewal));
-      // Before its leases run out: what it has left may tell how its runs have ended.
-      const dead = await selectDeadWorkers(store.db, runner.state);
-      if (dead.length > 0) await reconcileIfNeeded(call, store);
-      const expired = await endExpiredLeases(store.db, runner.now, queue);
-      if (dead.length + expired > 0) onTakenBack();
+      rescue ??= rescueDead();
+      if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it.
       if (!isStopped && !isStoreFailure(error)) throw error;

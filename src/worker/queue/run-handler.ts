@@ -43,7 +43,8 @@ function describeRefusals({ refusals }: Script): string | null {
 
 /** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
 function givenBack({ stop }: LoggedCall, { outcome, signal }: RunEnd) {
-  const isEnded = stop.signal.aborted || (stop.isTold && signal !== null);
+  const isToldToo = outcome === 'killed' && ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '');
+  const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
   return isEnded && outcome !== 'succeeded' ? ({ kind: 'retry', delayMs: 0 } as const) : null;
 }
 
@@ -100,7 +101,7 @@ async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
     name: job.name,
     data: job.data,
     attempt: claim.attempt,
-    scheduledFor: job.scheduled_for,
+    scheduledFor: job.repeat === null ? null : job.scheduled_for,
     startedAt: claim.startedAt,
     latenessMs: claim.startedAt - job.run_at,
     lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),

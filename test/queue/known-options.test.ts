@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
+import { openTestQueue } from '../support/test-queue.ts';
+
+test('a slip in an option is told of, with the one that was meant, and nothing is changed', async () => {
+  const { queue, dump } = await openTestQueue();
+  const before = dump();
+  const slips: readonly [Promise<unknown>, string][] = [
+    [
+      queue.add('a', {}, { prority: 1 } as object),
+      '`add` has no option "prority"; did you mean priority?',
+    ],
+    [
+      queue.addMany([{ name: 'a' }, { name: 'b', delay: '10m' } as never]),
+      'Job 2 of 2 ("b"): `add` has no option "delay"; it takes name, data, runAt',
+    ],
+    [queue.list({ stat: 'failed' } as object), '`list` has no option "stat"; did you mean state?'],
+    [
+      queue.claim('*', { wiat: '1s' } as object),
+      '`claim` has no option "wiat"; did you mean wait?',
+    ],
+    [queue.pause('a', { fial: true } as object), '`pause` has no option "fial"; did you mean fail?'],
+  ];
+  for (const [slip, message] of slips) {
+    await expect(slip).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining(message),
+    });
+  }
+  expect(dump()).toBe(before);
+  await expect(openQueue({ rot: '/' } as object)).rejects.toThrow(
+    '`openQueue` has no option "rot"; did you mean root?',
+  );
+});
