@@ -12,13 +12,13 @@ export interface HandlerContext<Data = unknown> {
   readonly data: Data;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** Of a repeating job, the time that its rule gave; null for others. */
+  /** Of a repeating job, the time that its rule gave; of others, when it was first due. */
   readonly scheduledFor: Date | null;
   /** How long after its time it was started. */
   readonly latenessMs: number;
   /** When a job of this name that succeeded was last started; null when none did. */
   readonly lastSuccess: Date | null;
-  /** Whether the worker or the machine died under the try before this one. */
+  /** Whether a worker or the machine died under an earlier try. */
   readonly previouslyCrashed: boolean;
   /** Of a child, its parent's data; null: it has no parent. */
   readonly parentData: unknown;

@@ -43,6 +43,54 @@ export async function deleteOldestJobs(db: Database, limit: number): Promise<Del
 const isTold = sql<boolean>`(parent_id is null or is_told = 1 or not exists (
   select 1 from jobs parent where parent.id = jobs.parent_id and parent.finished_at is null))`;
 
+/**
+ * A repeating job never ends, but its runs grow old: deletes the oldest of each such job, those that
+ * succeeded and all others each by their own age.
+ */
+export async function deleteRunsOfRepeating(
+  db: Database,
+  { succeededBefore, othersBefore }: { succeededBefore: number; othersBefore: number },
+  limit: number,
+): Promise<DeletedJobs> {
+  const outputFiles: string[] = [];
+  let count = 0;
+  for (const { id, name } of await selectRepeating(db)) {
+    const old = await db
+      .selectFrom('runs')
+      .select(['id', 'output_file'])
+      .where('script', '=', `queue/${name}`)
+      .where('job_id', '=', id)
+      .where(({ or, and, eb }) =>
+        or([
+          and([eb('outcome', '=', 'succeeded'), eb('started_at', '<', succeededBefore)]),
+          and([
+            eb('outcome', 'not in', ['succeeded', 'running']),
+            eb('started_at', '<', othersBefore),
+          ]),
+        ]),
+      )
+      .where('started_at', '<', Math.max(succeededBefore, othersBefore))
+      .orderBy('started_at')
+      .limit(limit)
+      .execute();
+    if (old.length === 0) continue;
+    const ids = old.map((run) => run.id);
+    await db.deleteFrom('runs').where('id', 'in', ids).execute();
+    outputFiles.push(...old.flatMap(({ output_file }) => output_file ?? []));
+    count += old.length;
+  }
+  return { count, outputFiles };
+}
+
+async function selectRepeating(db: Database) {
+  return await db
+    .selectFrom('jobs')
+    .select(['id', 'name'])
+    .where('repeat', 'is not', null)
+    .where('finished_at', 'is', null)
+    .execute();
+}
+
 /** How many it deleted. */
 export async function deleteOldActivity(
   db: Database,

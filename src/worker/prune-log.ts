@@ -8,6 +8,7 @@ import {
   deleteOldActivity,
   deleteOldestJobs,
   deleteOldWorkers,
+  deleteRunsOfRepeating,
   measureLog,
 } from '../store/delete-rows.ts';
 import type { Database, Store } from '../store/open-store.ts';
@@ -32,6 +33,13 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
     )) +
     (await repeatJobStep(folder, () =>
       deleteEndedJobs(db, ['failed'], keptFailedFrom, ROWS_PER_STEP),
+    )) +
+    (await repeatJobStep(folder, () =>
+      deleteRunsOfRepeating(
+        db,
+        { succeededBefore: keptFrom, othersBefore: keptFailedFrom },
+        ROWS_PER_STEP,
+      ),
     )) +
     (await repeatJobStep(folder, () => deleteOverSize(db, retention.maxDatabaseBytes)));
   await repeatStep(() => deleteOldActivity(db, keptFrom, ROWS_PER_STEP));

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { startWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
+import { readSeenTries } from '../support/queue-evidence.ts';
 import { nodeHandler } from '../support/queue-handlers.ts';
 import {
   addJob,
@@ -27,6 +28,7 @@ const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;
 const makeSite = (lease: string): string =>
   makeTemporaryRoot({
     'jobs/queue/waits.mjs': nodeHandler({ tags: ['@retry-delay 1ms'], does: UNTIL_GO }),
+    'jobs/queue/quick.mjs': nodeHandler(),
     'runner.config.json': JSON.stringify({ queue: { lease } }),
   });
 
@@ -73,6 +75,34 @@ async function holdLog(root: string): Promise<ChildProcess> {
   await once(writer.stdout, 'data');
   return writer;
 }
+
+test.each([
+  ['while somebody waits for jobs', true],
+  ['until somebody comes', false],
+])(
+  'a handler that outlives its worker for longer than its lease has its time, and its true end: %s',
+  async (_when, isThere) => {
+    const root = makeSite('500ms');
+    const worker = startWaiting(root);
+    const id = await addJob(root, 'waits');
+    await untilStarted(root, id);
+    const others = isThere ? [startWaiting(root)] : [];
+    const last = leasedUntil(root, id);
+    worker.kill('SIGKILL');
+    await worker.ended;
+    await until('its lease is long over', () => Date.now() > last + 6_000, WITHIN_MS);
+    others.push(startWaiting(root));
+    // Whoever has just come has done something else before it ends.
+    await untilState(root, await addJob(root, 'quick'), 'finished');
+    expect(readSeenTries(root).filter(({ jobId }) => jobId === id)).toHaveLength(1);
+    letGo(root);
+    await untilState(root, id, 'finished');
+    await endInPeace(...others);
+    expect(readJobRow(root, id)).toMatchObject(heldOnce);
+    checkInvariants(root);
+  },
+  120_000,
+);
 
 test('no change of the clock takes a claim from a worker, or keeps a job from being taken', async () => {
   await Promise.all([HOUR, -HOUR, 24 * HOUR, -24 * HOUR].map(setClock));

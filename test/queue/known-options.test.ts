@@ -19,7 +19,10 @@ test('a slip in an option is told of, with the one that was meant, and nothing i
       queue.claim('*', { wiat: '1s' } as object),
       '`claim` has no option "wiat"; did you mean wait?',
     ],
-    [queue.pause('a', { fial: true } as object), '`pause` has no option "fial"; did you mean fail?'],
+    [
+      queue.pause('a', { fial: true } as object),
+      '`pause` has no option "fial"; did you mean fail?',
+    ],
   ];
   for (const [slip, message] of slips) {
     await expect(slip).rejects.toMatchObject({

@@ -8,6 +8,7 @@ import {
   deleteOldActivity,
   deleteOldestJobs,
   deleteOldWorkers,
+  deleteRunsOfRepeating,
   measureLog,
 } from '../../src/store/delete-rows.ts';
 import type { Database } from '../../src/store/open-store.ts';
@@ -224,4 +225,36 @@ test('also of the oldest', async () => {
   await deleteOldestJobs(db, 10);
   const names = await db.selectFrom('jobs').select('name').orderBy('id').execute();
   expect(names.map(({ name }) => name)).toEqual(['parent', 'untold']);
+});
+
+test('old runs of a repeating job go, each by its own age, though their job stays', async () => {
+  const { db } = await openStoreOf(makeTemporaryRoot());
+  const job = { name: 'a', run_at: 0, created_at: 0 };
+  const [repeating, once] = await db
+    .insertInto('jobs')
+    .values([
+      { ...job, repeat: 'HOURLY' },
+      { ...job, repeat: null },
+    ])
+    .returning('id')
+    .execute();
+  const run = { worker_id: null, script: 'queue/a', tier: 'queue', attempt: 1 } as const;
+  const runsOf = (jobId: number) =>
+    [10, 20, 30].flatMap((started_at) => [
+      { ...run, job_id: jobId, started_at, outcome: 'succeeded' as const },
+      { ...run, job_id: jobId, started_at, outcome: 'failed' as const },
+    ]);
+  const jobs = [repeating?.id ?? 0, once?.id ?? 0];
+  await db.insertInto('runs').values(jobs.flatMap(runsOf)).execute();
+  const ages = { succeededBefore: 30, othersBefore: 20 };
+  expect((await deleteRunsOfRepeating(db, ages, 1)).count).toBe(1);
+  expect((await deleteRunsOfRepeating(db, ages, 10)).count).toBe(2);
+  expect((await deleteRunsOfRepeating(db, ages, 10)).count).toBe(0);
+  const left = await db.selectFrom('runs').select(['job_id', 'started_at', 'outcome']).execute();
+  expect(left.filter(({ job_id }) => job_id === jobs[0])).toMatchObject([
+    { started_at: 20, outcome: 'failed' },
+    { started_at: 30, outcome: 'succeeded' },
+    { started_at: 30, outcome: 'failed' },
+  ]);
+  expect(left.filter(({ job_id }) => job_id === jobs[1])).toHaveLength(6);
 });

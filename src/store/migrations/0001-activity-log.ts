@@ -103,6 +103,7 @@ const statements = [
   `create index jobs_leased on jobs (leased_until) where leased_until is not null`,
   `create unique index jobs_unique_key on jobs (unique_key)
     where unique_key is not null and finished_at is null`,
+  `create index jobs_repeating on jobs (name) where repeat is not null and finished_at is null`,
   `create index jobs_by_parent on jobs (parent_id, state) where parent_id is not null`,
   // Whoever adds a job to the queue, by whichever program, has told of it.
   `create trigger jobs_added after insert on jobs when new.tier is null begin

@@ -28,9 +28,10 @@ export function keepLeases(
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   // It may have to end what runs beyond its time limit: the leases do not wait for that.
-  let rescue: Promise<void> | null = null;
+  let isRescuing = false;
   /** Before their leases run out: what the dead have left may tell how their runs have ended. */
   const rescueDead = async (): Promise<void> => {
+    isRescuing = true;
     try {
       if ((await selectDeadWorkers(store.db, runner.state)).length === 0) return;
       await reconcileIfNeeded(call, store);
@@ -38,14 +39,14 @@ export function keepLeases(
     } catch (error) {
       if (!isStopped && !isStoreFailure(error)) throw error;
     } finally {
-      rescue = null;
+      isRescuing = false;
     }
   };
   const beat = async (): Promise<void> => {
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
       await store.withoutSync((db) => renewLeases(db, workerId, renewal));
-      rescue ??= rescueDead();
+      if (!isRescuing) void rescueDead();
       if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it.

@@ -101,11 +101,11 @@ async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
     name: job.name,
     data: job.data,
     attempt: claim.attempt,
-    scheduledFor: job.repeat === null ? null : job.scheduled_for,
+    scheduledFor: job.scheduled_for,
     startedAt: claim.startedAt,
     latenessMs: claim.startedAt - job.run_at,
     lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),
-    previouslyCrashed: job.crashes > 0,
+    previouslyCrashed: claim.attempt > 1 && job.crashes > 0,
     parentData: job.parent_id === null ? null : await readData(call, job.parent_id),
     children: claimed.hasEndedChildren ? await readEndedChildren(db, job.id) : null,
   };
