@@ -74,7 +74,12 @@ function isOverdue(
   return (ageMs ?? now - startedAt) > timeoutMs;
 }
 
-function identifyLost({ process, root, runId }: LostRunRequest): ProcessIdentity | null {
+/** Its process, also where its runner died before it wrote it down; null: there is none. */
+export function identifyLost({
+  process,
+  root,
+  runId,
+}: Pick<LostRunRequest, 'process' | 'root' | 'runId'>): ProcessIdentity | null {
   // Another host's processes cannot be looked through from here.
   if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
   const pid = process.pid ?? findRunProcess(root, runId);

@@ -22,3 +22,15 @@ export async function mayHaveLost(db: Database): Promise<boolean> {
     .executeTakeFirstOrThrow();
   return lost === 1;
 }
+
+/** Whether a run goes on, or has not ended yet, whose worker has. */
+export async function hasLeftRun(db: Database): Promise<boolean> {
+  const run = await db
+    .selectFrom('runs')
+    .innerJoin('workers', 'workers.id', 'runs.worker_id')
+    .select('runs.id')
+    .where('runs.outcome', '=', sql.lit('running' as const))
+    .where('workers.state', '!=', 'running')
+    .executeTakeFirst();
+  return run !== undefined;
+}

@@ -18,6 +18,7 @@ import {
 import { type LostSpooledRun, takeInSpool } from '../queue/take-in-spool.ts';
 import type { Database } from '../store/open-store.ts';
 import { toFinishedRun } from './finished-run.ts';
+import { noteOrphans } from './note-orphans.ts';
 import type { Runner } from './runner.ts';
 import { sweepRunFiles } from './sweep-run-files.ts';
 
@@ -63,11 +64,13 @@ export async function reconcile(
   for (const lost of takenIn.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
   const { missedCap } = reconciler.settings.queue;
   await markDeadWorkers(db, state, rescue.at);
-  await endExpiredLeases(db, () => rescue.at, reconciler.settings.queue);
   const lost = await selectLostRuns(db);
   const rescued = await rescueJobs(db, lost, { ...rescue, missedCap }, (run) =>
     endRun(reconciler, describeOpen(run, state), rescue),
   );
+  await noteOrphans(db, root, rescued.alive);
+  // Last: by now the log knows whose handler works on, and how others have ended.
+  await endExpiredLeases(db, () => rescue.at, reconciler.settings.queue);
   await sweepRunFiles(db, reconciler);
   if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
   return {

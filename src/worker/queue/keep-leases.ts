@@ -1,5 +1,6 @@
 import { selectDeadWorkers } from '../../lock/dead-workers.ts';
 import { beatMs, endExpiredLeases, renewLeases } from '../../queue/leases.ts';
+import { hasLeftRun } from '../../queue/may-have-lost.ts';
 import { isStoreFailure } from '../../store/store-failure.ts';
 import type { LoggedCall } from '../pass.ts';
 import { reconcileIfNeeded } from '../reconcile-if-needed.ts';
@@ -27,13 +28,13 @@ export function keepLeases(
   let shortestMs = defaultLeaseMs;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
-  // It may have to end what runs beyond its time limit: the leases do not wait for that.
+  // It may have to end what runs beyond its time limit: the renewals do not wait for that.
   let isRescuing = false;
-  /** Before their leases run out: what the dead have left may tell how their runs have ended. */
+  const isLeft = async (): Promise<boolean> =>
+    (await selectDeadWorkers(store.db, runner.state)).length > 0 || (await hasLeftRun(store.db));
   const rescueDead = async (): Promise<void> => {
     isRescuing = true;
     try {
-      if ((await selectDeadWorkers(store.db, runner.state)).length === 0) return;
       await reconcileIfNeeded(call, store);
       onTakenBack();
     } catch (error) {
@@ -42,12 +43,17 @@ export function keepLeases(
       isRescuing = false;
     }
   };
+  /** What the dead have left may tell how their runs have ended: before their leases are looked at. */
+  const takeBack = async (): Promise<void> => {
+    if (isRescuing) return;
+    if (await isLeft()) void rescueDead();
+    else if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
+  };
   const beat = async (): Promise<void> => {
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
       await store.withoutSync((db) => renewLeases(db, workerId, renewal));
-      if (!isRescuing) void rescueDead();
-      if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
+      await takeBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it.
       if (!isStopped && !isStoreFailure(error)) throw error;

@@ -97,16 +97,6 @@ export const createCases: Cases = {
       }
     },
   },
-  9: {
-    title: 'options that there are not are ignored',
-    check: async ({ queue, row }) => {
-      const options = { nextRun: '2042-04-02 00:42:42', created: '2042-04-02 00:42:42' };
-      expect(row(await queue.add('a', {}, options as object))).toMatchObject({
-        run_at: START,
-        created_at: START,
-      });
-    },
-  },
   10: {
     title: 'a unique job that is there already is given back as it is',
     check: async ({ queue, dump }) => {

@@ -6,6 +6,7 @@ export const departures: Readonly<Record<number, string>> = {
   4: 'A priority is any whole number, and text is refused: five steps are too few to put jobs in order, and `abc` must not count as 0.',
   5: 'Data is any JSON, not only an object: a list or a text is as good.',
   8: 'A time is parsed: one without a zone is local time of the host, as in a crontab, and what is no time is refused instead of sorting behind all others.',
+  9: 'An option that there is not is refused, with the one that was meant: a slip such as `prority` must not pass for a default.',
   11: 'Merging has to be asked for (`onDuplicate: merge`): adding a job twice must not change the first one unnoticed.',
   13: 'With a unique key that is taken only the data changes: a missing option must not clear the rule and the priority that are there.',
   14: 'A unique key is a text of its own, and taken only until its job has ended: a failed job would block its name for ever.',
