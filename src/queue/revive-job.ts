@@ -1,5 +1,6 @@
 import type { Database } from '../store/open-store.ts';
 import type { JobRow, JobState } from '../store/schema.ts';
+import { hasPendingChildren } from './families.ts';
 import { isEnded } from './job-states.ts';
 import { refuse } from './refusals.ts';
 
@@ -12,7 +13,8 @@ export const asUnfinished = {
 } as const satisfies Partial<JobRow>;
 
 /**
- * In which state a job begins anew: queued, unless it is a child whose parent does not wait for it now.
+ * In which state a job begins anew: queued, unless it is a child whose parent does not wait for it now, or
+ * a parent with a child that still runs, which it waits for.
  *
  * @throws {QueueError} if its parent has ended, or another job has its unique key by now
  */
@@ -21,7 +23,7 @@ export async function judgeRevival(
   job: JobRow,
 ): Promise<Extract<JobState, 'queued' | 'paused'>> {
   if (isEnded(job.state)) await refuseTakenKey(db, job);
-  if (job.parent_id === null) return 'queued';
+  if (job.parent_id === null) return await judgeParent(db, job);
   const parent = await db
     .selectFrom('jobs')
     .select('state')
@@ -35,6 +37,11 @@ export async function judgeRevival(
     `belongs to job ${job.parent_id}, which is ${state} and waits for no child any more; ` +
       'add a new job instead.',
   );
+}
+
+/** Of one that has ended, only those children have not that ran then. */
+async function judgeParent(db: Database, { id, state }: JobRow): Promise<'queued' | 'paused'> {
+  return isEnded(state) && (await hasPendingChildren(db, id)) ? 'paused' : 'queued';
 }
 
 async function refuseTakenKey(db: Database, job: JobRow): Promise<void> {

@@ -1,4 +1,6 @@
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { openQueue } from '../../src/queue/open-queue.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -48,6 +50,24 @@ test('a worker that was stopped for longer than its lease changes nothing that o
   ]);
 }, 120_000);
 
+/** Who is stopped in the middle of a write keeps the log locked: then nobody could take anything over. */
+async function stopOutsideOfWrites(root: string, pids: readonly number[]): Promise<void> {
+  const isFree = (): boolean => {
+    signalAll(pids, 'SIGSTOP');
+    const database = new Database(stateFolderOf(root).database, { timeout: 500 });
+    try {
+      database.exec('begin immediate; rollback');
+      return true;
+    } catch {
+      signalAll(pids, 'SIGCONT');
+      return false;
+    } finally {
+      database.close();
+    }
+  };
+  await until('it is stopped outside of a write', isFree, WITHIN_MS);
+}
+
 async function stopForLong(
   name: string,
   { withHandler }: { readonly withHandler: boolean },
@@ -57,7 +77,7 @@ async function stopForLong(
   const id = await addJob(root, name);
   await untilStarted(root, id);
   const handlers = withHandler ? listRunProcesses(root).map(({ pid }) => pid) : [];
-  signalAll([stopped.pid, ...handlers], 'SIGSTOP');
+  await stopOutsideOfWrites(root, [stopped.pid, ...handlers]);
 
   const other = startWaiting(root);
   await untilState(root, id, 'finished');

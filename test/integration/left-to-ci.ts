@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { globSync } from 'glob';
+import { SHARE } from '../faults/rounds.ts';
 
 const project = join(import.meta.dirname, '../..');
 
@@ -37,7 +38,7 @@ export function teardown(): void {
   if (!areAllPointsHit) {
     const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
     tell(
-      `A SAMPLE HERE: test/faults/ hits one of 7 fault points, those of ${seed}, and tries chance less ` +
+      `A SAMPLE HERE: test/faults/ hits one of ${SHARE} fault points, those of ${seed}, and tries chance less ` +
         'often; FAULT_POINTS=all hits every one, as .ci/run does.',
     );
   }
