@@ -1,10 +1,10 @@
-import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Activity } from './activity.ts';
 import { buildLog, placeLog } from './build-log.ts';
 import { removeDatabase } from './database-files.ts';
 import { highestRunNumber } from './highest-run-number.ts';
 import { type Broken, type Found, inspectLog } from './inspect-log.ts';
+import { unplacedLog } from './second-name.ts';
 import {
   planSettingAside,
   removeLeftovers,
@@ -38,7 +38,7 @@ async function replaceLog(
 ): Promise<string | null> {
   const { reason, connection } = found.is === 'broken' ? found : nothing;
   const plan = planSettingAside(folder, reason, opening.now());
-  const fresh = join(folder.path, 'activity.new');
+  const fresh = unplacedLog(folder);
   try {
     // Before anything is moved: where there is no room for it, all stays as it is.
     const activities = plan === null ? [] : [tell(plan)];

@@ -3,6 +3,7 @@ import { listNames } from '../config/list-names.ts';
 import { hasExpiredLease } from '../queue/expired-leases.ts';
 import { mayHaveLost } from '../queue/may-have-lost.ts';
 import type { Database } from '../store/open-store.ts';
+import { hasSecondName } from '../store/second-name.ts';
 import { hasSpool } from '../store/spool/has-spool.ts';
 import type { Runner } from './runner.ts';
 
@@ -16,6 +17,7 @@ export async function mayNeedReconciling(place: Place, db: Database): Promise<bo
     isSpooled(place) ||
     listNames(temporary).length > 0 ||
     listNames(locks).length > 0 ||
+    hasSecondName(place.state) ||
     (await mayHaveLost(db)) ||
     (await hasExpiredLease(db, Date.now()))
   );

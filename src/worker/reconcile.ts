@@ -17,6 +17,7 @@ import {
 } from '../queue/rescue-jobs.ts';
 import { type LostSpooledRun, takeInSpool } from '../queue/take-in-spool.ts';
 import type { Database } from '../store/open-store.ts';
+import { removeSecondName } from '../store/second-name.ts';
 import { toFinishedRun } from './finished-run.ts';
 import { noteOrphans } from './note-orphans.ts';
 import type { Runner } from './runner.ts';
@@ -72,6 +73,7 @@ export async function reconcile(
   // Last: by now the log knows whose handler works on, and how others have ended.
   await endExpiredLeases(db, () => rescue.at, reconciler.settings.queue);
   await sweepRunFiles(db, reconciler);
+  removeSecondName(state);
   if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
   return {
     orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
