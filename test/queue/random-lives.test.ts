@@ -109,7 +109,9 @@ const steps = {
     const workerId = rest(workers, pick);
     await renewLeases(db, workerId, { at: clock.at, defaultLeaseMs: LEASE_MS });
     for (const each of held.values()) {
-      if (each.workerId === workerId) each.until = clock.at + LEASE_MS;
+      // One that had run out may have been taken back: the model does not know whether it still holds.
+      const holds = each.until > clock.at;
+      if (each.workerId === workerId && holds) each.until = clock.at + LEASE_MS;
     }
   },
   look: async ({ db, clock }: Life) => {
