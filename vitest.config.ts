@@ -1,7 +1,19 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { isMachineOurs, leftToCi } from './test/integration/left-to-ci.ts';
 
 const results = process.env.VITEST_RESULTS;
+
+/** Whatever takes minutes begins first: else it is what all wait for in the end. */
+const longest = /faults\/(kill-runner|queue-kill-worker|model|clock-steps|queue-kill-verbs)\.test/;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification): boolean => longest.test(moduleId);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -10,6 +22,7 @@ export default defineConfig({
     globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
     // More than there are processors, mostly: tests wait for other processes more than they work.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A test that nobody runs is a defect: neither `.only` nor an empty run may pass.
