@@ -31,7 +31,8 @@ async function selectNextLeaseEnd(db: Database, at: number): Promise<number | nu
   return next >= at ? next + 1 : at + LEASE_GRACE_MS / 2;
 }
 
-async function selectNextPauseEnd(db: Database, at: number): Promise<number | null> {
+/** When the first pause ends by itself; null: none does. */
+export async function selectNextPauseEnd(db: Database, at: number): Promise<number | null> {
   const text = 'select min(until) as next from pauses where until > ?';
   const [{ next }] = (await queryRaw<Moment>(db, text, [at])) as [Moment];
   return next;

@@ -191,5 +191,5 @@ test('whatever is done in whatever order, every life can be, and nobody waits fo
       }
     },
   );
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: 40, endOnFailure: true });
 });

@@ -1,5 +1,6 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import type { QueueSelection } from '../../queue/claim-jobs.ts';
+import { selectNextPauseEnd } from '../../queue/next-wake.ts';
 import { selectPausedPatterns } from '../../queue/pauses.ts';
 import { matchAny } from '../../queue/sqlite-glob.ts';
 import type { Database } from '../../store/open-store.ts';
@@ -24,8 +25,13 @@ interface Selecting {
   readonly version: () => number;
 }
 
-/** How long pauses are believed without having been asked for: they end by themselves. */
-const REREAD_AFTER_MS = 1_000;
+/** What was read of the pauses, and how long that is true. */
+interface Known {
+  readonly version: number;
+  /** Before and from then on they are others: the clock was set back, or one has ended by itself. */
+  readonly from: number;
+  readonly until: number;
+}
 
 /** Pauses and fuses count at once: they are read anew whenever anybody has changed the log. */
 export function createSelector({
@@ -35,7 +41,7 @@ export function createSelector({
   groupLimit,
   version,
 }: Selecting): Selector {
-  let known: { readonly version: number; readonly at: number } | null = null;
+  let known: Known | null = null;
   let paused: readonly string[] = [];
   let fused: readonly string[] = [];
   const isHandled = (name: string): boolean => request.failsUnknown || handlers.find(name) !== null;
@@ -50,9 +56,10 @@ export function createSelector({
   return {
     select: async (at, db = log) => {
       const seen = version();
-      if (known === null || known.version !== seen || at - known.at >= REREAD_AFTER_MS) {
+      if (known?.version !== seen || at < known.from || at >= known.until) {
         ({ paused, fused } = await selectPausedPatterns(db, at));
-        known = { version: seen, at };
+        const until = (await selectNextPauseEnd(db, at)) ?? Number.POSITIVE_INFINITY;
+        known = { version: seen, from: at, until };
       }
       return selection;
     },
