@@ -24,6 +24,7 @@ interface Webhook {
 }
 
 export default (async ({ data, signal, log, retry, fail }) => {
+  if (!URL.canParse(data?.url)) fail(`data.url expects an address, found ${JSON.stringify(data)}`);
   const status = await post(data, signal);
   log(`${data.url} answered ${status}`);
   if (status === 429) retry({ delay: '10m' });
