@@ -84,7 +84,7 @@ test('where that may help it is tried again later, and elsewhere not', async () 
     { url: 'no address' },
   ]);
   expect(jobs.map(({ state }) => state)).toEqual([
-    ...['retrying', 'retrying', 'failed', 'retrying', 'retrying'],
+    ...['retrying', 'retrying', 'failed', 'retrying', 'failed'],
   ]);
   expect(jobs[2]?.reason).toBe(`${url}/404 answered 404`);
   expect(new Date(jobs[1]?.runAt ?? 0).getTime()).toBeGreaterThan(startedAt + 9 * 60_000);

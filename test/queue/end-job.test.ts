@@ -165,7 +165,7 @@ test('a parent that repeats is told of each family once, and what was told can g
 
 test.each([
   ['cancelled', 'cancelled', `its parent, job 1, has ended`],
-  ['requeued', 'paused', null],
+  ['requeued', 'retrying', null],
 ] as const)('a child that is retried while its parent is %s is %s', async (what, state, reason) => {
   const log = await openTestQueue();
   const { job } = await raise(log, 1);
