@@ -87,3 +87,15 @@ export const CHANNEL_FD = 4;
 
 /** The descriptor on which a handler with a process of its own tells of its updates. */
 export const UPDATE_FD = 4;
+
+/** What a handler itself wants to become of its job. */
+export type HandlerAsk =
+  | {
+      readonly kind: 'retry';
+      readonly delayMs?: number;
+      readonly priority?: number;
+      readonly name?: string;
+      /** JSON. */
+      readonly data?: string;
+    }
+  | { readonly kind: 'fail'; readonly reason: string };

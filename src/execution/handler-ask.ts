@@ -1,7 +1,7 @@
 import prettyMilliseconds from 'pretty-ms';
+import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { SpokenAsk } from '../child/probe-contract.ts';
 import { parseDurationMs } from '../config/duration.ts';
-import type { HandlerAsk } from './run-end.ts';
 
 /** What a handler asked for; null: it asked wrongly. */
 export interface AskReading {

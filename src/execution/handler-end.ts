@@ -1,9 +1,10 @@
+import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { ProbeResult } from '../child/probe-contract.ts';
 import { plainRetry, RETRY_EXIT_CODE, readAsk } from './handler-ask.ts';
 import { readLastJsonLine } from './last-json-line.ts';
 import { describeError } from './make-end.ts';
 import type { Masker } from './mask-secrets.ts';
-import type { HandlerAsk, RunEnd } from './run-end.ts';
+import type { RunEnd } from './run-end.ts';
 import type { RunRequest } from './run-request.ts';
 
 /** What a handler itself says of its end. */

@@ -1,3 +1,4 @@
+import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { MeasuredBy, Outcome } from '../store/schema.ts';
 
 /** What went wrong inside a Node script, as it reported it itself. */
@@ -41,18 +42,6 @@ export interface CountedOutput extends KeptOutput {
   readonly bytes: number;
   readonly droppedBytes: number;
 }
-
-/** What a handler itself wants to become of its job. */
-export type HandlerAsk =
-  | {
-      readonly kind: 'retry';
-      readonly delayMs?: number;
-      readonly priority?: number;
-      readonly name?: string;
-      /** JSON. */
-      readonly data?: string;
-    }
-  | { readonly kind: 'fail'; readonly reason: string };
 
 /** How one run ended. Success and failure are the same record. */
 export interface RunEnd extends Measurement {

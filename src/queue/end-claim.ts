@@ -2,29 +2,7 @@ import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
 import type { FinishedRun, JobRow } from '../store/schema.ts';
 import { type Ending, type EndingFacts, endJob } from './end-job.ts';
-import { type JobVerb, noSuchJob, staleClaim, wrongState } from './refusals.ts';
-
-/** Which claim is to end: the job's newest, or only this one. */
-export interface ClaimRef {
-  readonly id: number;
-  readonly token?: string;
-}
-
-/**
- * A job of the queue that runs, by the claim that somebody has of it.
- *
- * @throws {QueueError} if there is none, it does not run, or somebody else has it by now
- */
-export async function selectClaimed(
-  db: Database,
-  { id, token }: ClaimRef,
-  verb: JobVerb,
-): Promise<JobRow> {
-  const job = await selectJob(db, id);
-  if (token !== undefined && job.claim_token !== token) throw staleClaim(job);
-  if (job.state !== 'running') throw wrongState(job, verb);
-  return job;
-}
+import { noSuchJob } from './refusals.ts';
 
 /** @throws {QueueError} if there is none of this number in the queue */
 export async function selectJob(db: Database, id: number): Promise<JobRow> {

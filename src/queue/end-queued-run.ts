@@ -1,3 +1,4 @@
+import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
 import type { FinishedRun, JobRow } from '../store/schema.ts';
@@ -9,24 +10,13 @@ import { checkJson, readJobName } from './job-values.ts';
 import { QueueError } from './queue-error.ts';
 import { judgeTry, toPolicy, type Verdict } from './retry-policy.ts';
 
-/** What a handler itself has asked for. */
-export type Ask =
-  | {
-      readonly kind: 'retry';
-      readonly delayMs?: number;
-      readonly priority?: number;
-      readonly name?: string;
-      readonly data?: string;
-    }
-  | { readonly kind: 'fail'; readonly reason: string };
-
 /** A run of a handler that has ended. */
 export interface QueuedRunEnd {
   readonly claim: Claim;
   readonly run: FinishedRun;
   /** JSON; null: it gave none. */
   readonly result: string | null;
-  readonly ask: Ask | null;
+  readonly ask: HandlerAsk | null;
   /** False: another try would end alike. */
   readonly isRetryable: boolean;
 }
@@ -117,7 +107,7 @@ async function selectHeld(db: Database, { id, token }: Claim): Promise<JobRow | 
 }
 
 /** What the log would refuse must not end its worker: then it has failed like others. */
-function findProblem(ask: Ask | null): string | null {
+function findProblem(ask: HandlerAsk | null): string | null {
   if (ask?.kind !== 'retry') return null;
   try {
     if (ask.name !== undefined) readJobName(ask.name);

@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
+import type { HandlerAsk } from '../child/handler-contract.ts';
 import { defaultSettings } from '../config/settings.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun, WorkerState } from '../store/schema.ts';
 import type { Claim } from './claim-job.ts';
-import { type Ask, endQueuedRun } from './end-queued-run.ts';
+import { endQueuedRun } from './end-queued-run.ts';
 import { finishJob } from './finish-job.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
@@ -42,7 +43,7 @@ export interface OpenRun {
 export interface LostEnd {
   readonly run: FinishedRun;
   readonly result: string | null;
-  readonly ask: Ask | null;
+  readonly ask: HandlerAsk | null;
 }
 
 /** How a lost run ended; null: its process outlived its runner and still runs. */

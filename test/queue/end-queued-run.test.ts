@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import type { HandlerAsk } from '../../src/child/handler-contract.ts';
 import type { Archive } from '../../src/queue/archive.ts';
 import { createArchive } from '../../src/queue/archive.ts';
 import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { type Ask, endQueuedRun, type QueuedRunEnd } from '../../src/queue/end-queued-run.ts';
+import { endQueuedRun, type QueuedRunEnd } from '../../src/queue/end-queued-run.ts';
 import type { JobOptions } from '../../src/queue/queue.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
@@ -152,7 +153,7 @@ test.each([
   expect((await next.end(last))?.state).toBe(state);
 });
 
-const wrongAsks: readonly [string, Ask][] = [
+const wrongAsks: readonly [string, HandlerAsk][] = [
   ['a name of 256 characters', { kind: 'retry', name: 'n'.repeat(256) }],
   ['a name outside of the handlers', { kind: 'retry', name: '../a' }],
   ['data of more than 1 MiB', { kind: 'retry', data: `"${'x'.repeat(1024 * 1024)}"` }],

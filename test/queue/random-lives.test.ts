@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { HandlerAsk } from '../../src/child/handler-contract.ts';
 import { createArchive } from '../../src/queue/archive.ts';
 import { type ClaimedRow, claimJobs } from '../../src/queue/claim-jobs.ts';
-import { type Ask, endQueuedRun } from '../../src/queue/end-queued-run.ts';
+import { endQueuedRun } from '../../src/queue/end-queued-run.ts';
 import { endExpiredLeases, renewLeases } from '../../src/queue/leases.ts';
 import { QueueError } from '../../src/queue/queue-error.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';
@@ -42,7 +43,7 @@ interface Life extends TestQueue {
 }
 
 const outcomes: readonly Outcome[] = ['succeeded', 'succeeded', 'failed', 'timed-out', 'crashed'];
-const asks: readonly (Ask | null)[] = [
+const asks: readonly (HandlerAsk | null)[] = [
   ...[null, null, null, { kind: 'fail', reason: 'by itself' } as const],
   ...[{ kind: 'retry', delayMs: 1_000 } as const, { kind: 'retry', name: 'kept' } as const],
 ];

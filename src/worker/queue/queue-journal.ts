@@ -1,3 +1,4 @@
+import type { HandlerAsk } from '../../child/handler-contract.ts';
 import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
 import type { Handlers } from '../../discovery/handlers.ts';
 import { isKeptWarm } from '../../execution/handler-runner.ts';
@@ -12,7 +13,7 @@ import {
   type HandlerFacts,
   type WaitingChild,
 } from '../../queue/claim-jobs.ts';
-import { type Ask, endQueuedRun } from '../../queue/end-queued-run.ts';
+import { endQueuedRun } from '../../queue/end-queued-run.ts';
 import { policyOf, type Verdict } from '../../queue/retry-policy.ts';
 import type { Store } from '../../store/open-store.ts';
 import { queryRaw } from '../../store/raw-query.ts';
@@ -25,7 +26,7 @@ import type { Selector } from './queue-selection.ts';
 export interface EndedRun {
   readonly claim: Claim;
   readonly end: RunEnd;
-  readonly ask: Ask | null;
+  readonly ask: HandlerAsk | null;
   /** False: another try would end alike. */
   readonly isRetryable: boolean;
 }
