@@ -100,8 +100,3 @@ export function ifPossible(remove: () => void): void {
     remove();
   } catch {}
 }
-
-/** Kept output whose runs are in the log no more. */
-export function removeOutput({ output }: StateFolder, files: readonly string[]): void {
-  for (const file of files) ifPossible(() => unlinkSync(join(output, file)));
-}

@@ -1,8 +1,7 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { QueueSettings } from '../config/settings.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Database } from '../store/open-store.ts';
+import { removeOutput } from '../store/remove-output.ts';
 import { addJobs } from './add-jobs.ts';
 import { createArchive } from './archive.ts';
 import { buryJob } from './bury-job.ts';
@@ -90,10 +89,7 @@ function endingVerbs(
   parts: QueueParts,
 ): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
   const { log, state, settings, now } = parts;
-  const removeOutput = (files: readonly string[]): void => {
-    for (const file of files) rmSync(join(state.output, file), { force: true });
-  };
-  const archive = createArchive(settings.archive, removeOutput);
+  const archive = createArchive(settings.archive, (files) => removeOutput(state, files));
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
     finish: (job, options = {}) =>
@@ -105,7 +101,7 @@ function endingVerbs(
     bury: (job, options = {}) =>
       log.change((db) => buryJob(db, job, checkOptions('bury', options), now())),
     cancel: (id) => log.change((db) => cancelJob(db, id, context())),
-    delete: async (job) => removeOutput(await log.change((db) => deleteJob(db, job, now()))),
+    delete: async (job) => removeOutput(state, await log.change((db) => deleteJob(db, job, now()))),
   };
 }
 

@@ -1,5 +1,4 @@
-import { rmSync } from 'node:fs';
-import { join } from 'node:path';
+import type { StateFolder } from '../config/state-folder.ts';
 import { recordActivity } from '../store/activity.ts';
 import {
   countJobs,
@@ -12,6 +11,7 @@ import {
   measureLog,
 } from '../store/delete-rows.ts';
 import type { Database, Store } from '../store/open-store.ts';
+import { removeOutput } from '../store/remove-output.ts';
 import type { Runner } from './runner.ts';
 
 /** Small, so that no step holds the write lock for long; a backlog is worked off over many passes. */
@@ -22,26 +22,26 @@ const PAGES_PER_PASS = 1_000;
 /** Deletes what is older than the settings keep, then the oldest while the log is too large. */
 export async function pruneLog(runner: Runner, store: Store, workerId: number): Promise<void> {
   const { db } = store;
-  const folder = runner.state.output;
-  const { retention } = runner.settings;
+  const { state, settings } = runner;
+  const { retention } = settings;
   const at = runner.now();
   const keptFrom = at - retention.succeededMs;
   const keptFailedFrom = at - retention.failedMs;
   const pruned =
-    (await repeatJobStep(folder, () =>
+    (await repeatJobStep(state, () =>
       deleteEndedJobs(db, ['finished', 'cancelled'], keptFrom, ROWS_PER_STEP),
     )) +
-    (await repeatJobStep(folder, () =>
+    (await repeatJobStep(state, () =>
       deleteEndedJobs(db, ['failed'], keptFailedFrom, ROWS_PER_STEP),
     )) +
-    (await repeatJobStep(folder, () =>
+    (await repeatJobStep(state, () =>
       deleteRunsOfRepeating(
         db,
         { succeededBefore: keptFrom, othersBefore: keptFailedFrom },
         ROWS_PER_STEP,
       ),
     )) +
-    (await repeatJobStep(folder, () => deleteOverSize(db, retention.maxDatabaseBytes)));
+    (await repeatJobStep(state, () => deleteOverSize(db, retention.maxDatabaseBytes)));
   await repeatStep(() => deleteOldActivity(db, keptFrom, ROWS_PER_STEP));
   await repeatStep(() => deleteOldWorkers(db, keptFailedFrom, ROWS_PER_STEP));
   if (pruned === 0) return;
@@ -49,11 +49,10 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
   await recordActivity(db, { at, event: 'log-pruned', workerId, detail: `${pruned} jobs` });
 }
 
-function repeatJobStep(folder: string, step: () => Promise<DeletedJobs>): Promise<number> {
+function repeatJobStep(state: StateFolder, step: () => Promise<DeletedJobs>): Promise<number> {
   return repeatStep(async () => {
     const { count, outputFiles } = await step();
-    // The row goes first: a file without its row is clutter, a row without its file is a lie.
-    for (const file of outputFiles) rmSync(join(folder, file), { force: true });
+    removeOutput(state, outputFiles);
     return count;
   });
 }
