@@ -25,7 +25,7 @@ export function workCommand(context: CommandContext): Command {
     .option('--for <duration>', 'take no more jobs after this, and wait for new ones until then')
     .option('--wait <duration>', 'how long to wait for a job when none is due')
     .option('--max-jobs <n>', 'take so many at most')
-    .option('--max-memory <size>', 'take no more once the worker holds more than this')
+    .option('--max-memory <size>', 'take no more once it and its children hold more than this')
     .option('--max-load <n>', 'take none while the load average is higher')
     .option('--concurrency <n>', 'how many at the same time, 1 to 64 (default: 1)')
     .option('--adaptive', 'find out how many at the same time are good, up to --concurrency')

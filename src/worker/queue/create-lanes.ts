@@ -1,6 +1,7 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import { createHandlerRunner } from '../../execution/handler-runner.ts';
 import type { RunEnd } from '../../execution/run-end.ts';
+import { readTreeUsage } from '../../process/process-tree.ts';
 import { watchLog } from '../../store/watch-log.ts';
 import type { LoggedCall } from '../pass.ts';
 import { watchFiles } from './file-watch.ts';
@@ -81,7 +82,7 @@ function rulesOf({ stop }: LoggedCall, request: WorkRequest) {
     stop,
     files: watchFiles(request.watchedFiles),
     startedAt: performance.now(),
-    readMemoryBytes: () => process.memoryUsage.rss(),
+    readMemoryBytes: () => readTreeUsage(process.pid)?.rssBytes ?? process.memoryUsage.rss(),
   });
 }
 

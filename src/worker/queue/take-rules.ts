@@ -55,7 +55,7 @@ export function createTakeRules({
       const changed = files.findChanged();
       if (changed !== null) stop.startNothing(`${changed} has changed`);
       if (maxMemoryBytes !== null && readMemoryBytes() > maxMemoryBytes) {
-        stop.startNothing('it holds more memory than it may (--max-memory)');
+        stop.startNothing('it and its children hold more memory than they may (--max-memory)');
       }
     },
   };

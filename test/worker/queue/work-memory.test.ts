@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { cronPlace } from '../../support/cron-place.ts';
+import { queryLog } from '../../support/open-log.ts';
+import { runCommand } from '../../support/run-command.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+
+const holding = `const held = Buffer.alloc(300_000_000, 1);
+export default async () => {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  return held.length;
+};
+`;
+
+test('--max-memory counts what the children hold, too', () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/holds.mjs': holding });
+  const place = cronPlace(root);
+  const jobs = '{"name":"holds"}\n'.repeat(400);
+  runCommand(['--root', root, 'add', '--many'], { ...place, input: jobs });
+  expect(runCommand(['--root', root, 'work', '--max-memory', '250mb'], place).status).toBe(0);
+  expect(queryLog(root, "select reason from workers where kind = 'queue'")).toEqual([
+    { reason: 'it and its children hold more memory than they may (--max-memory)' },
+  ]);
+  expect(queryLog(root, 'select distinct state from jobs order by state')).toEqual([
+    { state: 'finished' },
+    { state: 'queued' },
+  ]);
+});
