@@ -82,4 +82,7 @@ test('a terminal that is closed lets a worker of the queue finish what it has in
   expect(stateOf('workers')).toEqual([
     { state: 'finished', reason: 'the runner was told to stop by SIGHUP' },
   ]);
+  // It still writes Node's compile cache into its home, the root, when it exits.
+  const [worker] = queryLog<{ pid: number }>(root, 'select pid from workers');
+  await until('its process is gone', () => !existsSync(`/proc/${worker?.pid}`));
 });

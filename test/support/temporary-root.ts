@@ -9,8 +9,7 @@ export type FileContent = string | { readonly content: string | Buffer; readonly
 /** A temporary root with `jobs/` and these files, gone after the test. */
 export function makeTemporaryRoot(files: Readonly<Record<string, FileContent>> = {}): string {
   const root = mkdtempSync(join(tmpdir(), 'runner-'));
-  // A process that has said all that a test waits for still writes Node's compile cache when it exits.
-  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 10 }));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   mkdirSync(join(root, 'jobs'));
   for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
   return root;
