@@ -28,6 +28,7 @@ export interface TerminationLimits {
  */
 export function watchLimits(pid: number, limits: TerminationLimits): Termination {
   const state = { cause: null as Cause | null, killed: false, terminate, settle };
+  let asked: NodeJS.Immediate | undefined;
   let graceTimer: NodeJS.Timeout | undefined;
   const timeoutTimer = setTimeout(() => terminate('timeout'), limits.timeoutMs);
   const onStop = (): void => terminate('stop');
@@ -36,8 +37,13 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
   const onKill = (): void => signalGroup(pid, 'SIGKILL');
   limits.kill?.addEventListener('abort', onKill, { once: true });
 
+  // Who stood still (SIGSTOP, a log that was locked) finds its timers first, and only then an end that
+  // lies behind. That is no end of ours.
   function terminate(cause: Cause): void {
-    if (state.cause !== null) return;
+    asked ??= setImmediate(() => begin(cause));
+  }
+  function begin(cause: Cause): void {
+    if (!isThere(pid)) return;
     state.cause = cause;
     signalGroup(pid, cause === 'hung' ? 'SIGKILL' : 'SIGTERM');
     graceTimer = setTimeout(() => {
@@ -46,6 +52,7 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
     }, limits.graceMs);
   }
   function settle(): void {
+    clearImmediate(asked);
     clearTimeout(timeoutTimer);
     clearTimeout(graceTimer);
     limits.stop.removeEventListener('abort', onStop);
@@ -54,6 +61,14 @@ export function watchLimits(pid: number, limits: TerminationLimits): Termination
     if (state.cause !== null) signalGroup(pid, 'SIGKILL');
   }
   return state;
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** The group is the run's own (it was started as its leader), so nobody else's process is hit. */

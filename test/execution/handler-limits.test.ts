@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openLane } from '../support/handler-lane.ts';
+import { standStill } from '../support/stand-still.ts';
 import { until } from '../support/until.ts';
 
 const MB = 1024 * 1024;
@@ -30,6 +31,23 @@ describe('at its time limit', () => {
     });
     expect(lane.runner.pid).toBeNull();
     expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });
+  });
+
+  test('one that has ended in time is taken for that by a runner that stood still', async () => {
+    const lane = openLane({
+      'a.mjs': `import { writeFileSync } from 'node:fs';
+export default async () => {
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  setTimeout(() => writeFileSync(process.env.RUNNER_ROOT + '/over', ''), 100);
+};\n`,
+    });
+    const begun = performance.now();
+    const onStarted = (): void => {
+      const isLate = (): boolean => performance.now() - begun > 1_000;
+      setImmediate(() => standStill(() => isLate() && existsSync(join(lane.root, 'over'))));
+    };
+    const end = await lane.run('a', { timeoutMs: 800, onStarted });
+    expect(end).toMatchObject({ outcome: 'succeeded', reason: null });
   });
 
   test('one that never lets go of the processor, too', async () => {

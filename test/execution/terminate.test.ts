@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { runScript } from '../../src/execution/run-script.ts';
 import { signalGroup } from '../../src/execution/terminate.ts';
 import { requestRun, runOne } from '../support/run-one.ts';
+import { standStill } from '../support/stand-still.ts';
 import { until } from '../support/until.ts';
 
 const GRACE = { timeoutMs: 300, graceMs: 300 } as const;
@@ -83,6 +84,40 @@ describe('at the time limit', () => {
   test('a stopped script is ended too', async () => {
     const end = await runOne('stops-itself.sh', 'kill -STOP $$\n', GRACE);
     expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGKILL' });
+  });
+});
+
+describe('a runner that stands still beyond the time limit', () => {
+  const limits = { timeoutMs: 300, graceMs: 300 };
+  const isLate = (begun: number): boolean => performance.now() - begun > limits.timeoutMs + 100;
+
+  test.for([
+    ['ends.sh', false, 'sleep 0.1\n'],
+    ['ends.sh', true, 'sleep 0.1\n'],
+    ['ends.mjs', false, 'setTimeout(() => {}, 50);\n'],
+  ] as const)(
+    'takes %s for what it is, which ended alone meanwhile (told to stop: %s)',
+    async ([name, isStopped, content]) => {
+      const stop = new AbortController();
+      const onStarted = (pid: number): void => {
+        const begun = performance.now();
+        setImmediate(() => {
+          standStill(() => isGone(pid) && isLate(begun));
+          if (isStopped) stop.abort();
+        });
+      };
+      const end = await runOne(name, content, { ...limits, stop: stop.signal, onStarted });
+      expect(end).toMatchObject({ outcome: 'succeeded', exitCode: 0, reason: null });
+    },
+  );
+
+  test('ends what is still there', async () => {
+    const onStarted = (): void => {
+      const begun = performance.now();
+      setImmediate(() => standStill(() => isLate(begun)));
+    };
+    const end = await runOne('lasts.sh', 'sleep 60\n', { ...limits, onStarted });
+    expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGTERM' });
   });
 });
 
