@@ -35,7 +35,7 @@ export async function endWarmRun(
   const output = await keepWarmOutput(request, child, observed);
   const words: HandlerWords | null = result && readNodeWords(result, request.masker);
   const facts = collectFacts(request, observed, { exit, result, output, words });
-  const outcome = decideOutcome(facts);
+  const outcome = decideOutcome(facts, words?.ask);
   return {
     ...(result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result)),
     outcome,
@@ -88,7 +88,7 @@ function collectFacts(
     signal: exit?.signal ?? null,
     termination: termination.cause,
     killedAfterGrace: termination.killed,
-    memoryExcess: memory?.excess() ?? null,
+    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
     startFailure: null,
     timeoutMs: request.timeoutMs,
     graceMs: request.graceMs,

@@ -61,7 +61,7 @@ async function endRun(
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
   const words = readWords(request, observed.exit.code, result, fd);
   const facts = collectFacts(request, observed, result, output, words);
-  const outcome = decideOutcome(facts);
+  const outcome = decideOutcome(facts, words.ask);
   return {
     ...(result === null ? addCpu(observed) : measureBySelf(result)),
     outcome,
@@ -104,7 +104,7 @@ function collectFacts(
     signal: exit.signal,
     termination: termination.cause,
     killedAfterGrace: termination.killed,
-    memoryExcess: memory?.excess() ?? null,
+    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
     startFailure,
     timeoutMs: request.timeoutMs,
     graceMs: request.graceMs,
