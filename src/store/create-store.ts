@@ -7,7 +7,8 @@ import { releaseReserve } from './reserve.ts';
 import type { ActivityLog } from './schema.ts';
 import type { Connection, DriverName } from './sqlite/connection.ts';
 import { sqliteDialect } from './sqlite/dialect.ts';
-import { mayBeFull } from './store-failure.ts';
+import { type Patience, takeOverPatience } from './sqlite/patience.ts';
+import { kindOfStoreFailure, mayBeFull } from './store-failure.ts';
 
 /** The open activity log. */
 export interface Store {
@@ -22,9 +23,11 @@ export interface Store {
    * It survives the runner's own death all the same; only the wait for the disk is saved.
    */
   withoutSync<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** Waits no longer than this for a log that others have locked, while this work is done. */
+  withPatience<T>(ms: number, work: () => Promise<T>): Promise<T>;
   /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
   retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
-  /** Gives so many free pages at the file's end back to the disk. */
+  /** Gives so many free pages at the file's end back to the disk, unless others write just now. */
   giveBackPages(pages: number): void;
   /** Differs from the one before if another connection has committed; null: locked just now. */
   dataVersion(): number | null;
@@ -39,7 +42,9 @@ export function createStore(
   connection: Connection,
   { isReadOnly = false, setAside = null }: Partial<Pick<Store, 'isReadOnly' | 'setAside'>>,
 ): Store {
-  const dialect = sqliteDialect(connection, createFileCheck(folder.database));
+  const patience = takeOverPatience(connection);
+  const checkFile = createFileCheck(folder.database);
+  const dialect = sqliteDialect(connection, { patience, checkFile });
   const db = new Kysely<ActivityLog>({ dialect });
   const journalMode = createModeReader(connection);
   return {
@@ -48,9 +53,9 @@ export function createStore(
     isReadOnly,
     setAside,
     withoutSync: (work) => runWithoutSync(db, connection, journalMode, work),
+    withPatience: (ms, work) => runWithPatience(patience, ms, work),
     retryWhenFull: (work) => retryWhenFull(folder, work),
-    // Not through Kysely: it asks for one row of a statement without columns, which is one page.
-    giveBackPages: (pages) => connection.exec(`pragma incremental_vacuum(${pages})`),
+    giveBackPages: (pages) => giveBackPages(connection, pages),
     dataVersion: createVersionReader(connection, journalMode),
     journalMode,
     close: () => closeAll(db, connection),
@@ -93,6 +98,30 @@ async function runWithoutSync<T>(
       connection.exec('pragma synchronous = full');
     }
   });
+}
+
+async function runWithPatience<T>(
+  patience: Patience,
+  ms: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = patience.ms;
+  patience.ms = ms;
+  try {
+    return await work();
+  } finally {
+    patience.ms = before;
+  }
+}
+
+/** Not through Kysely: it asks for one row of a statement without columns, which is one page. */
+function giveBackPages(connection: Connection, pages: number): void {
+  try {
+    connection.exec(`pragma incremental_vacuum(${pages})`);
+  } catch (error) {
+    // Whoever comes next and finds nobody else at it gives them back.
+    if (kindOfStoreFailure(error) !== 'locked') throw error;
+  }
 }
 
 async function retryWhenFull<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {

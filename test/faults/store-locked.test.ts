@@ -102,6 +102,23 @@ describe.each(drivers)('with %s', (_name, driver) => {
     });
   });
 
+  test('a process that waits does what else it has to do', async () => {
+    const folder = await makeLog();
+    const release = await lock(folder, WRITERS);
+    const store = await openStore(folder, { driver, busyTimeoutMs: 60_000 });
+    close(store);
+    let isWritten = false;
+    const written = recordActivity(store.db, { at: 2, event: 'paused' }).then(() => {
+      isWritten = true;
+    });
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 10);
+    await until('time goes on', () => ticks > 30).finally(() => clearInterval(timer));
+    expect(isWritten).toBe(false);
+    await release();
+    await written;
+  });
+
   test('making a log waits for whoever makes one, and no longer than it may', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
     await (await openStore(folder, options)).close();

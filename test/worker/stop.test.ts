@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
+import { holdLog } from '../support/hold-log.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { type Started, startCommand } from '../support/start-command.ts';
@@ -92,4 +93,19 @@ test('a second signal ends the runner at once, and its tier is free for the next
     { outcome: 'succeeded' },
   ]);
   expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
+});
+
+test('a second signal ends the runner at once, though another program keeps the log locked', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable(`#!/bin/sh\ntrap 'touch ended; exit 1' TERM\n${forever}`),
+  });
+  const pass = await startPass(root);
+  await holdLog(root, 60_000);
+  pass.kill('SIGTERM');
+  await until('the script has ended', () => existsSync(join(root, 'ended')));
+  const askedAt = performance.now();
+  pass.kill('SIGTERM');
+  expect((await pass.ended).status).toBe(143);
+  // Far less than the log is waited for.
+  expect(performance.now() - askedAt).toBeLessThan(10_000);
 });

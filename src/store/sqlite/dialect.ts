@@ -9,23 +9,26 @@ import {
   SqliteQueryCompiler,
   type SqliteStatement,
 } from 'kysely';
+import type { Connection } from './connection.ts';
+import { type Patience, PatientConnection } from './patience.ts';
 
-interface TransactionalDatabase extends SqliteDatabase {
-  readonly inTransaction: boolean;
+/** What a log needs beyond Kysely's own dialect. */
+export interface LogDialect {
+  readonly patience: Readonly<Patience>;
+  /** Called when the write lock is held: throws if the file is no longer the one to write to. */
+  readonly checkFile: () => void;
 }
 
-/**
- * Kysely's SQLite dialect with transactions that take the write lock at their start.
- *
- * @param checkFile called when that lock is held: throws if the file is no longer the one to write to
- */
+type LogDatabase = SqliteDatabase & Pick<Connection, 'inTransaction'>;
+
+/** Kysely's SQLite dialect with transactions that take the write lock at their start. */
 export function sqliteDialect(
-  database: TransactionalDatabase,
-  checkFile: () => void = () => {},
+  database: LogDatabase,
+  { patience = { ms: 0 }, checkFile = () => {} }: Partial<LogDialect> = {},
 ): Dialect {
   return {
     createAdapter: () => new TransactionalDdlAdapter(),
-    createDriver: () => new ImmediateDriver(database, checkFile),
+    createDriver: () => new ImmediateDriver(database, patience, checkFile),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -45,13 +48,23 @@ function preparingOnce(database: SqliteDatabase): SqliteDatabase {
 }
 
 class ImmediateDriver extends SqliteDriver {
-  readonly #database: TransactionalDatabase;
+  readonly #database: LogDatabase;
+  readonly #patience: Readonly<Patience>;
   readonly #checkFile: () => void;
+  #patient: PatientConnection | null = null;
 
-  constructor(database: TransactionalDatabase, checkFile: () => void) {
+  constructor(database: LogDatabase, patience: Readonly<Patience>, checkFile: () => void) {
     super({ database: preparingOnce(database) });
     this.#database = database;
+    this.#patience = patience;
     this.#checkFile = checkFile;
+  }
+
+  /** Always the same one, as it is beneath. */
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    const connection = await super.acquireConnection();
+    this.#patient ??= new PatientConnection(connection, this.#database, this.#patience);
+    return this.#patient;
   }
 
   /** A deferred transaction that reads first fails with SQLITE_BUSY, at once, when it then writes. */
