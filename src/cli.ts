@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CommandContext } from './commands/command-context.ts';
 import { errorCode } from './config/error-code.ts';
-import { nearestName } from './config/near-miss.ts';
 import { UsageError } from './config/usage-error.ts';
 import { printableName } from './discovery/printable-name.ts';
 import { QueueError } from './queue/queue-error.ts';
@@ -40,16 +39,29 @@ const commands: Readonly<Record<string, LoadCommand>> = {
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
   const context = createContext(distFolder);
+  const args = process.argv.slice(2);
+  // What settings print, which are code, is no part of an answer: a program may read that.
+  console.log = console.info = console.debug = console.error;
   try {
-    const program = await buildProgram(context, process.argv.slice(2));
+    const program = await buildProgram(context, args);
     await program.parseAsync();
   } catch (error) {
-    process.exitCode = reportError(error);
+    process.exitCode = reportError(await guessMeaning(error, args, context));
   }
+  endSoon();
 }
 
+/** A timer or a connection of the settings would keep the process for ever, and each call's of cron. */
+function endSoon(): void {
+  const isWritten = () => process.stdout.writableLength + process.stderr.writableLength === 0;
+  setTimeout(() => (isWritten() ? process.exit() : endSoon()), END_MS).unref();
+}
+
+/** Nothing of the runner's own is left by then. */
+const END_MS = 100;
+
 function createContext(distFolder: string): CommandContext {
-  return {
+  const context: CommandContext = {
     cwd: process.cwd(),
     env: process.env,
     // Not before they are used: a pass under cron writes nothing, and each takes 2 ms to set up.
@@ -65,7 +77,9 @@ function createContext(distFolder: string): CommandContext {
     setExitCode: (code) => {
       process.exitCode = code;
     },
+    findWrongUse: (root, args) => findWrongUse({ ...context, cwd: root }, args),
   };
+  return context;
 }
 
 async function buildProgram(context: CommandContext, args: readonly string[]): Promise<Command> {
@@ -108,6 +122,32 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
   return program;
 }
 
+/** Reads arguments as a call does, up to where it would begin to do something. */
+async function findWrongUse(
+  context: CommandContext,
+  args: readonly string[],
+): Promise<string | null> {
+  const program = await buildProgram(context, args);
+  for (const each of [program, ...program.commands]) each.configureOutput({ writeOut: () => {} });
+  program.hook('preAction', async (_, command) => {
+    const { checkArguments } = await import('./commands/check-arguments.ts');
+    await checkArguments(context.cwd, command);
+    throw new CommanderError(0, 'runner.right', 'Nothing is wrong.');
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return null;
+  } catch (error) {
+    return describeWrongUse(await guessMeaning(error, args, context));
+  }
+}
+
+function describeWrongUse(error: unknown): string | null {
+  if (error instanceof UsageError) return error.message;
+  if (!(error instanceof CommanderError)) throw error;
+  return error.exitCode === 0 ? null : sentenceOf(error);
+}
+
 /** The command that is named; all of them for the help; none for a tier. */
 function chooseCommands(args: readonly string[]): string[] {
   const isFolder = (index: number): boolean => args[index - 1] === '--root';
@@ -128,21 +168,19 @@ async function runTier(
   }
   if (tier === undefined) program.help();
   const { runTierCommand } = await import('./commands/run-tier.ts');
-  try {
-    await runTierCommand(context, tier as string, program.opts());
-  } catch (error) {
-    throw error instanceof UsageError ? guessCommand(error, tier as string) : error;
-  }
+  await runTierCommand(context, tier as string, program.opts());
 }
 
-/** What is no command is taken for a tier: the name that was meant may be a command's. */
-function guessCommand(error: UsageError, tier: string): UsageError {
-  if (!error.message.startsWith('There is no tier')) return error;
-  const command = tier.includes('/') ? `run ${tier}` : nearestName(tier, Object.keys(commands));
-  if (command === null) return error;
-  const isGuess = error.message.endsWith('?');
-  const start = isGuess ? `${error.message.slice(0, -1)}, or` : `${error.message}; did you mean`;
-  return new UsageError(`${start} \`runner ${command}\`?`);
+/** Where no command is named, a word may be a command's name that was written wrong. */
+async function guessMeaning(
+  error: unknown,
+  args: readonly string[],
+  context: CommandContext,
+): Promise<unknown> {
+  const isWrongUse = error instanceof UsageError || error instanceof CommanderError;
+  if (!isWrongUse || chooseCommands(args).length > 0) return error;
+  const { guessCommand } = await import('./commands/guess-command.ts');
+  return guessCommand(error, { args, commands: Object.keys(commands) }, context);
 }
 
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
@@ -154,8 +192,9 @@ function reportError(error: unknown): number {
   return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), 70);
 }
 
-/** It may quote names and data, which come from anywhere. */
-function complainOfQueue({ message, code }: QueueError): number {
+/** It may quote names and data, which come from anywhere; wrong settings are a line each. */
+function complainOfQueue({ message, code, cause }: QueueError): number {
+  if (cause instanceof UsageError) return complain(cause.message, 2);
   return complain(printableName(message), code === 'invalid' ? 2 : 1);
 }
 
@@ -163,8 +202,12 @@ function reportCommanderError(error: CommanderError): number {
   if (error.exitCode === 0) return 0;
   // The help, printed for want of a command of that name, says enough.
   if (error.code === 'commander.help') return 2;
-  const sentence = error.message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
-  return complain(sentence.replace('; Did', '; did'), 2);
+  return complain(sentenceOf(error), 2);
+}
+
+function sentenceOf({ message }: CommanderError): string {
+  const sentence = message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
+  return sentence.replace('; Did', '; did');
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */

@@ -11,4 +11,6 @@ export interface CommandContext {
   /** This package's version. */
   readonly version: string;
   setExitCode(code: number): void;
+  /** What a call with these arguments would refuse in this root; null: nothing. Nothing is run. */
+  findWrongUse(root: string, args: readonly string[]): Promise<string | null>;
 }

@@ -11,6 +11,8 @@ interface CronOptions {
   readonly tiers?: string;
   readonly due?: true;
   readonly budget?: string;
+  /** True: each minute. False: `--no-work`. */
+  readonly work?: string | boolean;
   readonly root?: string;
 }
 
@@ -21,10 +23,13 @@ Examples:
   runner cron --install --tiers hourly,daily    only these tiers
   runner cron --install --due                   one line for all of them, where lines are few
   runner cron --print --due --budget 55s        and stay below the time a host allows a line
+  runner cron --install --work                  and a line that works off the queue, each minute
+  runner cron --install --work 15m              the same where a host wants no line so often
   runner cron --remove                          take them out again
 
 The lines name Node and the command by their full paths, as cron has no PATH worth the name.
-Only the block between the two marker lines is ever changed. A pass prints nothing when all is
+Only the block between the two marker lines is ever changed; a line of --work that is in it stays
+there, unless --no-work takes it out. A pass prints nothing when all is
 well; what it prints when a script fails, cron mails to MAILTO. More in docs/cron.md.`;
 
 /** `runner cron`: the crontab lines that run the tiers. */
@@ -38,6 +43,8 @@ export function cronCommand(context: CommandContext): Command {
     .option('--tiers <names>', 'which tiers, with commas between (default: all with a period)')
     .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
     .option('--budget <duration>', 'with --due: how long a call may take')
+    .option('--work [every]', 'also a line that works off the queue (default: every 1m)')
+    .option('--no-work', 'with --install: without the line of --work that is there')
     .addHelpText('after', EXAMPLES)
     .action(() => runCron(context, command));
 }
@@ -51,21 +58,31 @@ async function runCron(context: CommandContext, command: Command): Promise<void>
   if (options.print) return printLines(context, options);
   if (options.install) return installLines(context, options);
   if (options.remove) return removeLines(context, options);
-  if (options.tiers === undefined && !options.due) return command.outputHelp();
-  const option = options.due ? '--due' : '--tiers';
+  const option = lineOption(options);
+  if (option === null) return command.outputHelp();
   throw new UsageError(
     `${option} needs --print or --install beside it: it says which lines to write.`,
   );
 }
 
+/** The option that says which lines to write; null: none does. */
+function lineOption({ tiers, due, work }: CronOptions): string | null {
+  if (due) return '--due';
+  if (tiers !== undefined) return '--tiers';
+  if (work === undefined) return null;
+  return work === false ? '--no-work' : '--work';
+}
+
 async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { block, warnings } = await makeLines(context, options);
+  const { block, warnings } = await makeLines(context, options, null);
   context.stdout.write(block);
   warn(context, warnings);
 }
 
 async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { root, lines, block, warnings } = await makeLines(context, options);
+  const { findInstalledWork } = await import('../hosting/work-minutes.ts');
+  const installed = findInstalledWork(rootOf(context, options), context.env);
+  const { root, lines, block, warnings } = await makeLines(context, options, installed);
   const { installCrontab } = await import('../hosting/install-crontab.ts');
   const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
   const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab had already';
@@ -85,8 +102,8 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 }
 
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
-  if (options.tiers !== undefined || options.due) {
-    const option = options.due ? '--due' : '--tiers';
+  const option = lineOption(options);
+  if (option !== null) {
     throw new UsageError(`--remove takes out all lines of the root; leave out ${option}.`);
   }
   const root = rootOf(context, options);
@@ -96,12 +113,22 @@ async function removeLines(context: CommandContext, options: CronOptions): Promi
   context.stdout.write(`${done} your crontab for ${root}.\n`);
 }
 
-async function makeLines(context: CommandContext, options: CronOptions) {
+/** @param installedWork every how many minutes an installed line calls `runner work`; null: none does */
+async function makeLines(
+  context: CommandContext,
+  options: CronOptions,
+  installedWork: number | null,
+) {
   const root = rootOf(context, options);
   const { planCrontab } = await import('../hosting/plan-crontab.ts');
-  const { tiers } = options;
+  const { readWorkMinutes } = await import('../hosting/work-minutes.ts');
+  const { tiers, work } = options;
+  const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
   const due = dueWords(options);
-  return { root, ...planCrontab({ root, tiers, due, distFolder: context.distFolder }) };
+  return {
+    root,
+    ...planCrontab({ root, tiers, due, workMinutes, distFolder: context.distFolder }),
+  };
 }
 
 /** What stands after `due` in its line; null: no such line is asked for. */

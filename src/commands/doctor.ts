@@ -36,8 +36,9 @@ export function doctorCommand(context: CommandContext): Command {
 async function examine(context: CommandContext, options: DoctorOptions): Promise<void> {
   const { examinePlace } = await import('../hosting/doctor/examine.ts');
   const root = rootOf(context, options.root);
-  const { env, distFolder, version } = context;
-  const findings = examinePlace({ root, env, distFolder, version, nowMs: context.now() });
+  const { env, distFolder, version, findWrongUse } = context;
+  const nowMs = context.now();
+  const findings = examinePlace({ root, env, distFolder, version, nowMs, findWrongUse });
   const all = options.json
     ? await writeJson(context, findings)
     : await writeText(context, root, findings);

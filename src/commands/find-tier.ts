@@ -6,15 +6,18 @@ import type { Script, Tier } from '../discovery/script.ts';
 import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { Runner } from '../worker/runner.ts';
 
+type Place = Pick<Runner, 'root' | 'settings'>;
+
 /** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
-export async function findTier(runner: Runner, name: string): Promise<Tier> {
-  const { tiers } = await discover(runner.root, runner.settings, { tier: name });
+export async function findTier(runner: Place, name: string): Promise<Tier> {
+  const { tiers, unread } = await discover(runner.root, runner.settings, { tier: name });
+  for (const { reason } of unread) throw new UsageError(reason);
   return tiers[0] as Tier;
 }
 
 /** The script of that name, with its tier. */
 export async function findScript(
-  runner: Runner,
+  runner: Place,
   name: string,
 ): Promise<{ readonly tier: Tier; readonly script: Script }> {
   const [tierName = '', ...rest] = name.split('/');
@@ -33,7 +36,7 @@ function namesHandler(word: string): UsageError {
   );
 }
 
-async function withoutTier(runner: Runner, label: string): Promise<UsageError> {
+async function withoutTier(runner: Place, label: string): Promise<UsageError> {
   const { tiers } = await discover(runner.root, runner.settings);
   const names = tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name));
   const meant = names.filter((name) => name.endsWith(`/${label}`));

@@ -6,12 +6,17 @@ import { tierPeriodMs } from '../discovery/tier-period.ts';
 /** The tiers that `--tiers` names, or all that have a period; each is a folder under `jobs/`. */
 export function chooseCronTiers(root: string, option: string | undefined): readonly string[] {
   if (option !== undefined) return namedTiers(root, option);
-  const tiers = tierNames(root).filter((tier) => tierPeriodMs(tier) !== null);
+  const tiers = periodicTiers(root);
   if (tiers.length > 0) return tiers;
   throw new UsageError(
     `No folder in ${join(root, 'jobs')} has a period for a name (15min, hourly, daily …), ` +
       'so cron has nothing to run. Make them with `runner init`.',
   );
+}
+
+/** The tiers that have a period. */
+export function periodicTiers(root: string): readonly string[] {
+  return tierNames(root).filter((tier) => tierPeriodMs(tier) !== null);
 }
 
 function namedTiers(root: string, option: string): readonly string[] {

@@ -19,6 +19,13 @@ export function removeBlock(crontab: Buffer, root: string): Buffer {
   return bytes(removeRanges(text, findBlocks(text, root)));
 }
 
+/** What stands in this root's block now; empty where there is none. */
+export function findBlock(crontab: Buffer, root: string): string {
+  const text = crontab.toString('latin1');
+  const [block] = findBlocks(text, root);
+  return block === undefined ? '' : text.slice(block.start, block.end);
+}
+
 /** The block itself, as it can be pasted into a crontab. */
 export function crontabBlock(root: string, lines: readonly string[]): string {
   return [

@@ -1,5 +1,6 @@
 import { UsageError } from '../config/usage-error.ts';
-import { byFrequency, type CronPeriod, parseCronPeriod, stepSeconds } from './cron-period.ts';
+import type { CronCall } from './cron-calls.ts';
+import { type CronPeriod, stepSeconds } from './cron-period.ts';
 import { crontabWord, escapePercent } from './crontab-word.ts';
 import { seededNumber, spreadMinutes } from './spread-minutes.ts';
 
@@ -8,7 +9,8 @@ export interface CrontabRequest {
   readonly nodePath: string;
   readonly commandPath: string;
   readonly root: string;
-  readonly tiers: readonly string[];
+  /** In the order of their lines; the minutes of each depend on those before it. */
+  readonly calls: readonly CronCall[];
   /** As `Date.prototype.getTimezoneOffset()`: minutes that local time is behind UTC. */
   readonly zoneOffsetMinutes: number;
 }
@@ -27,51 +29,23 @@ interface Moment {
   readonly month: number;
 }
 
-interface TierLine {
-  readonly tier: string;
-  readonly period: CronPeriod;
-}
-
-/** One crontab line for each tier, from the most to the least frequent. */
+/** One crontab line for each call. */
 export function crontabLines(request: CrontabRequest): string[] {
-  const tiers = [...new Set(request.tiers)]
-    .map((tier): TierLine => ({ tier, period: periodOf(tier) }))
-    .sort((a, b) => byFrequency(a.period, b.period) || (a.tier < b.tier ? -1 : 1));
+  const { root, calls } = request;
   const minutes = spreadMinutes(
-    request.root,
-    tiers.map(({ period }) => period),
+    root,
+    calls.map(({ period }) => period),
   );
-  return tiers.map((line, index) => crontabLine(request, line, minutes[index] ?? 0));
+  return calls.map((call, index) => crontabLine(request, call, minutes[index] ?? 0));
 }
 
-/** The one line that runs all of them, as often as the most frequent one asks for. */
-export function dueLine(request: CrontabRequest, args: readonly string[]): string {
-  const [period] = request.tiers.map(periodOf).sort(byFrequency);
-  if (period === undefined) throw new Error('There is no tier to be due.');
-  const [minute = 0] = spreadMinutes(request.root, [period]);
-  return crontabLine(request, { tier: 'due', period }, minute, args);
-}
-
-function periodOf(tier: string): CronPeriod {
-  const period = parseCronPeriod(tier);
-  if (period !== null) return period;
-  throw new UsageError(
-    `The tier ${JSON.stringify(tier)} has no period, so cron cannot run it: expected a name like ` +
-      '15min, hourly, 2hours, daily, 3days, weekly, monthly or yearly.',
-  );
-}
-
-function crontabLine(
-  request: CrontabRequest,
-  { tier, period }: TierLine,
-  minute: number,
-  args: readonly string[] = [],
-): string {
-  const moment = momentOf(`${request.root}\0${tier}`, minute, period);
-  const command = `${sieve(request, period, moment)}${commandOf(request, [tier, ...args])}`;
+function crontabLine(request: CrontabRequest, { words, period }: CronCall, minute: number): string {
+  const [name] = words;
+  const moment = momentOf(`${request.root}\0${name}`, minute, period);
+  const command = `${sieve(request, period, moment)}${commandOf(request, words)}`;
   if (Buffer.byteLength(command) > MAX_COMMAND_BYTES) {
     throw new UsageError(
-      `The crontab line for ${tier} would be longer than the ${MAX_COMMAND_BYTES} bytes that ` +
+      `The crontab line for ${name} would be longer than the ${MAX_COMMAND_BYTES} bytes that ` +
         'cron takes, because of the long path of the root, of Node or of the command.',
     );
   }

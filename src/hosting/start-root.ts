@@ -1,3 +1,5 @@
+import { describeServedState } from '../config/served-place.ts';
+import { stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { findWebRoot } from '../config/web-root.ts';
 import { makeRoot, type RootEntry } from './make-root.ts';
@@ -17,8 +19,14 @@ export interface StartedRoot {
 export function startRoot(root: string, distFolder: string, isForced: boolean): StartedRoot {
   const packageFolder = findPackageFolder(distFolder);
   const webRoot = findWebRoot(root);
-  if (webRoot !== null && !isForced) throw new UsageError(describeServed(root, webRoot));
+  if (!isForced) refuseServed(root, webRoot);
   return { entries: makeRoot({ root, packageFolder, isServed: webRoot !== null }), webRoot };
+}
+
+function refuseServed(root: string, webRoot: string | null): void {
+  const reason =
+    webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
+  if (reason !== null) throw new UsageError(reason);
 }
 
 function describeServed(root: string, webRoot: string): string {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
 import { commandPath, type Ended, runCommand } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -164,6 +164,111 @@ test('the line that --due installs runs each tier', () => {
   const { status } = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env });
   expect(status).toBe(0);
   expect(existsSync(join(root, 'was-here'))).toBe(true);
+});
+
+describe('--work', () => {
+  const workOf = (crontab: FakeCrontab) =>
+    /^(\S+) \* \* \* \* .* work --for (\w+)$/m.exec(String(crontab.read()))?.slice(1) ?? null;
+
+  test.each([
+    [['--work'], '\\*', '55s'],
+    [['--work', '15m'], '\\d+-59/15', '14m'],
+    [['--due', '--work=5m'], '\\d-59/5', '275s'],
+    [['--tiers', 'daily', '--work', '1h'], '\\d+', '59m'],
+  ])('with %j one more line works off the queue', (args, minutes, life) => {
+    const root = realpathSync(makeTemporaryRoot(usual));
+    const plain = args.filter((arg) => !arg.startsWith('--work') && !/^\d/.test(arg));
+    const without = cron(root, ['--print', ...plain], makeFakeCrontab()).stdout.split('\n');
+    const { status, stdout } = cron(root, ['--print', ...args], makeFakeCrontab());
+    expect(status).toBe(0);
+    const added = stdout.split('\n').filter((line) => !without.includes(line));
+    expect(added).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${minutes} \\* \\* \\* \\* .* --root ${root} work --for ${life}$`),
+      ),
+    ]);
+  });
+
+  test('its line works jobs off in a bare environment', () => {
+    const root = realpathSync(
+      makeTemporaryRoot({ ...usual, 'jobs/queue/leave.mjs': 'export default () => {};' }),
+    );
+    const place = { cwd: root, env: makeFakeCrontab().env };
+    runCommand(['add', 'leave'], place);
+    const { stdout } = cron(root, ['--print', '--work'], makeFakeCrontab());
+    const line = stdout.split('\n').find((each) => each.includes(' work ')) ?? '';
+    const command = line.split(' ').slice(5).join(' ').replace('--for 55s', '--max-jobs 1');
+    const env = { HOME: root, LOGNAME: 'visitor', SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
+    const ended = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env, encoding: 'utf8' });
+    expect(ended).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    expect(runCommand(['jobs', '--state', 'finished'], place).stdout).toContain('leave');
+  });
+
+  test('an installed line stays when the lines are written anew, until it is taken out', () => {
+    const root = makeTemporaryRoot(usual);
+    const crontab = makeFakeCrontab();
+    cron(root, ['--install', '--work', '15m'], crontab);
+    const installed = String(crontab.read());
+    crontab.write(installed.replaceAll(process.execPath, '/gone/node'));
+    expect(cron(root, ['--install'], crontab).stdout).toContain(' work --for 14m');
+    expect(String(crontab.read())).toBe(installed);
+    cron(root, ['--install', '--due'], crontab);
+    expect(workOf(crontab)).toEqual([expect.stringMatching(/^\d+-59\/15$/), '14m']);
+    cron(root, ['--install', '--work'], crontab);
+    expect(workOf(crontab)).toEqual(['*', '55s']);
+    cron(root, ['--install'], crontab);
+    expect(workOf(crontab)).toEqual(['*', '55s']);
+    cron(root, ['--install', '--work', '1h'], crontab);
+    cron(root, ['--install'], crontab);
+    expect(workOf(crontab)).toEqual([expect.stringMatching(/^\d+$/), '59m']);
+    cron(root, ['--install', '--no-work'], crontab);
+    expect(workOf(crontab)).toBeNull();
+    cron(root, ['--install'], crontab);
+    expect(workOf(crontab)).toBeNull();
+  });
+
+  test('a line of another root, or outside the block, is not taken for an installed one', () => {
+    const root = makeTemporaryRoot(usual);
+    const crontab = makeFakeCrontab();
+    cron(makeTemporaryRoot(usual), ['--install', '--work'], crontab);
+    cron(root, ['--install'], crontab);
+    crontab.write(`${crontab.read()}* * * * * node bin.cjs --root ${root} work --for 55s\n`);
+    expect(cron(root, ['--install'], crontab).stdout).not.toContain(' work ');
+  });
+
+  test('--remove takes it out with the others', () => {
+    const root = makeTemporaryRoot(usual);
+    const crontab = makeFakeCrontab();
+    crontab.write('MAILTO=me\n');
+    cron(root, ['--install', '--work'], crontab);
+    cron(root, ['--remove'], crontab);
+    expect(String(crontab.read())).toBe('MAILTO=me\n');
+  });
+
+  test('a root with a queue and no tier for cron gets that line alone', () => {
+    const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': script });
+    const crontab = makeFakeCrontab();
+    expect(cron(root, ['--install', '--work'], crontab).status).toBe(0);
+    const installed = String(crontab.read());
+    expect(installed.match(/^[*\d].*$/gm)).toEqual([expect.stringMatching(/ work --for 55s$/)]);
+    expect(cron(root, ['--install'], crontab).status).toBe(0);
+    expect(String(crontab.read())).toBe(installed);
+    expect(cron(root, ['--print', '--due', '--work'], crontab).status).toBe(2);
+  });
+
+  test.each([
+    [['--print', '--work', '7m'], 'found "7m"'],
+    [['--print', '--work', '90s'], '--work expects how often a worker begins'],
+    [['--print', '--work', '2h'], 'such as 1m, 5m, 15m or 1h'],
+    [['--print', '--work', 'often'], 'found "often"'],
+    [['--work'], '--work needs --print or --install beside it'],
+    [['--no-work'], '--no-work needs --print or --install beside it'],
+    [['--remove', '--work'], '--remove takes out all lines of the root; leave out --work.'],
+  ])('%j is refused: %s', (args, sentence) => {
+    const { status, stdout, stderr } = cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toContain(sentence);
+  });
 });
 
 test.each([

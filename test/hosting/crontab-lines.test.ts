@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { UsageError } from '../../src/config/usage-error.ts';
+import { dueCall, tierCalls, workCall } from '../../src/hosting/cron-calls.ts';
 import { type CrontabRequest, crontabLines } from '../../src/hosting/crontab-lines.ts';
 
 const HOUR = 3600;
@@ -13,7 +14,7 @@ const request = (tiers: readonly string[], more: Partial<CrontabRequest> = {}): 
   nodePath: '/opt/node/bin/node',
   commandPath: '/home/me/node_modules/folder-runner/dist/bin.cjs',
   root: '/home/me',
-  tiers,
+  calls: tierCalls(tiers),
   zoneOffsetMinutes: 0,
   ...more,
 });
@@ -59,6 +60,35 @@ test.each([
     expect(timesOf(line)).toMatch(times);
     expect(line).not.toContain('date');
   }
+});
+
+test.each([
+  [1, /^\* \* \* \* \*$/, '55s'],
+  [2, /^[01]-59\/2 \* \* \* \*$/, '110s'],
+  [5, /^[0-4]-59\/5 \* \* \* \*$/, '275s'],
+  [15, /^(\d|1[0-4])-59\/15 \* \* \* \*$/, '14m'],
+  [60, /^\d+ \* \* \* \*$/, '59m'],
+])('every %i minutes a worker begins, and ends before the next one', (minutes, times, life) => {
+  const [line = ''] = crontabLines(request([], { calls: [workCall(minutes)] }));
+  expect(timesOf(line)).toMatch(times);
+  expect(line).toMatch(new RegExp(`${command('work')} --for ${life}$`));
+});
+
+test('the line of a worker stands last, changes no other, and shares no minute with one', () => {
+  const tiers = ['15min', 'hourly', 'daily'];
+  const lines = crontabLines(request(tiers));
+  const calls = [...tierCalls(tiers), workCall(15)];
+  const withWork = crontabLines(request(tiers, { calls }));
+  expect(withWork.slice(0, 3)).toEqual(lines);
+  const from = (line = ''): number => Number(/^\d+/.exec(line)?.[0]) % 15;
+  expect(withWork.slice(0, 3).map(from)).not.toContain(from(withWork[3]));
+});
+
+test('one line for all is as frequent as the most frequent tier', () => {
+  const [line = ''] = crontabLines(
+    request([], { calls: [dueCall(['daily', '15min'], ['--budget', '55s'])] }),
+  );
+  expect(line).toMatch(/^\d+-59\/15 \* .* due --budget 55s$/);
 });
 
 test('the paths are quoted for the shell and for cron', () => {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { errorLine } from './error-line.ts';
 
 export interface ProgramRequest {
   readonly env: NodeJS.ProcessEnv;
@@ -68,8 +69,7 @@ function killGroup(pid: number | undefined): void {
 
 /** What went wrong, in one line: an error, else what the program said first, else how it ended. */
 export function describeFailure({ exitCode, stderr, stdout, failure }: Answer): string {
-  const lines = `${stderr}\n${stdout}`.split('\n').filter((line) => line.trim() !== '');
-  // Node begins with the place in its own source.
-  const said = lines.find((line) => /^\w*Error: /.test(line)) ?? lines[0];
-  return failure ?? said?.trim() ?? `exit code ${exitCode}, no message`;
+  const printed = `${stderr}\n${stdout}`.trim();
+  const said = errorLine(printed) ?? printed.split('\n', 1)[0]?.trim();
+  return failure ?? (said || `exit code ${exitCode}, no message`);
 }

@@ -51,10 +51,20 @@ function describeLost({ number, namedRoot }: CrontabLine): Finding {
 async function findUncalled(place: DoctorPlace, lines: readonly CrontabLine[]): Promise<Finding[]> {
   const called = new Set(lines.map(({ call }) => call));
   if (called.has('due')) return [];
-  const { tiers } = await place.discovery();
+  const { tiers, handlers } = await place.discovery();
   const uncalled = tiers.filter((tier) => needsCall(tier) && !called.has(tier.name));
   if (uncalled.length > 0) return [await describeUncalled(place, uncalled)];
-  return lines.length > 0 ? [] : [ok('no line, as no tier with a period has scripts')];
+  if (lines.length > 0) return [];
+  if (handlers.length > 0) return [describeUnserved(handlers.length)];
+  return [ok('no line, as no tier with a period has scripts')];
+}
+
+/** Only a note: whoever works it off may be called by other means. */
+function describeUnserved(handlers: number): Finding {
+  return note(
+    `no line works off the queue (${countOf(handlers, 'handler')})`,
+    'Run `runner cron --install --work`, which writes one.',
+  );
 }
 
 function needsCall({ periodMs, scripts }: Tier): boolean {
@@ -77,7 +87,9 @@ async function judgeLines(place: DoctorPlace, lines: readonly CrontabLine[]): Pr
   return findings;
 }
 
-function findTwins(lines: readonly CrontabLine[]): Finding[] {
+/** Of workers of the queue there may be several. */
+function findTwins(all: readonly CrontabLine[]): Finding[] {
+  const lines = all.filter(({ call }) => call !== 'work');
   return [...new Set(lines.map(({ call }) => call))].flatMap((call) => {
     const twins = lines.filter((line) => line.call === call).map(({ number }) => number);
     if (call === null || twins.length === 1) return [];

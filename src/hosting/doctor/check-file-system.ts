@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { timeOf } from './amounts.ts';
 import { describeFileSystem } from './file-system-name.ts';
 import { type Check, type Finding, problem, warning } from './finding.ts';
-import { inScratchFolder } from './scratch-folder.ts';
+import { inScratchFolder, UnwritablePlace } from './scratch-folder.ts';
 import { tryPrograms } from './try-program.ts';
 
 /** What is tried there; each throws what keeps it from working. */
@@ -37,11 +37,11 @@ export const checkFileSystem: Check = {
     ]).catch(notWritable),
 };
 
-function notWritable(error: NodeJS.ErrnoException): Finding[] {
-  if (error.syscall !== 'mkdtemp') throw error;
+function notWritable(error: Error): Finding[] {
+  if (!(error instanceof UnwritablePlace)) throw error;
   return [
     problem(
-      `nothing can be written: ${error.message}`,
+      error.message,
       'Make the root and .runner writable for you (`chmod u+rwx`), and see that the disk is not full.',
     ),
   ];

@@ -7,13 +7,14 @@ const SEE_LIST = '`runner list` says why for each of them, and what to do.';
 export const checkJobs: Check = {
   name: 'jobs',
   run: async ({ discovery }) => {
-    const { tiers, handlers } = await discovery();
+    const { tiers, unread, handlers } = await discovery();
     const scripts = tiers.flatMap((tier) => tier.scripts);
     const all = [...scripts, ...handlers];
     const refused = all.filter(({ refusals }) => refusals.length > 0);
     const doubtful = all.filter(({ warnings }) => warnings.length > 0);
     return [
       describeCount(tiers.length, scripts.length, handlers.length),
+      ...unread.map(({ reason }) => problem(reason, 'Until then nothing in it is run.')),
       ...(refused.length === 0
         ? []
         : [problem(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { findOwnNode } from '../../process/find-program.ts';
+import { errorLine } from './error-line.ts';
 import { type Check, type Finding, ok, problem, warning } from './finding.ts';
 import { inScratchFolder } from './scratch-folder.ts';
+import { NO_SQLITE, type SqliteCommand, sqliteCommand } from './sqlite-command.ts';
 
 /**
  * Takes SQLite's write lock and keeps it until it is ended. In processes of their own: within one,
  * SQLite does not ask the file system.
  */
 const HOLD_LOCK = `
-  const { DatabaseSync } = require('node:sqlite');
-  const database = new DatabaseSync(process.argv[1]);
   database.exec('create table if not exists tried (at integer); begin immediate; insert into tried values (1)');
   process.stdout.write('held');
   setTimeout(() => {}, 60_000);
@@ -29,10 +28,12 @@ const NOT_SAFE =
   'Move the root to a file system of the machine itself: here two passes can hurt the log.';
 
 async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
-  const first = await holdLock(path, env);
-  const second = await holdLock(path, env);
+  const holder = await sqliteCommand(HOLD_LOCK, { path, access: 'mode=rwc', env });
+  if (holder === null) return [judgeFirst(NO_SQLITE)];
+  const first = await holdLock(holder);
+  const second = await holdLock(holder);
   await Promise.all([first.end(), second.end()]);
-  const third = await holdLock(path, env);
+  const third = await holdLock(holder);
   await third.end();
   return [judge(first, second, third)];
 }
@@ -55,8 +56,11 @@ function judge(first: Holder, second: Holder, third: Holder): Finding {
 }
 
 function judgeFirst(said: string): Finding {
-  if (/^\w*Error: /.test(said)) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
-  return warning(`could not be tried: ${said}`, 'See what limits and memory say, then look again.');
+  if (errorLine(said) !== null) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
+  return warning(
+    `could not be tried: ${said}`,
+    'See what sqlite, limits and memory say, then look again.',
+  );
 }
 
 interface Holder {
@@ -65,11 +69,8 @@ interface Holder {
   end(): Promise<void>;
 }
 
-function holdLock(path: string, env: NodeJS.ProcessEnv): Promise<Holder> {
-  const child = spawn(findOwnNode(), ['-e', HOLD_LOCK, path], {
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+function holdLock({ command: [node, ...args], env }: SqliteCommand): Promise<Holder> {
+  const child = spawn(node, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const end = async (): Promise<void> => {
     child.kill('SIGKILL');
@@ -84,7 +85,7 @@ function holdLock(path: string, env: NodeJS.ProcessEnv): Promise<Holder> {
     child.stdout.once('data', () => answer('held', ''));
     child.once('error', (error) => answer('no-answer', error.message));
     child.once('close', () =>
-      answer(/database is locked/.test(complaint) ? 'locked' : 'no-answer', errorLine(complaint)),
+      answer(/database is locked/.test(complaint) ? 'locked' : 'no-answer', reasonOf(complaint)),
     );
     void wait(PATIENCE_MS).then(() =>
       answer('no-answer', `nothing within ${PATIENCE_MS / 1000} s`),
@@ -92,8 +93,8 @@ function holdLock(path: string, env: NodeJS.ProcessEnv): Promise<Holder> {
   });
 }
 
-function errorLine(complaint: string): string {
-  return /^\w*Error: .*/m.exec(complaint)?.[0] ?? complaint.trim().split('\n', 1)[0] ?? '';
+function reasonOf(complaint: string): string {
+  return errorLine(complaint) ?? complaint.trim().split('\n', 1)[0] ?? '';
 }
 
 function wait(ms: number): Promise<void> {

@@ -4,6 +4,7 @@ import { sizeOf } from './amounts.ts';
 import { type Check, type Finding, note, ok, problem, warning } from './finding.ts';
 import type { LogFile } from './log-file.ts';
 import type { DoctorPlace } from './place.ts';
+import { NO_SQLITE } from './sqlite-command.ts';
 
 export const checkLog: Check = {
   name: 'log',
@@ -13,12 +14,18 @@ export const checkLog: Check = {
     const flaw = findFlaw(file) ?? (await findOpenFailure(place));
     if (flaw !== null) return [flaw];
     return [
-      ok(`sound, ${sizeOf(file.bytes)}, journal ${file.journalMode}, schema ${file.schemaVersion}`),
+      ok(describeSound(file)),
+      ...judgeWriting(file),
       ...(await judgeSize(place, file)),
       ...judgeSchema(file),
     ];
   },
 };
+
+function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
+  const journal = journalMode === null ? '' : `, journal ${journalMode}`;
+  return `sound, ${sizeOf(bytes)}${journal}, schema ${schemaVersion}`;
+}
 
 const SET_ASIDE =
   'The next pass sets it aside whole and begins a new log; put a copy of `runner backup` in its place to keep the history.';
@@ -29,7 +36,7 @@ function findFlaw(file: LogFile): Finding | null {
     return problem(`damaged: ${file.damages.join('; ').split('\n').join(' ')}`, SET_ASIDE);
   }
   if (file.bytes === 0) return problem('its file is empty, so its history is gone', SET_ASIDE);
-  if (file.applicationId !== APPLICATION_ID && file.schemaVersion > 0) {
+  if (file.applicationId !== APPLICATION_ID) {
     return problem(
       '.runner/activity.db is the database of another program',
       'Move it away; the next pass makes a new log.',
@@ -42,6 +49,9 @@ function findFlaw(file: LogFile): Finding | null {
   );
 }
 
+const OPEN_UP =
+  'Make .runner and what is in it yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
+
 const broken = /not a database|malformed|corrupt/i;
 
 function unreadable({ failure }: LogFile): Finding {
@@ -52,10 +62,14 @@ function unreadable({ failure }: LogFile): Finding {
       'Wait until backups and passes are over; see `runner status`.',
     );
   }
-  return problem(
-    `cannot be read: ${failure}`,
-    'Make .runner and what is in it yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.',
-  );
+  if (failure === NO_SQLITE)
+    return warning(`could not be read: ${failure}`, 'See what sqlite says.');
+  return problem(`cannot be read: ${failure}`, OPEN_UP);
+}
+
+function judgeWriting({ writeFailure }: LogFile): Finding[] {
+  if (writeFailure === null) return [];
+  return [problem(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
 }
 
 async function findOpenFailure({ log }: DoctorPlace): Promise<Finding | null> {

@@ -2,6 +2,8 @@ import { existsSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { checkStateFolder } from '../../config/check-place.ts';
 import { type Distrust, judgePath, judgeRoot } from '../../config/file-trust.ts';
+import { describeServedState } from '../../config/served-place.ts';
+import type { StateFolder } from '../../config/state-folder.ts';
 import { findWebRoot } from '../../config/web-root.ts';
 import { type Check, type Finding, note, ok, problem, warning } from './finding.ts';
 import type { DoctorPlace } from './place.ts';
@@ -14,7 +16,7 @@ export const checkPermissions: Check = {
     const isAllowed = (await place.settings().catch(() => null))?.allowUnsafe ?? false;
     const findings = [
       ...findDistrust(place.root),
-      ...judgeWebRoot(place.root),
+      ...judgeWebRoot(place),
       ...judgeOwnerOfState(place),
     ].map((finding) => (isAllowed ? allow(finding) : finding));
     const all = [...findings, ...judgeModeOfState(place)];
@@ -40,15 +42,20 @@ function describe(root: string, { path, reason, cure }: Distrust): Finding {
   return problem(`${shown} ${reason}, so no script is run`, sentence);
 }
 
-function judgeWebRoot(root: string): Finding[] {
+function judgeWebRoot({ root, state }: DoctorPlace): Finding[] {
   const webRoot = findWebRoot(root);
-  if (webRoot === null) return [];
+  if (webRoot === null) return judgeServedState(state);
   return [
     problem(
       `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
       `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
     ),
   ];
+}
+
+function judgeServedState(state: StateFolder): Finding[] {
+  const found = describeServedState(state);
+  return found === null ? [] : [problem(...splitCure(found))];
 }
 
 function judgeOwnerOfState({ root, state }: DoctorPlace): Finding[] {

@@ -1,4 +1,5 @@
-import { type Check, note, ok } from './finding.ts';
+import { findDriver } from '../../store/sqlite/load-driver.ts';
+import { type Check, type Finding, note, ok, problem } from './finding.ts';
 import { readLibc } from './libc.ts';
 
 /** The version of the C library that the binary of better-sqlite3 is built for. */
@@ -7,8 +8,9 @@ const GLIBC_OF_BETTER = 2.34;
 export const checkSqlite: Check = {
   name: 'sqlite',
   run: async () => {
-    const { findDriver } = await import('../../store/sqlite/load-driver.ts');
-    const { driver, reasonAgainstBetter } = await findDriver();
+    const found = await findDriver().catch(describeNone);
+    if ('status' in found) return [found];
+    const { driver, reasonAgainstBetter } = found;
     if (reasonAgainstBetter === null) return [ok(driver.name)];
     return [
       note(
@@ -20,6 +22,13 @@ export const checkSqlite: Check = {
     ];
   },
 };
+
+function describeNone(error: Error): Finding {
+  return problem(
+    `neither better-sqlite3 nor node:sqlite can be loaded, so passes run without a log: ${error.message}`,
+    'Install the package again for this Node (`npm install folder-runner`), or use a Node that has `node:sqlite`.',
+  );
+}
 
 function isLibcOld(): boolean {
   const { glibcVersion } = readLibc();

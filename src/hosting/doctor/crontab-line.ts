@@ -1,6 +1,5 @@
-import { resolve } from 'node:path';
-import { findRoot } from '../../config/root.ts';
-import { parseShellLine, type ShellCommand } from './shell-commands.ts';
+import { type CrontabCall, readCall } from './read-call.ts';
+import { parseShellLine } from './shell-commands.ts';
 
 /** What cron gives a line besides PATH and SHELL. */
 export interface CronUser {
@@ -9,22 +8,10 @@ export interface CronUser {
 }
 
 /** A line of the crontab that calls this package's command, for whatever root. */
-export interface CrontabLine {
+export interface CrontabLine extends CrontabCall {
   readonly number: number;
   /** The five fields, or `@daily`. */
   readonly time: string;
-  /** The words that call it, without redirections. */
-  readonly words: readonly string[];
-  /** False where the shell would make other words of them. */
-  readonly isCertain: boolean;
-  /** What stands after the command's own path and options: `hourly`, `due`, `run`. */
-  readonly call: string | null;
-  /** Null where it finds none by itself. */
-  readonly root: string | null;
-  /** The root that it names, and that may not be there. */
-  readonly namedRoot: string | null;
-  /** What cron runs it with: its own few variables, and those that the crontab sets above it. */
-  readonly env: NodeJS.ProcessEnv;
   /** What keeps cron from running it as it is meant. */
   readonly flaws: readonly string[];
   /** Between the marker lines of `runner cron --install`, which writes it anew. */
@@ -34,7 +21,6 @@ export interface CrontabLine {
 const assignment = /^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;
 const marker = /^# (?:BEGIN|END) folder-runner /;
 const timed = /^\s*(@\w+|(?:[^\s#]+\s+){4}[^\s#]+)\s+(.*)$/;
-const commandName = /(?:^|\/)(?:bin\.cjs|runner|folder-runner)$/;
 
 /** The lines that call the command. */
 export function parseCrontab(text: string, user: CronUser): CrontabLine[] {
@@ -77,16 +63,8 @@ function parseLine(line: WrittenLine, env: NodeJS.ProcessEnv): CrontabLine | nul
   const { text, number, isMarked } = line;
   const [, time, written] = timed.exec(text.replace(/\r$/, '')) ?? [];
   if (time === undefined || written === undefined) return null;
-  const commands = parseShellLine(cutAtPercent(written), env.HOME ?? '/') ?? [];
-  const found = commands.find(({ words }) => words.some((word) => commandName.test(word)));
-  if (found === undefined) return null;
-  return {
-    number,
-    time,
-    isMarked,
-    flaws: flawsOf(text, written),
-    ...readCall(found, commands, env),
-  };
+  const call = readCall(parseShellLine(cutAtPercent(written), env.HOME ?? '/') ?? [], env);
+  return call === null ? null : { number, time, isMarked, flaws: flawsOf(text, written), ...call };
 }
 
 function flawsOf(text: string, command: string): string[] {
@@ -105,66 +83,4 @@ function cutAtPercent(command: string): string {
 
 function isCut(command: string): boolean {
   return /(?:^|[^\\])%/.test(command);
-}
-
-function readCall(
-  { words, isCertain }: ShellCommand,
-  commands: readonly ShellCommand[],
-  env: NodeJS.ProcessEnv,
-) {
-  const start = words.findIndex((word) => !isAssignment(word));
-  const own = { ...env, ...Object.fromEntries(words.slice(0, start).map(splitAssignment)) };
-  const called = words.slice(start);
-  const args = called.slice(called.findIndex((word) => commandName.test(word)) + 1);
-  const option = optionOf(args, '--root');
-  const cwd = folderOf(commands, own.HOME ?? '/');
-  const named = option ?? own.RUNNER_ROOT ?? null;
-  return {
-    words: called,
-    isCertain,
-    call: callOf(args),
-    root: rootOf(option ?? undefined, own.RUNNER_ROOT, cwd),
-    namedRoot: named === null ? null : resolve(cwd, named),
-    env: own,
-  };
-}
-
-function isAssignment(word: string): boolean {
-  return /^[A-Za-z_]\w*=/.test(word);
-}
-
-function splitAssignment(word: string): readonly [string, string] {
-  const at = word.indexOf('=');
-  return [word.slice(0, at), word.slice(at + 1)];
-}
-
-function optionOf(args: readonly string[], name: string): string | null {
-  const index = args.indexOf(name);
-  const joined = args.find((arg) => arg.startsWith(`${name}=`));
-  return (index === -1 ? joined?.slice(name.length + 1) : args[index + 1]) ?? null;
-}
-
-/** The first word that is neither an option nor the value of one. */
-function callOf(args: readonly string[]): string | null {
-  const isValue = (index: number): boolean =>
-    ['--root', '--budget'].includes(args[index - 1] ?? '');
-  return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
-}
-
-/** Where a `cd` leads that stands in the line. */
-function folderOf(commands: readonly ShellCommand[], home: string): string {
-  const cd = commands.find(({ words }) => words[0] === 'cd');
-  return resolve(home, cd?.words[1] ?? '.');
-}
-
-function rootOf(
-  option: string | undefined,
-  variable: string | undefined,
-  cwd: string,
-): string | null {
-  try {
-    return findRoot({ option, variable, cwd });
-  } catch {
-    return null;
-  }
 }

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
-import { tierPeriodMs } from '../../discovery/tier-period.ts';
 import type { CrontabLine } from './crontab-line.ts';
-import { type Finding, note, ok, problem, warning } from './finding.ts';
+import { type Finding, note, ok, problem } from './finding.ts';
+import { judgeFrequency } from './judge-frequency.ts';
+import { findFlaws } from './line-flaws.ts';
 import type { DoctorPlace } from './place.ts';
 import { tryLine } from './try-line.ts';
 
@@ -10,44 +11,35 @@ export const INSTALL = 'Run `runner cron --install`, which writes the lines anew
 /** What is to be said about one line that calls this root. */
 export async function judgeLine(place: DoctorPlace, line: CrontabLine): Promise<Finding[]> {
   const what = `line ${line.number}, ${line.call ?? 'without a tier'}`;
-  const flaws = flawsOf(line).map((flaw) => problem(`${what}: ${flaw}`, cureOf(line)));
-  if (flaws.length > 0) return flaws;
-  if (!line.isCertain) {
-    return [
-      note(`${what}: not tried, as it holds variables of the shell`, 'Write full paths into it.'),
-    ];
-  }
-  const trial = await tryLine(line);
-  if (!trial.works) {
-    const found = `${what}: does not work in cron’s bare environment: ${trial.reason}`;
-    return [problem(found, cureOf(line))];
-  }
+  const cure = cureOf(line);
+  const flaws = await findFlaws(place, line);
+  if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
+  const frequency = judgeFrequency(line, (await place.discovery()).tiers);
   return [
-    ...(await judgeTier(place, line, what)),
-    judgeCommand(place, line, `${what}: works in cron’s bare environment`, trial.version),
+    ...(frequency === null ? [] : [note(`${what}: ${frequency}`, cure)]),
+    await judgeTrial(place, line, what),
   ];
 }
 
-function flawsOf({ call, flaws }: CrontabLine): readonly string[] {
-  return call === null ? [...flaws, 'it names no tier'] : flaws;
+async function judgeTrial(place: DoctorPlace, line: CrontabLine, what: string): Promise<Finding> {
+  if (!line.isCertain) {
+    const found = `${what}: not tried, as it holds variables of the shell`;
+    return note(found, 'Write full paths into it.');
+  }
+  const trial = await tryLine(line);
+  if (trial.works) {
+    return judgeCommand(place, line, `${what}: works in cron’s bare environment`, trial.version);
+  }
+  const found = `${what}: does not work in cron’s bare environment: ${trial.reason}`;
+  return problem(found, cureOf(line));
 }
 
 /** What nobody marked, `runner cron --install` leaves alone. */
-function cureOf({ number, isMarked }: CrontabLine): string {
-  if (isMarked) return INSTALL;
-  return `Correct line ${number} with \`crontab -e\`, or delete it and run \`runner cron --install\`.`;
-}
-
-/** A tier's folder that was renamed or removed: cron mails the refusal each time. */
-async function judgeTier(
-  { discovery }: DoctorPlace,
-  line: CrontabLine,
-  what: string,
-): Promise<Finding[]> {
-  const call = line.call ?? '';
-  const { tiers } = await discovery();
-  if (tierPeriodMs(call) === null || tiers.some(({ name }) => name === call)) return [];
-  return [warning(`${what}: there is no folder jobs/${call}, so each call fails`, cureOf(line))];
+function cureOf({ number, isMarked, call }: CrontabLine): string {
+  if (!isMarked) {
+    return `Correct line ${number} with \`crontab -e\`, or delete it and run \`runner cron --install\`.`;
+  }
+  return call === 'due' ? INSTALL.replace('--install', '--install --due') : INSTALL;
 }
 
 function judgeCommand(

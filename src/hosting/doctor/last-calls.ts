@@ -1,4 +1,5 @@
 import type { Tier } from '../../discovery/script.ts';
+import { readCronGapMs } from './cron-time.ts';
 import type { CrontabLine } from './crontab-line.ts';
 import type { DoctorPlace } from './place.ts';
 
@@ -12,8 +13,6 @@ export interface LastCall {
   readonly isOverdue: boolean;
 }
 
-const HOUR_MS = 3_600_000;
-
 /** Hosts shift cron's minutes, and a long pass keeps the next one away. */
 const TOLERATED_PERIODS = 2;
 
@@ -23,10 +22,10 @@ export async function findLastCalls(
 ): Promise<LastCall[]> {
   const { facts } = await log();
   const tiers = of ?? (await discovery()).tiers.filter(({ scripts }) => scripts.length > 0);
-  const slowest = intervalOfDue(crontab().lines);
+  const { lines } = crontab();
   return tiers.flatMap(({ name, periodMs }) => {
     if (periodMs === null) return [];
-    const everyMs = Math.max(periodMs, slowest);
+    const everyMs = Math.max(periodMs, findGapMs(lines, name));
     const calledAt = facts?.lastCalledAt.get(name) ?? null;
     const isOverdue = calledAt !== null && nowMs - calledAt > TOLERATED_PERIODS * everyMs;
     return [{ tier: name, everyMs, calledAt, isOverdue }];
@@ -44,10 +43,11 @@ export async function wasCalledLately(
   );
 }
 
-/** `runner due` can call a tier no more often than it is called itself: each hour or so, or each day. */
-function intervalOfDue(lines: readonly CrontabLine[]): number {
-  const due = lines.filter(({ call }) => call === 'due').map(({ time }) => time);
-  if (due.length === 0) return 0;
-  const isHourly = (time: string): boolean => time === '@hourly' || time.split(/\s+/)[1] === '*';
-  return due.some(isHourly) ? HOUR_MS : 24 * HOUR_MS;
+/** How long it can take until the next line comes that calls this tier; 0: nobody knows. */
+function findGapMs(lines: readonly CrontabLine[], tier: string): number {
+  const gaps = lines
+    .filter(({ call }) => call === tier || call === 'due')
+    .map(({ time }) => readCronGapMs(time))
+    .map((reading) => ('value' in reading ? (reading.value ?? 0) : 0));
+  return gaps.length === 0 ? 0 : Math.min(...gaps);
 }

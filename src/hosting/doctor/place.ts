@@ -15,6 +15,8 @@ export interface PlaceRequest {
   readonly distFolder: string;
   readonly version: string;
   readonly nowMs: number;
+  /** What the command would refuse of these arguments in this root; null: nothing. Nothing is run. */
+  readonly findWrongUse: (root: string, args: readonly string[]) => Promise<string | null>;
 }
 
 /** What the checks look at. What several of them need is read once, when the first one asks. */

@@ -156,7 +156,8 @@ test('the help shows examples and exit codes', () => {
 
 test('a check that fails itself is a finding, and the others go on', async () => {
   const { root, env } = makeCalledRoot();
-  const request = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
+  const place = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
+  const request = { ...place, findWrongUse: async () => null };
   const findings = [];
   for await (const finding of examinePlace(request)) findings.push(finding);
   expect(findings.filter(({ name }) => name === 'clock')).toEqual([

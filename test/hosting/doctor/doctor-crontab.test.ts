@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { Finding } from '../../../src/hosting/doctor/finding.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { commandPath, runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -88,16 +89,27 @@ test('a tier that was not called for more than two periods is a problem', async 
 
 test('one line with `runner due` calls all tiers, as often as it is called itself', async () => {
   const { root, env } = makeRootWith(
-    (folder) => `0 4 * * * ${node} ${commandPath} --root ${folder} --budget 55s due\n`,
+    (folder) => `0 4 * * 1 ${node} ${commandPath} --root ${folder} due --budget 55s\n`,
   );
   const log = await writeLog(root);
-  await log.addPass('hourly', Date.now() - 30 * HOUR_MS);
-  await log.addPass('daily', Date.now() - 30 * HOUR_MS);
+  await log.addPass('hourly', Date.now() - 10 * 24 * HOUR_MS);
+  await log.addPass('daily', Date.now() - 15 * 24 * HOUR_MS);
   const found = diagnose(root, env);
   expect(found.of('crontab')).toMatchObject([
+    {
+      status: 'note',
+      found: 'line 1, due: comes up to 7d apart, less often than hourly, daily say',
+      cure: expect.stringMatching(/^Correct line 1 with `crontab -e`/),
+    },
     { status: 'ok', found: 'line 1, due: works in cron’s bare environment' },
   ]);
-  expect(found.of('calls').map(({ status }) => status)).toEqual(['ok', 'ok']);
+  expect(found.of('calls')).toMatchObject([
+    { status: 'ok', found: expect.stringMatching(/^hourly was called 10d /) },
+    {
+      status: 'problem',
+      found: expect.stringMatching(/^daily was last called 15d .*ago, and should be every 7d$/),
+    },
+  ]);
 });
 
 test('a Node that went away is found by trying the line', () => {
@@ -224,21 +236,149 @@ test('lines of other roots are left alone, those of a root that is gone are told
   ]);
 });
 
-test('a tier whose folder went away, and one that is called twice, are warnings', () => {
+test('a tier whose folder went away is a problem, one that is called twice a warning', () => {
   const { root, crontab, env } = makeCalledRoot();
   renameSync(join(root, 'jobs/daily'), join(root, 'jobs/nightly'));
   crontab.write(`${crontab.read()}9 * * * * ${node} ${commandPath} --root ${root} hourly\n`);
-  expect(diagnose(root, env).of('crontab', 'warning')).toEqual([
+  const found = diagnose(root, env);
+  expect(found.of('crontab', 'problem')).toEqual([
     {
-      status: 'warning',
-      found: 'line 4, daily: there is no folder jobs/daily, so each call fails',
+      status: 'problem',
+      found: `line 4, daily: the command refuses it: There is no tier "daily" in ${root}/jobs; the tiers here are hourly, nightly; did you mean \`runner tail\`?`,
       cure: INSTALL,
     },
+  ]);
+  expect(found.of('crontab', 'warning')).toEqual([
     {
       status: 'warning',
       found: 'hourly is called by the lines 3, 6',
       cure: 'Take all but one out with `crontab -e`.',
     },
+  ]);
+});
+
+test('lines that work off the queue are tried as any other, and may be several', () => {
+  const { root, crontab, env } = makeCalledRoot();
+  runCommand(['cron', '--install', '--work'], { cwd: root, env });
+  const more = `${node} ${commandPath} --root ${root} work 'mail/*' --for 14m`;
+  crontab.write(`${crontab.read()}*/15 * * * * ${more}\n`);
+  const works = 'works in cron’s bare environment';
+  expect(diagnose(root, env).of('crontab')).toEqual(
+    ['3, hourly', '4, daily', '5, work', '7, work'].map((line) => ({
+      status: 'ok',
+      found: `line ${line}: ${works}`,
+      cure: null,
+    })),
+  );
+});
+
+test('a queue that no line serves is noted', () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': '' });
+  const { env } = makeFakeCrontab();
+  expect(diagnose(root, env).of('crontab')).toEqual([
+    {
+      status: 'note',
+      found: 'no line works off the queue (1 handler)',
+      cure: 'Run `runner cron --install --work`, which writes one.',
+    },
+  ]);
+  runCommand(['cron', '--install', '--work'], { cwd: root, env });
+  expect(diagnose(root, env).of('crontab')).toMatchObject([
+    { status: 'ok', found: 'line 3, work: works in cron’s bare environment' },
+  ]);
+});
+
+/** What is found out about lines with these words, or at these times. */
+function judgeLines(lines: readonly string[], status: Finding['status']) {
+  const { root, env } = makeRootWith((folder) =>
+    lines
+      .map((line) => line.replace('RUNNER', `${node} ${commandPath} --root ${folder}`))
+      .map((line) => `${line}\n`)
+      .join(''),
+  );
+  const found = diagnose(root, env);
+  expect(existsSync(join(root, 'was-run'))).toBe(false);
+  expect(existsSync(join(root, '.runner'))).toBe(false);
+  const own = found.of('crontab', status).filter((each) => each.found.startsWith('line '));
+  return { root, status: found.status, found: own.map((each) => each.found) };
+}
+
+test('arguments that the command refuses are problems, and nothing is run to find out', () => {
+  const { root, status, found } = judgeLines(
+    [
+      '0 * * * * RUNNER hurly',
+      '0 * * * * RUNNER dues',
+      '0 * * * * RUNNER due --buget 5s',
+      '0 * * * * RUNNER due --budget soon',
+      '0 * * * * RUNNER hourly daily',
+      '0 * * * * RUNNER queue',
+      '0 * * * * RUNNER work --for ever',
+      '0 * * * * RUNNER work --max-job 5',
+      '0 * * * * RUNNER run hourly/b',
+      '0 * * * * RUNNER backup',
+      '0 * * * * RUNNER run hourly/a',
+      "0 * * * * RUNNER work 'mail/*' --for 14m --concurrency 2",
+      '0 * * * * RUNNER report --help',
+    ],
+    'problem',
+  );
+  const refuses = 'the command refuses it';
+  expect(found).toEqual([
+    `line 1, hurly: ${refuses}: There is no tier "hurly" in ${root}/jobs; did you mean hourly, or \`runner job <id> bury\`?`,
+    `line 2, dues: ${refuses}: There is no tier "dues" in ${root}/jobs; the tiers here are daily, hourly; did you mean \`runner due\`?`,
+    `line 3, due: ${refuses}: unknown option '--buget'; did you mean --budget?`,
+    `line 4, due: ${refuses}: --budget expects a duration such as 55s or 14m, found "soon".`,
+    expect.stringMatching(`^line 5, hourly: ${refuses}: too many arguments`),
+    expect.stringMatching(`^line 6, queue: ${refuses}: jobs/queue is no tier`),
+    expect.stringMatching(`^line 7, work: ${refuses}: --for expects a duration`),
+    `line 8, work: ${refuses}: unknown option '--max-job'; did you mean --max-jobs?`,
+    expect.stringMatching(`^line 9, run: ${refuses}: There is no script "hourly/b"`),
+    expect.stringMatching(`^line 10, backup: ${refuses}: missing required argument`),
+  ]);
+  expect(status).toBe(1);
+});
+
+test('times that cron does not know are problems', () => {
+  const { status, found } = judgeLines(
+    [
+      '61 * * * * RUNNER due',
+      '0 0 30 2 * RUNNER daily',
+      '@often RUNNER due',
+      // A field is missing, so that the command begins with its second word.
+      '0 * * * RUNNER hourly',
+    ],
+    'problem',
+  );
+  expect(found).toEqual([
+    'line 1, due: cron knows no time "61 * * * *": expected its minute to be from 0 to 59, or several of them as in 4,5 or 1-6 or */3',
+    'line 2, daily: cron knows no time "0 0 30 2 *": expected a day that its month has',
+    expect.stringMatching(/^line 3, due: cron knows no time "@often": expected @reboot, @hourly/),
+    expect.stringMatching(
+      /^line 4, hourly: cron knows no time "0 \* \* \* \/.*": expected its weekday/,
+    ),
+  ]);
+  expect(status).toBe(1);
+});
+
+test('a line that comes less or more often than its tier’s name says is noted', () => {
+  const { status, found } = judgeLines(
+    ['0 0 * * * RUNNER hourly', '* * * * * RUNNER daily', '* * * * * [ -e / ] && RUNNER daily'],
+    'note',
+  );
+  expect(found).toEqual([
+    'line 1, hourly: comes up to 1d apart, less often than hourly says',
+    'line 2, daily: comes at least every 1m, more often than daily says',
+  ]);
+  expect(status).toBe(0);
+});
+
+test('a folder with the command’s name is not taken for the command', () => {
+  const site = makeTemporaryRoot({ 'runner/jobs/hourly/a.mjs': '' });
+  const root = join(site, 'runner');
+  const { env, write } = makeFakeCrontab();
+  write(`5 * * * * [ -d ${root} ] && cd ${root} && ${node} ${commandPath} hourly\n`);
+  expect(diagnose(root, env).of('crontab')).toMatchObject([
+    { status: 'ok', found: 'line 1, hourly: works in cron’s bare environment' },
   ]);
 });
 

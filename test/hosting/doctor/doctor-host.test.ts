@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseShellLine } from '../../../src/hosting/doctor/shell-commands.ts';
@@ -78,6 +78,21 @@ test('a root that a web server hands out is a problem', () => {
       status: 'problem',
       found: `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
       cure: `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
+    },
+  ]);
+});
+
+test('a state folder that a web server hands out, by a link, is a problem', () => {
+  const { root, env } = makeCalledRoot();
+  const served = join(makeTemporaryRoot({ 'public_html/state/.gitignore': '*' }), 'public_html');
+  symlinkSync(join(served, 'state'), join(root, '.runner'));
+  expect(diagnose(root, env).of('permissions', 'problem')).toEqual([
+    {
+      status: 'problem',
+      found: `${root}/.runner leads into ${served}, which a web server probably hands out: anybody could read what your scripts print`,
+      cure: expect.stringMatching(
+        /^Put the folder in the link's place with: rm \S+ && mv \S+ \S+, /,
+      ),
     },
   ]);
 });

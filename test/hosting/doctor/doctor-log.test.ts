@@ -83,10 +83,10 @@ test('an empty file is a problem', () => {
   ]);
 });
 
-test('the database of another program is a problem', () => {
+test.each([0, 7])('the database of another program, of version %i, is a problem', (version) => {
   const { root, env, database } = makeUsedRoot();
   writeFileSync(database, '');
-  changeFile(database, 'pragma user_version = 7; create table posts (title text)');
+  changeFile(database, `pragma user_version = ${version}; create table posts (title text)`);
   expect(diagnoseFile(root, database, env).of('log')).toEqual([
     {
       status: 'problem',
@@ -230,7 +230,7 @@ test('a file in place of .runner is a problem', () => {
   expect(found.of('file system')).toEqual([
     {
       status: 'problem',
-      found: expect.stringMatching(/^nothing can be written: ENOTDIR/),
+      found: `nothing can be written to ${root}/.runner (ENOTDIR: not a directory)`,
       cure: expect.stringMatching(/^Make the root and \.runner writable/),
     },
   ]);

@@ -1,6 +1,6 @@
 import type { Finding } from '../../../src/hosting/doctor/finding.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
-import { runCommand } from '../../support/run-command.ts';
+import { commandPath, runCommand, runNode } from '../../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 export interface Diagnosis {
@@ -24,8 +24,13 @@ export function makeCalledRoot(files: Readonly<Record<string, FileContent>> = us
 }
 
 /** `runner doctor --json` */
-export function diagnose(root: string, env: NodeJS.ProcessEnv): Diagnosis {
-  const { status, stdout, stderr } = runCommand(['doctor', '--json'], { cwd: root, env });
+export function diagnose(
+  root: string,
+  env: NodeJS.ProcessEnv,
+  command: string = commandPath,
+): Diagnosis {
+  const args = [command, 'doctor', '--json'];
+  const { status, stdout, stderr } = runNode(args, { cwd: root, env });
   if (stderr !== '') throw new Error(stderr);
   const { ok, checks } = JSON.parse(stdout) as {
     ok: boolean;
