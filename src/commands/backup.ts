@@ -1,6 +1,16 @@
-import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
+import { checkCopy } from '../config/check-place.ts';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Store } from '../store/open-store.ts';
@@ -20,7 +30,7 @@ Examples:
   runner backup --force ~/activity.db    replaces the copy of yesterday
 
 The copy holds the log as it is at one moment, also while passes write to it; it is looked through
-before it gets its name. Only you can read it.
+before it gets its name. Only you can read it. Nothing but another copy is replaced.
 
 Exit codes: 0 the copy is there, 1 there is none, 2 wrong use.`;
 
@@ -40,9 +50,11 @@ async function backup(
   word: string,
   options: BackupOptions,
 ): Promise<void> {
-  const state = stateFolderOf(rootOf(context, options.root));
+  const root = rootOf(context, options.root);
+  const state = stateFolderOf(root);
   const path = targetOf(resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
+  await checkCopy(root, path, context.env);
   const { openExistingStore } = await import('../store/open-store.ts');
   const store = await openExistingStore(state);
   if (store === null) tellNoLog(context, state);
@@ -62,23 +74,38 @@ async function copy(context: CommandContext, store: Store, path: string): Promis
 }
 
 function targetOf(path: string, nowMs: number): string {
-  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  return isFolder ? join(path, `activity-${utcStamp(nowMs)}.db`) : path;
+  return isFolder(path) ? join(path, `activity-${utcStamp(nowMs)}.db`) : path;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function assertUsable(path: string, state: StateFolder, isForced: boolean): void {
   const folder = dirname(path);
-  if (!existsSync(folder)) throw new UsageError(`There is no folder ${folder}; make it first.`);
+  if (!isFolder(folder)) throw new UsageError(`There is no folder ${folder}; make it first.`);
   if (isOfLiveLog(path, state)) {
     throw new UsageError(`${path} is the activity log itself; name another file for the copy.`);
   }
-  if (!existsSync(path)) return;
+  const there = lstatSync(path, { throwIfNoEntry: false });
+  if (there === undefined) return;
+  if (!there.isFile()) {
+    throw new UsageError(`${path} is ${describeKind(there)}; name a file for the copy.`);
+  }
   if (!isForced) throw new UsageError(`${path} is there already; --force replaces it.`);
   if (!isDatabase(path)) {
     throw new UsageError(
       `${path} is no copy of a log, so that it is not replaced; name another file.`,
     );
   }
+}
+
+/** A copy would take the place of what is there: of a link, and not of what it leads to. */
+function describeKind(stats: Stats): string {
+  if (stats.isSymbolicLink()) return 'a symlink, which a copy would replace';
+  if (stats.isDirectory()) return 'a folder';
+  if (stats.isFIFO()) return 'a FIFO';
+  return stats.isSocket() ? 'a socket' : 'a device';
 }
 
 /** Every SQLite file begins so; a copy of a log that broke off may be empty. */

@@ -3,6 +3,7 @@ import { findRoot } from '../config/root.ts';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Discovery } from '../discovery/script.ts';
+import { tierPeriodMs } from '../discovery/tier-period.ts';
 import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { Pause } from '../queue/pauses.ts';
 import type { KnownTier } from '../report/overview.ts';
@@ -86,7 +87,10 @@ async function useStore<T>(
     if (store !== null) await reconcileLog(context, root, store);
     const db = store?.db ?? (await import('../report/empty-log.ts')).openEmptyLog();
     const state = stateFolderOf(root);
-    return await use({ root, state, db, hasLog: store !== null, problem });
+    const { toldPlainly } = await import('../store/describe-store-failure.ts');
+    return await toldPlainly(state, () =>
+      use({ root, state, db, hasLog: store !== null, problem }),
+    );
   } finally {
     await store?.close();
   }
@@ -120,7 +124,9 @@ export async function findKnownTiers(
   root: string,
 ): Promise<KnownTier[] | undefined> {
   try {
-    return toKnownTiers(await discoverScripts(root));
+    const discovery = await discoverScripts(root);
+    for (const { reason } of discovery.unread) context.stderr.write(`Note: ${reason}\n`);
+    return toKnownTiers(discovery);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     context.stderr.write(`Note: jobs/ was not looked at. ${error.message}\n`);
@@ -129,11 +135,17 @@ export async function findKnownTiers(
 }
 
 /** The queue stands beside the tiers where there are handlers: their runs are reported as scripts' are. */
-function toKnownTiers({ tiers, handlers }: Discovery): KnownTier[] {
+function toKnownTiers({ tiers, unread, handlers }: Discovery): KnownTier[] {
   const queue = { name: WHOLE_QUEUE, periodMs: null, scripts: handlers };
-  return [...tiers, ...(handlers.length > 0 ? [queue] : [])].map(({ name, periodMs, scripts }) => ({
-    tier: name,
-    periodMs,
-    scripts: scripts.map((script) => script.name),
-  }));
+  const read = [...tiers, ...(handlers.length > 0 ? [queue] : [])];
+  return [
+    ...read.map(({ name, periodMs, scripts }) => ({
+      tier: name,
+      periodMs,
+      scripts: scripts.map((script) => script.name),
+    })),
+    ...unread.map(({ tier }) => {
+      return { tier, periodMs: tierPeriodMs(tier), scripts: [], isUnread: true };
+    }),
+  ];
 }

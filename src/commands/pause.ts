@@ -43,31 +43,16 @@ async function pauseName(
   options: PauseOptions,
 ): Promise<void> {
   const { EVERYTHING } = await import('../queue/pause-names.ts');
+  const { pause: record } = await import('../queue/pauses.ts');
+  const { withWritableLog } = await import('./with-writable-log.ts');
   const root = rootOf(context, options.root);
   const createdAt = context.now();
   const until = await readEnd(options.for, createdAt);
   const name = word === undefined ? EVERYTHING : await findName(root, word);
   const kind = options.fail === true ? await readFuse(name) : ('pause' as const);
   const pause: Pause = { name, kind, until, createdAt };
-  await writePause(context, root, pause);
+  await withWritableLog(context, options.root, (db) => record(db, pause));
   context.stdout.write(`${await describeDone(context, pause)}\n`);
-}
-
-async function writePause(context: CommandContext, root: string, pause: Pause): Promise<void> {
-  const { pause: record } = await import('../queue/pauses.ts');
-  const { checkStateFolder } = await import('../config/check-place.ts');
-  const { createStateFolder, stateFolderOf } = await import('../config/state-folder.ts');
-  const { openStore } = await import('../store/open-store.ts');
-  const state = stateFolderOf(root);
-  checkStateFolder(root, state);
-  createStateFolder(state);
-  const store = await openStore(state);
-  if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
-  try {
-    await record(store.db, pause);
-  } finally {
-    await store.close();
-  }
 }
 
 async function findName(root: string, word: string): Promise<string> {
@@ -86,16 +71,13 @@ async function readFuse(name: string): Promise<'fuse'> {
   );
 }
 
-/** The last instant that a date can hold. */
-const LAST_INSTANT = 8.64e15;
-
 async function readEnd(text: string | undefined, nowMs: number): Promise<number | null> {
   if (text === undefined) return null;
-  const { parseDurationMs } = await import('../config/duration.ts');
+  const { expectedDuration, parseDurationMs } = await import('../config/duration.ts');
   const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null && nowMs + durationMs <= LAST_INSTANT) return nowMs + durationMs;
+  if (durationMs !== null) return nowMs + durationMs;
   throw new UsageError(
-    `--for expects a duration such as 30m, 2h or 7d, found ${JSON.stringify(text)}; ` +
+    `--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}; ` +
       'without it the pause lasts until `runner resume`.',
   );
 }

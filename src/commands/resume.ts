@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { Pause } from '../queue/pauses.ts';
 import type { CommandContext } from './command-context.ts';
-import { type OpenLog, withLog } from './open-log.ts';
+import { type OpenLog, rootOf, withLog } from './open-log.ts';
 
 const EXAMPLES = `
 What waited meanwhile is run by the next call.
@@ -21,9 +21,20 @@ export function resumeCommand(context: CommandContext): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (name: string | undefined) => {
       const { root } = command.optsWithGlobals<{ root?: string }>();
+      await checkPlaceOf(context, root);
       const told = await withLog(context, root, (log) => resumeName(context, log, name));
       context.stdout.write(`${told}\n`);
     });
+}
+
+async function checkPlaceOf(
+  context: CommandContext,
+  rootOption: string | undefined,
+): Promise<void> {
+  const { checkWritable } = await import('../config/check-place.ts');
+  const { stateFolderOf } = await import('../config/state-folder.ts');
+  const root = rootOf(context, rootOption);
+  await checkWritable(root, stateFolderOf(root), context.env);
 }
 
 async function resumeName(
@@ -35,22 +46,11 @@ async function resumeName(
   const at = context.now();
   const pauses = await selectPauses(log.db, at);
   const name = word === undefined ? null : await findName(log.root, word, pauses);
-  const ended = log.hasLog ? await toldPlainly(log, () => resume(log.db, name, at)) : [];
+  const ended = log.hasLog ? await resume(log.db, name, at) : [];
   const told = await describeEnded(name, ended);
   const rest = pauses.filter((pause) => !ended.includes(pause.name));
   const wider = name === null ? null : findPause(rest, name);
   return wider === null ? told : `${told}\n${await describeWider(context, wider)}`;
-}
-
-/** @throws {StoreUnavailable} instead of SQLite's own words */
-async function toldPlainly<T>({ state }: OpenLog, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    const { toStoreUnavailable } = await import('../store/describe-store-failure.ts');
-    const { isStoreFailure } = await import('../store/store-failure.ts');
-    throw isStoreFailure(error) ? toStoreUnavailable(error, state) : error;
-  }
 }
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */

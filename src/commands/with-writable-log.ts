@@ -1,10 +1,14 @@
-import { checkStateFolder } from '../config/check-place.ts';
+import { checkWritable } from '../config/check-place.ts';
 import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
 import type { Database } from '../store/open-store.ts';
 import type { CommandContext } from './command-context.ts';
 import { rootOf } from './open-log.ts';
 
-/** Opens the log of a root for a command that writes, makes it where there is none, and closes it. */
+/**
+ * Opens the log of a root for a command that writes, makes it where there is none, and closes it.
+ *
+ * @throws {StoreUnavailable} when it cannot be opened, or written
+ */
 export async function withWritableLog<T>(
   context: CommandContext,
   rootOption: string | undefined,
@@ -12,10 +16,11 @@ export async function withWritableLog<T>(
 ): Promise<T> {
   const root = rootOf(context, rootOption);
   const { openStore } = await import('../store/open-store.ts');
+  const { toldPlainly } = await import('../store/describe-store-failure.ts');
   const state = stateFolderOf(root);
-  checkStateFolder(root, state);
+  await checkWritable(root, state, context.env);
   createStateFolder(state);
   const store = await openStore(state);
   if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
-  return await use(store.db).finally(() => store.close());
+  return await toldPlainly(state, () => use(store.db)).finally(() => store.close());
 }

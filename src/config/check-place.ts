@@ -2,11 +2,10 @@ import { existsSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { describeDistrust, orAllow, orAllowOutside } from './describe-distrust.ts';
 import { type Distrust, judgePath, OVERRIDE_VARIABLE } from './file-trust.ts';
+import { describeServedCopy, describeServedPlace } from './served-place.ts';
 import type { Settings } from './settings.ts';
-import { shellWord } from './shell-word.ts';
 import type { StateFolder } from './state-folder.ts';
 import { UsageError } from './usage-error.ts';
-import { findWebRoot } from './web-root.ts';
 
 /**
  * Refuses to run anything where others could read the state folder, or have written it.
@@ -15,18 +14,12 @@ import { findWebRoot } from './web-root.ts';
  */
 export function checkPlace(root: string, state: StateFolder, settings: Settings): void {
   if (settings.allowUnsafe) return;
-  refuseWebRoot(root);
+  refuse(describeServedPlace(root, state));
   refuseUnsafeState(root, state, orAllow);
 }
 
-function refuseWebRoot(root: string): void {
-  const webRoot = findWebRoot(root);
-  if (webRoot === null) return;
-  throw new UsageError(
-    `${root} is inside ${webRoot}, which a web server probably hands out: anybody could read your scripts and ` +
-      `what they print; move it beside that folder, such as with: mv ${shellWord(root)} ~/runner, and ` +
-      `renew the crontab lines with \`runner cron --install\` there; ${orAllow}`,
-  );
+function refuse(reason: string | null): void {
+  if (reason !== null) throw new UsageError(reason);
 }
 
 /**
@@ -40,6 +33,40 @@ export function checkStateFolder(
   environment: NodeJS.ProcessEnv = process.env,
 ): void {
   if (environment[OVERRIDE_VARIABLE] !== '1') refuseUnsafeState(root, state, orAllowOutside);
+}
+
+/**
+ * The same for what makes the log or writes it, and has to work with wrong settings, too.
+ *
+ * @throws {UsageError} unless `RUNNER_ALLOW_UNSAFE` is set; inside a web root, also unless the settings
+ *   allow it
+ */
+export async function checkWritable(
+  root: string,
+  state: StateFolder,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
+  checkStateFolder(root, state, environment);
+  await refuseUnlessAllowed(root, describeServedPlace(root, state), environment);
+}
+
+/** The same for a copy of the log. @throws {UsageError} where a web server probably hands it out */
+export async function checkCopy(
+  root: string,
+  path: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
+  await refuseUnlessAllowed(root, describeServedCopy(path), environment);
+}
+
+async function refuseUnlessAllowed(
+  root: string,
+  reason: string | null,
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (reason === null) return;
+  const { loadSettings } = await import('./load-settings.ts');
+  if (!(await loadSettings(root, environment)).allowUnsafe) throw new UsageError(reason);
 }
 
 /**

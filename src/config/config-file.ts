@@ -3,6 +3,7 @@ import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UsageError } from './usage-error.ts';
+import { waitForSettings } from './wait-for-settings.ts';
 
 export interface ConfigFile {
   readonly name: string;
@@ -15,7 +16,7 @@ export async function readConfigFile(root: string, name: string): Promise<Config
   const path = join(root, name);
   try {
     const source = readFileSync(path, 'utf8').replace(/^\ufeff/, '');
-    const content = name.endsWith('.json') ? JSON.parse(source) : await importDefault(path);
+    const content = name.endsWith('.json') ? JSON.parse(source) : await importDefault(path, name);
     return { name, source, content };
   } catch (error) {
     throw new UsageError(`${name} cannot be loaded: ${describeCause(error, name)}`, {
@@ -24,10 +25,11 @@ export async function readConfigFile(root: string, name: string): Promise<Config
   }
 }
 
-async function importDefault(path: string): Promise<unknown> {
+async function importDefault(path: string, name: string): Promise<unknown> {
   const hooks = registerHooks({ load: loadByContent });
   try {
-    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
+    const loading: Promise<{ readonly default?: unknown }> = import(pathToFileURL(path).href);
+    const module = await waitForSettings(name, loading);
     if ('default' in module) return module.default;
     throw new Error('it has no default export; write `export default defineConfig({ … })`');
   } finally {

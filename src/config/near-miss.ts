@@ -16,6 +16,11 @@ export function nearestName(word: string, candidates: Iterable<string>): string 
   return nearest;
 }
 
+/** The same of names with folders, which may be left out: `mail/welcome` for `welcome`. */
+export function nearestPath(word: string, paths: readonly string[]): string | null {
+  return nearestName(word, paths) ?? paths.find((path) => path.endsWith(`/${word}`)) ?? null;
+}
+
 function distanceBetween(word: string, candidate: string): number {
   const allowed = Math.min(word.length, candidate.length) <= 3 ? 1 : 2;
   const letters = distance(word, candidate);

@@ -1,5 +1,5 @@
 import { parseByteSize } from './byte-size.ts';
-import { longestTimerMs, parseDurationMs } from './duration.ts';
+import { expectedDuration, longestTimerMs, parseDelayMs, parseDurationMs } from './duration.ts';
 
 /** A value that was understood, or what was expected in its place. */
 export type Reading<T> = { readonly value: T } | { readonly expected: string };
@@ -35,8 +35,13 @@ function listChoices(words: readonly string[]): string {
 /** A duration of any length. */
 export const readDurationMs: Reader<number> = (found) => {
   const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
-  if (durationMs !== null) return { value: durationMs };
-  return { expected: 'a duration such as 30s, 10m or 2h' };
+  return durationMs === null ? { expected: expectedDuration(found) } : { value: durationMs };
+};
+
+/** How long to wait, which may be not at all: `0s`. */
+export const readDelayMs: Reader<number> = (found) => {
+  const delayMs = typeof found === 'string' ? parseDelayMs(found.trim()) : null;
+  return delayMs === null ? { expected: expectedDuration(found) } : { value: delayMs };
 };
 
 /** A duration that a timer can wait for. */

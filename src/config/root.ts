@@ -5,6 +5,8 @@ import { UsageError } from './usage-error.ts';
 export interface RootSearch {
   /** The value of `--root`. */
   readonly option: string | undefined;
+  /** How who gave it calls it. Default: `--root`. */
+  readonly optionName?: string;
   /** The value of `RUNNER_ROOT`. */
   readonly variable: string | undefined;
   readonly cwd: string;
@@ -12,16 +14,18 @@ export interface RootSearch {
 
 /** The root named by `--root`, else by `RUNNER_ROOT`, else the nearest folder upward with `jobs/`. */
 export function findRoot(search: RootSearch): string {
+  const { optionName = '--root' } = search;
   if (search.option === '') {
-    throw new UsageError('--root is empty: it expects the folder that holds jobs/.');
+    throw new UsageError(`${optionName} is empty: it expects the folder that holds jobs/.`);
   }
-  if (search.option !== undefined) return namedRoot('--root', resolve(search.cwd, search.option));
+  if (search.option !== undefined) return namedRoot(optionName, resolve(search.cwd, search.option));
   if (search.variable) return namedRoot('RUNNER_ROOT', resolve(search.cwd, search.variable));
   const root = upward(search.cwd).find(holdsJobs);
   if (root !== undefined) return root;
   throw new UsageError(
     `No jobs folder in ${search.cwd} or above it. ` +
-      'Make one with `runner init`, or name the folder that holds it with --root or RUNNER_ROOT.',
+      'Make one with `runner init`, or name the folder that holds it with ' +
+      `${optionName} or RUNNER_ROOT.`,
   );
 }
 

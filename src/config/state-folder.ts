@@ -45,12 +45,14 @@ export function listStateFolders(state: StateFolder): readonly string[] {
 
 /** Modes are explicit: under cron's umask 000 other users could read what scripts print. */
 export function createStateFolder(state: StateFolder): void {
-  for (const path of listStateFolders(state)) mkdirSync(path, { recursive: true, mode: 0o700 });
-  closeToOthers(state.path);
+  for (const path of listStateFolders(state)) {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makePrivate(path);
+  }
 }
 
-/** One that was copied, or made by hand: nothing in it can be reached once it is shut itself. */
-function closeToOthers(path: string): void {
+/** One that was copied, made by hand, or made under a umask that shuts out its owner, too. */
+function makePrivate(path: string): void {
   const { uid, mode } = statSync(path);
-  if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, 0o700);
+  if ((mode & 0o777) !== 0o700 && uid === process.getuid?.()) chmodSync(path, 0o700);
 }

@@ -2,6 +2,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   fsyncSync,
   openSync,
   unlinkSync,
@@ -31,6 +32,7 @@ export interface UsableStateFolder {
  * @throws {UsageError} when neither can be written: then no script can be run
  */
 export function usableStateFolder(root: string): UsableStateFolder {
+  refuseWithoutRoot(root);
   const state = stateFolderOf(root);
   const reason = reasonAgainst(() => createStateFolder(state), state);
   if (reason === null) return { state, reason };
@@ -41,6 +43,15 @@ export function usableStateFolder(root: string): UsableStateFolder {
   throw new UsageError(
     `No script can be run: ${state.path} cannot be written (${reason}), ` +
       `nor can ${fallback.path} take its place (${other}). Make one of them writable.`,
+  );
+}
+
+/** Else a folder would be made where nobody ever looks for what is in it. */
+function refuseWithoutRoot(root: string): void {
+  if (existsSync(join(root, 'jobs'))) return;
+  throw new UsageError(
+    `${root} holds no jobs folder any more: it was moved or removed meanwhile. ` +
+      'Nothing that ran since then could be recorded; call the runner where it is now.',
   );
 }
 

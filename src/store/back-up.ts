@@ -1,5 +1,7 @@
 import { renameSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { sql } from 'kysely';
+import { errorCode } from '../config/error-code.ts';
 import { createPrivateFile, removeDatabase, syncFile } from './database-files.ts';
 import type { Store } from './open-store.ts';
 import { findDriver } from './sqlite/load-driver.ts';
@@ -21,11 +23,20 @@ export async function backUp(store: Store, path: string): Promise<Backup> {
     await writeCopy(store, path);
     return { path, bytes: statSync(path).size };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw Object.assign(new Error(`${path} was not written: ${message}`, { cause: error }), {
-      code,
-    });
+    const { code } = error as NodeJS.ErrnoException;
+    const message = `${path} was not written: ${describeFailure(error as Error, dirname(path))}`;
+    throw Object.assign(new Error(message, { cause: error }), { code });
   }
+}
+
+function describeFailure(error: Error, folder: string): string {
+  const sentences: Readonly<Record<string, string>> = {
+    EACCES: `your user may not write in ${folder}; name a file in another folder`,
+    EROFS: `${folder} is read-only; name a file in another folder`,
+    // As in /proc: the folder is there.
+    ENOENT: `no file can be made in ${folder}; name one in another folder`,
+  };
+  return sentences[errorCode(error)] ?? error.message;
 }
 
 async function writeCopy(store: Store, path: string): Promise<void> {

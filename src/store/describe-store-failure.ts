@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import { errorCode } from '../config/error-code.ts';
 import type { StateFolder } from '../config/state-folder.ts';
-import { kindOfStoreFailure, mayBeFull } from './store-failure.ts';
+import { isStoreFailure, kindOfStoreFailure, mayBeFull } from './store-failure.ts';
 import { type StoreFailureKind, StoreUnavailable } from './store-unavailable.ts';
 
 type Describe = (path: string, reason: string) => string;
@@ -44,6 +44,20 @@ export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUn
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }
 
+/**
+ * For work with the open log, and with whatever else: only SQLite's failures are the log's.
+ *
+ * @throws {StoreUnavailable} instead of SQLite's own words
+ */
+export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isOfLog = errorCode(error).startsWith('SQLITE_') && isStoreFailure(error);
+    throw isOfLog ? toStoreUnavailable(error, folder) : error;
+  }
+}
+
 function kindAt({ path }: StateFolder, error: unknown): StoreFailureKind {
   const kind = kindOfStoreFailure(error) ?? 'io';
   return kind === 'io' && mayBeFull(error) && isFull(path) ? 'full' : kind;
@@ -62,7 +76,11 @@ function isFull(folder: string): boolean {
 }
 
 function describe(error: unknown, kind: StoreFailureKind, { database }: StateFolder): string {
-  if ((error as NodeJS.ErrnoException | null)?.code === 'SQLITE_READONLY_DBMOVED') {
+  const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
+  if (code === 'EEXIST' && syscall === 'mkdir') {
+    return `${database} is not used: ${path} is a file, and a folder of that name is needed. Remove it.`;
+  }
+  if (code === 'SQLITE_READONLY_DBMOVED') {
     return `${database} was moved away while it was in use. The next pass writes to the one that is there then.`;
   }
   return sentences[kind](database, reasonOf(error));

@@ -36,13 +36,18 @@ export function inspectLog(folder: StateFolder, opening: Opening): Found {
   // Never opened by `node:fs`: closing it again would drop SQLite's locks on it.
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return { is: 'missing' };
-  accessSync(folder.path, constants.W_OK | constants.X_OK);
-  accessSync(path, constants.W_OK | constants.R_OK);
+  assertWritable(folder);
   // It is made whole, under another name: a short one was cut off by something.
   if (stats.isFile() && stats.size < LEAST_BYTES) {
     return { is: 'broken', reason: `only ${stats.size} bytes are left of it`, connection: null };
   }
   return openAndJudge(folder, opening);
+}
+
+/** @throws what keeps this user from writing the log */
+export function assertWritable({ path, database }: StateFolder): void {
+  accessSync(path, constants.W_OK | constants.X_OK);
+  accessSync(database, constants.W_OK | constants.R_OK);
 }
 
 function openAndJudge(folder: StateFolder, opening: Opening): Found {

@@ -1,5 +1,8 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -7,6 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
@@ -111,6 +115,55 @@ test.each(['activity.db', 'activity.db-wal', 'activity.db-journal'])(
     }
   },
 );
+
+const noFiles: readonly (readonly [string, (path: string) => unknown])[] = [
+  ['a FIFO', (path) => spawnSync('mkfifo', [path])],
+  ['a socket', listenAt],
+  ['a symlink, which a copy would replace', (path) => symlinkSync(`${path}.old`, path)],
+  ['a symlink, which a copy would replace', (path) => symlinkSync('nowhere', path)],
+];
+
+async function listenAt(path: string): Promise<void> {
+  const server = createServer().listen(path);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+}
+
+test.each(noFiles)('%s is never replaced', async (kind, make) => {
+  const root = await makeRootWithLog();
+  const path = join(root, 'copy.db');
+  expect(backUp(root, `${path}.old`).status).toBe(0);
+  await make(path);
+  const before = lstatSync(path);
+  for (const args of [[path], ['--force', path]]) {
+    expect(backUp(root, ...args)).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: `runner: ${path} is ${kind}; name a file for the copy.\n`,
+    });
+  }
+  expect(lstatSync(path)).toMatchObject({ ino: before.ino, mode: before.mode });
+});
+
+test('a folder that takes no files is named', async () => {
+  const root = await makeRootWithLog();
+  expect(backUp(root, '/proc/copy.db')).toEqual({
+    status: 1,
+    stdout: '',
+    stderr:
+      'runner: /proc/copy.db was not written: no file can be made in /proc; name one in another folder\n',
+  });
+});
+
+test('a file in the place of its folder is no folder', async () => {
+  const root = await makeRootWithLog();
+  writeFileSync(join(root, 'file'), '');
+  const { status, stderr } = backUp(root, 'file/copy.db');
+  expect([status, stderr]).toEqual([
+    2,
+    `runner: There is no folder ${join(root, 'file')}; make it first.\n`,
+  ]);
+});
 
 test('a folder that is not there is wrong use', async () => {
   const root = await makeRootWithLog();

@@ -93,7 +93,7 @@ describe('runner status', () => {
     }
     inRoot(root, 'add', 'export', '--at', '+1h');
     expect(inRoot(root, 'status').stdout).toMatch(
-      /^Nothing runs\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here\n {2}nobody: 1 job without a handler here\n\n/,
+      /^Nothing runs\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
     );
     inRoot(root, 'claim', 'mail/welcome');
     inRoot(root, 'add', 'nobody', '--parent', '1');
@@ -107,8 +107,8 @@ describe('runner status', () => {
       failed: 1,
       workers: 0,
       withoutHandler: [
-        { name: 'mail/welcom', jobs: 2 },
-        { name: 'nobody', jobs: 1 },
+        { name: 'mail/welcom', jobs: 2, nearest: 'mail/welcome' },
+        { name: 'nobody', jobs: 1, nearest: null },
       ],
     });
     expect(inRoot(root, 'status').stdout).toMatch(

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkPlace } from '../../src/config/check-place.ts';
+import { checkCopy, checkPlace, checkWritable } from '../../src/config/check-place.ts';
 import { defaultSettings } from '../../src/config/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
 import { UsageError } from '../../src/config/usage-error.ts';
@@ -66,4 +66,61 @@ describe('a state folder', () => {
     chmodSync(join(disk, 'state'), 0o777);
     expect(() => check(root)).toThrow(`chmod go-w ${join(disk, 'state')}`);
   });
+});
+
+/** A site with a root beside its web root, and the state of that root in there. */
+function makeSite() {
+  const home = makeTemporaryRoot({ 'public_html/st/locks/x': '', 'app/jobs/hourly/a.sh': '' });
+  const root = join(home, 'app');
+  symlinkSync('../public_html/st', join(root, '.runner'));
+  return { home, root, state: stateFolderOf(root) };
+}
+
+test('a state folder that is a link into a web root is refused, with the command that ends it', () => {
+  const { home, root } = makeSite();
+  expect(() => check(root)).toThrow(
+    `${root}/.runner leads into ${home}/public_html, which a web server probably hands out`,
+  );
+  expect(() => check(root)).toThrow(
+    `with: rm ${root}/.runner && mv ${home}/public_html/st ${root}/.runner, or allow it with`,
+  );
+  expect(() => check(root, true)).not.toThrow();
+});
+
+describe('what writes the log', () => {
+  test('is refused in a web root, unless the settings or the environment allow it', async () => {
+    const { home, root, state } = makeSite();
+    const served = join(home, 'public_html');
+    mkdirSync(join(served, 'jobs'));
+    for (const [place, its] of [
+      [root, state],
+      [served, stateFolderOf(served)],
+    ] as const) {
+      await expect(checkWritable(place, its, {})).rejects.toThrow(
+        'public_html, which a web server',
+      );
+      await checkWritable(place, its, { RUNNER_ALLOW_UNSAFE: '1' });
+      writeFileSync(join(place, 'runner.config.json'), '{"allowUnsafe": true}');
+      await checkWritable(place, its, {});
+    }
+  });
+
+  test('does not need right settings elsewhere', async () => {
+    const root = makeTemporaryRoot({ 'runner.config.json': '{"concurrency": "many"}' });
+    await checkWritable(root, stateFolderOf(root), {});
+  });
+});
+
+test('a copy of the log is refused in a web root, also behind a link, unless it is allowed', async () => {
+  const { home, root } = makeSite();
+  symlinkSync(join(home, 'public_html'), join(home, 'site'));
+  for (const folder of ['public_html', 'public_html/st', 'site']) {
+    const path = join(home, folder, 'x.db');
+    await expect(checkCopy(root, path, {})).rejects.toThrow(
+      `${path} is inside ${home}/public_html, which a web server probably hands out`,
+    );
+    await checkCopy(root, path, { RUNNER_ALLOW_UNSAFE: '1' });
+  }
+  // Only its folder counts: a file may be called as it likes.
+  await checkCopy(root, join(home, 'www'), {});
 });

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { longestTimerMs, parseDurationMs } from '../../src/config/duration.ts';
+import {
+  expectedDuration,
+  longestDurationMs,
+  longestTimerMs,
+  parseDelayMs,
+  parseDurationMs,
+} from '../../src/config/duration.ts';
 
 test.each([
   ['250ms', 250],
@@ -12,6 +18,7 @@ test.each([
   ['2 hours', 7_200_000],
   ['90d', 7_776_000_000],
   ['2w', 1_209_600_000],
+  ['100000d', longestDurationMs],
 ])('%s is %i ms', (text, durationMs) => {
   expect(parseDurationMs(text)).toBe(durationMs);
 });
@@ -37,23 +44,49 @@ test.each([
   '1.s',
   '.5s',
   `${'9'.repeat(400)}d`,
+  '100001d',
   '10m\n',
 ])('%j is no duration', (text) => {
   expect(parseDurationMs(text)).toBeNull();
 });
 
-test('any text gives a positive whole number of milliseconds or null', () => {
+test.each([
+  ['0', 0],
+  ['0s', 0],
+  ['0 min', 0],
+  ['0.0001ms', 0],
+  ['30s', 30_000],
+  ['', null],
+  ['0 parsecs', null],
+  ['00', null],
+  ['-1s', null],
+  ['10', null],
+])('a delay of %j is %j ms', (text, delayMs) => {
+  expect(parseDelayMs(text)).toBe(delayMs);
+});
+
+test('any text gives a positive whole number of milliseconds, with which there is a date, or null', () => {
   fc.assert(
     fc.property(
-      fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[a-z]{1,7}$/)),
+      fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[smhdw]$/)),
       (text) => {
         const durationMs = parseDurationMs(text);
-        expect(durationMs === null || (Number.isSafeInteger(durationMs) && durationMs > 0)).toBe(
-          true,
-        );
+        if (durationMs === null) return;
+        expect(Number.isSafeInteger(durationMs) && durationMs > 0).toBe(true);
+        const dates = [Date.now() + durationMs, Date.now() - durationMs];
+        expect(dates.map((ms) => new Date(ms).getTime())).toEqual(dates);
       },
     ),
   );
+});
+
+test.each([
+  ['soon', 'a duration such as 30s, 10m or 2h'],
+  ['0s', 'a duration such as 30s, 10m or 2h'],
+  [30, 'a duration such as 30s, 10m or 2h'],
+  [' 100001d ', 'a duration of at most 100000d'],
+])('where %j was found, %s is expected', (found, expected) => {
+  expect(expectedDuration(found)).toBe(expected);
 });
 
 test('a timer of the longest time waits, and one of a millisecond more fires at once', async () => {

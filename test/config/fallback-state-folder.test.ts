@@ -42,15 +42,18 @@ test("it is under the system's temporary folder, by user and root, and knowing w
   expect(fallbackStateFolderOf(join(place, 'link')).path).toBe(path);
 });
 
-test.each([0o000, 0o022])("its folders are its owner's alone, even with umask %o", (umask) => {
-  makeTemporaryPlace();
-  const before = process.umask(umask);
-  onTestFinished(() => void process.umask(before));
-  const state = fallbackStateFolderOf(makeTemporaryRoot());
-  createFallbackStateFolder(state);
-  createFallbackStateFolder(state);
-  for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
-});
+test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
+  "its folders are its owner's alone, even with umask %o",
+  (umask) => {
+    makeTemporaryPlace();
+    const before = process.umask(umask);
+    onTestFinished(() => void process.umask(before));
+    const state = fallbackStateFolderOf(makeTemporaryRoot());
+    createFallbackStateFolder(state);
+    createFallbackStateFolder(state);
+    for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
+  },
+);
 
 const cure = 'Remove it, or set TMPDIR to a folder that only you can write.';
 

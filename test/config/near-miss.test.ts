@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearestName } from '../../src/config/near-miss.ts';
+import { nearestName, nearestPath } from '../../src/config/near-miss.ts';
 
 const tags = ['timeout', 'retries', 'retry-delay', 'memory', 'nice', 'env', 'tags', 'description'];
 
@@ -28,4 +28,15 @@ test('the nearest of several wins', () => {
 
 test('nothing is near where there is nothing', () => {
   expect(nearestName('hourly', [])).toBeNull();
+});
+
+test.each([
+  ['mail/welcom', 'mail/welcome'],
+  ['welcome', 'mail/welcome'],
+  ['elcome', null],
+  ['bye', 'a/bye'],
+  ['exprt', 'export'],
+  ['other', null],
+])('with folders %j is taken for %j', (word, nearest) => {
+  expect(nearestPath(word, ['mail/welcome', 'export', 'a/bye', 'b/bye'])).toBe(nearest);
 });
