@@ -1,7 +1,7 @@
+import { describeFound } from '../config/describe-found.ts';
 import type { Database } from '../store/open-store.ts';
 import { stateOfNewChild } from './families.ts';
 import { inPortions, insertJobs } from './insert-jobs.ts';
-import { describeFound } from './job-values.ts';
 import { keepExistingJob, selectByKey } from './keep-existing-job.ts';
 import type { NewJob } from './queue.ts';
 import { QueueError } from './queue-error.ts';

@@ -2,7 +2,7 @@ import type { QueueSettings } from '../config/settings.ts';
 import type { Database } from '../store/open-store.ts';
 import { chooseJob } from './choose-job.ts';
 import { claimJobs, type QueueSelection } from './claim-jobs.ts';
-import { invalid, readDurationMs, readLeaseMs } from './job-values.ts';
+import { invalid, readDelayMs, readLeaseMs } from './job-values.ts';
 import { endExpiredLeases } from './leases.ts';
 import { type Patterns, readPatterns } from './name-patterns.ts';
 import { selectNextWake } from './next-wake.ts';
@@ -10,6 +10,7 @@ import { selectPausedPatterns } from './pauses.ts';
 import type { ClaimedJob, ClaimOptions } from './queue.ts';
 import type { QueueLog } from './queue-log.ts';
 import { matchAny } from './sqlite-glob.ts';
+import type { JsonReader } from './stored-json.ts';
 import { tellClaim } from './tell-claim.ts';
 
 /** What a claim is made with, whoever asks for it. */
@@ -17,6 +18,7 @@ export interface Claimer {
   readonly log: QueueLog;
   readonly settings: QueueSettings;
   readonly now: () => number;
+  readonly read: JsonReader;
 }
 
 interface Wanted {
@@ -35,19 +37,20 @@ export async function claimForCaller(
   count: number,
   { wait, lease, signal }: ClaimOptions,
 ): Promise<ClaimedJob[]> {
+  const waitMs = wait === undefined ? 0 : readDelayMs('The wait', wait);
   const wanted = {
     patterns: readPatterns(patterns),
     count: readCount(count),
     leaseMs: lease === undefined ? undefined : readLeaseMs(lease),
-    waits: wait !== undefined,
+    waits: waitMs > 0,
   };
   const { log, now } = claimer;
-  const deadline = wait === undefined ? null : now() + readDurationMs('The wait', wait);
+  const deadline = now() + waitMs;
   for (;;) {
     const sleep = log.watch();
     const { claimed, wakeAt } = await log.ask((db) => claimNow(claimer, db, wanted));
     if (claimed.length > 0) log.found();
-    const isOver = deadline === null || now() >= deadline || signal?.aborted === true;
+    const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
     if (claimed.length > 0 || isOver) return claimed;
     if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
   }
@@ -66,7 +69,7 @@ interface Look {
 }
 
 async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise<Look> {
-  const { settings, now } = claimer;
+  const { settings, now, read } = claimer;
   await endExpiredLeases(db, now, settings);
   const at = now();
   const { groupLimit } = settings;
@@ -85,7 +88,8 @@ async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise
   const rows = await claimJobs(db, select, claiming, wanted.count);
   // Somebody else was sooner, or all were fused: there may be others.
   if (rows.length === 0) return { claimed: [], wakeAt: at };
-  return { claimed: await Promise.all(rows.map((row) => tellClaim(db, row))), wakeAt: null };
+  const claimed = await Promise.all(rows.map((row) => tellClaim(db, row, read)));
+  return { claimed, wakeAt: null };
 }
 
 async function selectionOf(

@@ -10,7 +10,7 @@ import { claimForCaller } from './claim-for-caller.ts';
 import { countJobs } from './count-jobs.ts';
 import { deleteJob } from './delete-job.ts';
 import { failRunningJob, finishRunningJob } from './end-running-job.ts';
-import { invalid, readDurationMs } from './job-values.ts';
+import { invalid, readDurationMs, readReason } from './job-values.ts';
 import { kickJob } from './kick-job.ts';
 import { kickJobs } from './kick-jobs.ts';
 import { checkOptions } from './known-options.ts';
@@ -23,6 +23,7 @@ import type { QueueLog } from './queue-log.ts';
 import { readJob } from './read-job.ts';
 import { requeueJobs } from './requeue-jobs.ts';
 import { retryRunningJob } from './retry-running-job.ts';
+import type { JsonReader } from './stored-json.ts';
 import { touchJob } from './touch-job.ts';
 import { updateJob } from './update-job.ts';
 
@@ -32,6 +33,8 @@ export interface QueueParts {
   readonly settings: QueueSettings;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
+  /** How data and results are read. */
+  readonly read: JsonReader;
 }
 
 /** The queue's verbs over an open log. */
@@ -80,8 +83,11 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
     claim: async <Data>(patterns: string | readonly string[] = '*', options: ClaimOptions = {}) =>
       (await claimMany<Data>(patterns, 1, options))[0] ?? null,
     claimMany,
-    touch: (job, { lease } = {}) =>
-      log.ask((db) => touchJob(db, job, { at: now(), lease, defaultLeaseMs: settings.leaseMs })),
+    touch: (job, options = {}) =>
+      log.ask((db) => {
+        const { lease } = checkOptions('touch', options);
+        return touchJob(db, job, { at: now(), lease, defaultLeaseMs: settings.leaseMs });
+      }),
   };
 }
 
@@ -95,14 +101,22 @@ function endingVerbs(
     finish: (job, options = {}) =>
       log.change((db) => finishRunningJob(db, job, checkOptions('finish', options), context())),
     retry: (job, options = {}) =>
-      log.change((db) => retryRunningJob(db, job, checkOptions('retry', options), context())),
+      log.change((db) => retryRunningJob(db, job, checkEnding('retry', options), context())),
     fail: (job, options = {}) =>
-      log.change((db) => failRunningJob(db, job, checkOptions('fail', options), context())),
+      log.change((db) => failRunningJob(db, job, checkEnding('fail', options), context())),
     bury: (job, options = {}) =>
-      log.change((db) => buryJob(db, job, checkOptions('bury', options), now())),
+      log.change((db) => buryJob(db, job, checkEnding('bury', options), now())),
     cancel: (id) => log.change((db) => cancelJob(db, id, context())),
     delete: async (job) => removeOutput(state, await log.change((db) => deleteJob(db, job, now()))),
   };
+}
+
+function checkEnding<Options extends { readonly reason?: string }>(
+  verb: 'retry' | 'fail' | 'bury',
+  options: Options,
+): Options {
+  const { reason } = checkOptions(verb, options);
+  return reason === undefined ? options : { ...options, reason: readReason(reason) };
 }
 
 function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'update' | 'requeue'> {
@@ -111,17 +125,19 @@ function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'up
   return {
     kick: (id) => log.change((db) => kickJob(db, id, now())),
     kickMany: (patterns, count) => log.change((db) => kickJobs(db, patterns, count, now())),
-    update: (job, options) => log.change((db) => updateJob(db, job, options, updating())),
+    update: (job, options) =>
+      log.change((db) => updateJob(db, job, checkOptions('update', options), updating())),
     requeue: (ids, options = {}) =>
       log.change((db) => requeueJobs(db, ids, checkOptions('requeue', options), now())),
   };
 }
 
-function readingVerbs({ log, now }: QueueParts): Pick<Queue, 'get' | 'list' | 'count'> {
-  const get = (id: number) => log.ask((db: Database) => readJob(db, id));
+function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list' | 'count'> {
+  const get = (id: number) => log.ask((db: Database) => readJob(db, id, read));
   return {
     get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
-    list: (options = {}) => log.ask((db) => listJobs(db, checkOptions('list', options), now())),
+    list: (options = {}) =>
+      log.ask((db) => listJobs(db, checkOptions('list', options), now(), read)),
     count: (pattern = '*') => log.ask((db) => countJobs(db, pattern, now())),
   };
 }

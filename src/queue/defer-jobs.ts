@@ -19,7 +19,7 @@ export async function deferJobs(
     await transaction.updateTable('jobs').set({ reason }).where('id', 'in', ids).execute();
     await recordActivity(
       transaction,
-      ...ids.map((jobId) => ({
+      ids.map((jobId) => ({
         at,
         event: 'job-deferred' as const,
         workerId,

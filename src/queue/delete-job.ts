@@ -52,7 +52,7 @@ async function removeJobs(
   const { outputFiles } = await deleteJobs(db, jobs);
   await recordActivity(
     db,
-    ...jobs.map(({ id, name }) => ({
+    jobs.map(({ id, name }) => ({
       at,
       event: 'job-deleted' as const,
       jobId: id,

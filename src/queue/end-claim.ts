@@ -1,6 +1,6 @@
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
-import type { FinishedRun, JobRow } from '../store/schema.ts';
+import type { FinishedRun, JobRow, Outcome } from '../store/schema.ts';
 import { type Ending, type EndingFacts, endJob } from './end-job.ts';
 import { noSuchJob } from './refusals.ts';
 
@@ -28,10 +28,10 @@ export async function endClaim(
 async function endOpenRun(
   db: Database,
   { id, started_at }: JobRow,
-  { kind }: Ending,
+  ending: Ending,
   { at, reason, counts }: EndingFacts,
 ): Promise<number | null> {
-  const outcome = counts !== undefined ? 'crashed' : kind === 'finish' ? 'succeeded' : 'failed';
+  const outcome = counts !== undefined ? 'crashed' : outcomeOf(ending);
   const run: Partial<FinishedRun> = {
     outcome,
     finished_at: at,
@@ -46,6 +46,11 @@ async function endOpenRun(
     .returning('id')
     .executeTakeFirst();
   return ended?.id ?? null;
+}
+
+function outcomeOf(ending: Ending): Outcome {
+  if (ending.kind === 'finish') return 'succeeded';
+  return ending.kind === 'retry' && !ending.isTry ? 'released' : 'failed';
 }
 
 /** Null: unknown, as when the clock was set back meanwhile. */

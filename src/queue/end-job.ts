@@ -10,8 +10,9 @@ import {
   stateOfRetriedChild,
   tellParent,
 } from './families.ts';
+import { isPlainRule } from './repeat/parse-plain-rule.ts';
 import { parseRepeat } from './repeat/parse-repeat.ts';
-import { planNext } from './repeat/plan-next.ts';
+import { type PlannedTime, planNext } from './repeat/plan-next.ts';
 
 /** What becomes of a job whose claim, or whose wait, ends. */
 export type Ending =
@@ -25,7 +26,12 @@ export type Ending =
       readonly name?: string;
       readonly data?: string;
     }
-  | { readonly kind: 'fail'; readonly data?: string }
+  | {
+      readonly kind: 'fail';
+      readonly data?: string;
+      /** It has no tries left; nobody has said that it is to fail for good. */
+      readonly isSpent?: boolean;
+    }
   | { readonly kind: 'bury'; readonly priority?: number }
   | { readonly kind: 'cancel' };
 
@@ -110,12 +116,23 @@ async function repeat(db: Database, job: JobRow, done: Done, facts: EndingFacts)
     await removeUnkept(db, job, 'failed', facts.archive);
     return;
   }
-  const { runAt, scheduledFor, skipped } = planned;
-  const next = { run_at: runAt, scheduled_for: scheduledFor, attempts: 0 };
-  await change(db, job, { ...done, ...next, state: 'queued' });
+  await change(db, job, { ...done, ...toNext(planned) });
   await tell(db, job, 'job-finished', facts);
+  await tellRepeat(db, job, at, planned);
+}
+
+function toNext({ runAt, scheduledFor }: PlannedTime) {
+  return { state: 'queued', run_at: runAt, scheduled_for: scheduledFor, attempts: 0 } as const;
+}
+
+async function tellRepeat(
+  db: Database,
+  { id: jobId }: JobRow,
+  at: number,
+  { skipped }: PlannedTime,
+): Promise<void> {
   const detail = skipped === 0 ? 'it repeats' : `it repeats; ${skipped} missed times are left out`;
-  await recordActivity(db, { at, event: 'job-queued', jobId: job.id, detail });
+  await recordActivity(db, { at, event: 'job-queued', jobId, detail });
 }
 
 /** Null: its rule gives no time any more. */
@@ -158,6 +175,46 @@ async function retry(
 }
 
 async function giveUp(
+  db: Database,
+  job: JobRow,
+  ending: Extract<Ending, { kind: 'fail' | 'bury' | 'cancel' }>,
+  facts: EndingFacts,
+): Promise<void> {
+  if (ending.kind === 'fail' && ending.isSpent && repeatsAfterFailure(job)) {
+    return await repeatFailed(db, job, ending, facts);
+  }
+  await endForGood(db, job, ending, facts);
+}
+
+/** Only a rule in plain words says when a job runs, whatever became of it; Bedrock's say what follows a finish. */
+function repeatsAfterFailure({ repeat, parent_id }: JobRow): boolean {
+  return repeat !== null && parent_id === null && isPlainRule(repeat);
+}
+
+async function repeatFailed(
+  db: Database,
+  job: JobRow,
+  { data = job.data }: Extract<Ending, { kind: 'fail' }>,
+  facts: EndingFacts,
+): Promise<void> {
+  const { at, missedCap: cap } = facts;
+  const planned = await planRepeat(job, at, cap);
+  if (planned === null || 'problem' in planned) {
+    return await endForGood(db, job, { kind: 'fail', data }, facts);
+  }
+  await change(db, job, {
+    ...unclaimed,
+    ...counted(job, facts),
+    ...toNext(planned),
+    reason: facts.reason,
+  });
+  await tell(db, job, 'job-failed', facts);
+  await cancelChildren(db, job.id, at);
+  await markChildrenTold(db, job.id);
+  await tellRepeat(db, job, at, planned);
+}
+
+async function endForGood(
   db: Database,
   job: JobRow,
   ending: Extract<Ending, { kind: 'fail' | 'bury' | 'cancel' }>,

@@ -2,11 +2,11 @@ import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
 import type { FinishedRun, JobRow } from '../store/schema.ts';
+import { isStoreFailure } from '../store/store-failure.ts';
 import type { Archive } from './archive.ts';
 import type { Claim } from './claim-job.ts';
 import { selectJob } from './end-claim.ts';
 import { type Ending, endJob } from './end-job.ts';
-import { checkJson, readJobName } from './job-values.ts';
 import { QueueError } from './queue-error.ts';
 import { judgeTry, toPolicy, type Verdict } from './retry-policy.ts';
 
@@ -27,12 +27,14 @@ export interface QueueTeller {
   readonly toldAt?: number;
   readonly missedCap: number;
   readonly archive?: Archive;
+  /** Told, in one sentence, of an end that the log has refused. */
+  readonly onRefused?: (sentence: string) => void;
 }
 
 /**
  * Records how a run of the queue ended and what becomes of its job; to be called in a transaction.
  *
- * @returns null when the claim was lost meanwhile: then nothing is changed
+ * @returns null when the claim was lost meanwhile: then only what the run has printed is still written down
  */
 export async function endQueuedRun(
   db: Database,
@@ -46,22 +48,58 @@ export async function endQueuedRun(
     return { state: 'finished' };
   }
   const job = await selectHeld(db, ended.claim);
-  if (job === null) return null;
+  if (job === null) {
+    await recordColumns(db, ended, outputColumns, 'and output is null');
+    return null;
+  }
   await recordRun(db, ended);
-  const problem = findProblem(ended.ask);
-  const { ending, verdict } = decide(job, problem === null ? ended : { ...ended, ask: null }, at);
+  const { ending, verdict } = decide(job, ended, at);
   const { outcome, reason } = ended.run;
   const counts = outcome === 'crashed' ? 'crashes' : outcome === 'timed-out' ? 'timeouts' : null;
   await endJob(db, job, ending, {
     at,
     workerId: teller.workerId,
     runId: ended.claim.runId,
-    reason: problem ?? (ended.ask?.kind === 'fail' ? ended.ask.reason : reason),
+    reason: ended.ask?.kind === 'fail' ? ended.ask.reason : reason,
     missedCap: teller.missedCap,
     ...(teller.archive !== undefined && { archive: teller.archive }),
     ...(counts !== null && { counts }),
   });
   return verdict;
+}
+
+/** What a handler's process may have said of itself. */
+const unsaid = {
+  ...{ user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null, rss_change_bytes: null },
+  ...{ measured_by: null, error_name: null, error_message: null, error_stack: null },
+} as const;
+
+/** Does the work in a transaction of its own. */
+export type InTransaction = <T>(work: (db: Database) => Promise<T>) => Promise<T>;
+
+/**
+ * Records it in a transaction of its own. An end that the log refuses, because of what its handler said of
+ * it or of what somebody wrote into its job, has failed: one job must not stand in the way of all others.
+ */
+export async function recordEnd(
+  inTransaction: InTransaction,
+  ended: QueuedRunEnd,
+  teller: QueueTeller,
+): Promise<Verdict | null> {
+  try {
+    return await inTransaction((db) => endQueuedRun(db, ended, teller));
+  } catch (error) {
+    if (isStoreFailure(error)) throw error;
+    const refused = toRefused(ended, error as Error);
+    teller.onRefused?.(`job ${ended.claim.id} has failed, as ${refused.run.reason}`);
+    return await inTransaction((db) => endQueuedRun(db, refused, teller));
+  }
+}
+
+function toRefused({ claim, run }: QueuedRunEnd, { message }: Error): QueuedRunEnd {
+  const reason = `its end could not be recorded: ${message}`;
+  const failed = { ...run, ...unsaid, outcome: 'failed' as const, reason };
+  return { claim, run: failed, result: null, ask: null, isRetryable: false };
 }
 
 function isPlain({ run }: QueuedRunEnd, { archive }: QueueTeller): boolean {
@@ -106,19 +144,6 @@ async function selectHeld(db: Database, { id, token }: Claim): Promise<JobRow | 
   }
 }
 
-/** What the log would refuse must not end its worker: then it has failed like others. */
-function findProblem(ask: HandlerAsk | null): string | null {
-  if (ask?.kind !== 'retry') return null;
-  try {
-    if (ask.name !== undefined) readJobName(ask.name);
-    if (ask.data !== undefined) checkJson("A job's data", ask.data);
-    return null;
-  } catch (error) {
-    if (error instanceof QueueError) return `it asked for another try, but: ${error.message}`;
-    throw error;
-  }
-}
-
 interface Decision {
   readonly ending: Ending;
   readonly verdict: Verdict;
@@ -150,8 +175,16 @@ function decide(
 /** What a verdict makes of a job. */
 export function toEnding(verdict: Verdict): Ending {
   if (verdict.state === 'retrying') return { kind: 'retry', runAt: verdict.runAt, isTry: true };
-  return { kind: verdict.state === 'cancelled' ? 'cancel' : 'fail' };
+  return verdict.state === 'cancelled' ? { kind: 'cancel' } : { kind: 'fail', isSpent: true };
 }
+
+const outputColumns = [
+  'output',
+  'output_bytes',
+  'output_dropped_bytes',
+  'output_file',
+  'output_file_bytes',
+] as const satisfies readonly (keyof FinishedRun)[];
 
 const runColumns = [
   'outcome',
@@ -169,16 +202,20 @@ const runColumns = [
   'error_name',
   'error_message',
   'error_stack',
-  'output',
-  'output_bytes',
-  'output_dropped_bytes',
-  'output_file',
-  'output_file_bytes',
+  ...outputColumns,
 ] as const satisfies readonly (keyof FinishedRun)[];
 
-const recordRunText = `update runs set ${runColumns.map((column) => `${column} = ?`).join(', ')} where id = ?`;
+function recordRun(db: Database, ended: QueuedRunEnd): Promise<void> {
+  return recordColumns(db, ended, runColumns);
+}
 
-async function recordRun(db: Database, { claim, run }: QueuedRunEnd): Promise<void> {
-  const values = runColumns.map((column) => run[column] ?? null);
-  await queryRaw(db, recordRunText, [...values, claim.runId]);
+async function recordColumns(
+  db: Database,
+  { claim, run }: QueuedRunEnd,
+  columns: readonly (keyof FinishedRun)[],
+  condition = '',
+): Promise<void> {
+  const set = columns.map((column) => `${column} = ?`).join(', ');
+  const values = columns.map((column) => run[column] ?? null);
+  await queryRaw(db, `update runs set ${set} where id = ? ${condition}`, [...values, claim.runId]);
 }

@@ -3,9 +3,10 @@ import type { JobRow } from '../store/schema.ts';
 import type { Archive } from './archive.ts';
 import { endClaim } from './end-claim.ts';
 import type { Ending, EndingFacts } from './end-job.ts';
+import { toEnding } from './end-queued-run.ts';
 import { findJob } from './find-job.ts';
 import { writeJson } from './job-values.ts';
-import type { FailOptions, FinishOptions, JobRef, JsonValue } from './queue.ts';
+import type { FailOptions, FinishOptions, JobRef } from './queue.ts';
 import { type JobVerb, wrongState } from './refusals.ts';
 import { judgeTry, toPolicy } from './retry-policy.ts';
 
@@ -55,9 +56,7 @@ export async function failRunningJob(
 /** As after a failed run of the runner's own. */
 function judgeFailedTry(job: JobRow, at: number): Ending {
   const failed = { outcome: 'failed', attempt: job.attempts, isRetryable: true, at } as const;
-  const verdict = judgeTry(toPolicy(job), failed);
-  if (verdict.state !== 'retrying') return { kind: 'fail' };
-  return { kind: 'retry', runAt: verdict.runAt, isTry: true };
+  return toEnding(judgeTry(toPolicy(job), failed));
 }
 
 /** @throws {QueueError} if it does not run, or not for who has this claim */
@@ -73,6 +72,6 @@ export function factsOf(context: EndingContext, reason: string | null): EndingFa
 }
 
 /** The data that replaces a job's, as its row holds it. */
-export function dataOf(data: JsonValue | undefined): { readonly data?: string } {
+export function dataOf(data: unknown): { readonly data?: string } {
   return data === undefined ? {} : { data: writeJson("A job's data", data) };
 }

@@ -36,7 +36,7 @@ export function enqueueScripts(
     const ids = rows.map((row) => row.id).sort((one, other) => one - other);
     await recordActivity(
       transaction,
-      ...ids.map((jobId) => ({ at, event: 'job-queued' as const, workerId, jobId })),
+      ids.map((jobId) => ({ at, event: 'job-queued' as const, workerId, jobId })),
     );
     return scripts.map((script, index) => ({ id: ids[index] as number, script, scheduledFor }));
   });

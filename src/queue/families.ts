@@ -2,8 +2,9 @@ import { sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import type { JobState } from '../store/schema.ts';
-import type { ChildJob, EndedChildren, JsonValue } from './queue.ts';
+import type { ChildJob, EndedChildren } from './queue.ts';
 import { QueueError } from './queue-error.ts';
+import { type JsonReader, readStoredJson } from './stored-json.ts';
 
 /** What has not ended. */
 export const unfinishedStates = ['queued', 'running', 'retrying', 'paused'] as const;
@@ -129,9 +130,14 @@ async function findFailedChild(db: Database, parentId: number): Promise<string |
 }
 
 /** The children that a parent has not been told of yet. */
-export async function readEndedChildren(db: Database, parentId: number): Promise<EndedChildren> {
+export async function readEndedChildren(
+  db: Database,
+  parentId: number,
+  read?: JsonReader,
+): Promise<EndedChildren> {
   const ended = await endedChildrenOf(db, parentId).execute();
-  const inState = (state: JobState) => ended.filter((child) => child.state === state).map(toChild);
+  const inState = (state: JobState) =>
+    ended.filter((child) => child.state === state).map((child) => toChild(child, read));
   return {
     finished: inState('finished'),
     failed: inState('failed'),
@@ -150,7 +156,8 @@ export async function markChildrenTold(db: Database, parentId: number): Promise<
     .execute();
 }
 
-function endedChildrenOf(db: Database, parentId: number) {
+/** Those that a parent has not been told of yet. */
+export function endedChildrenOf(db: Database, parentId: number) {
   return db
     .selectFrom('jobs')
     .select(['id', 'name', 'state', 'data', 'result'])
@@ -160,16 +167,15 @@ function endedChildrenOf(db: Database, parentId: number) {
     .orderBy('id');
 }
 
-interface ChildRow {
+export interface ChildRow {
   readonly id: number;
   readonly name: string;
   readonly data: string;
   readonly result: string | null;
 }
 
-function toChild({ id, name, data, result }: ChildRow): ChildJob {
-  const parse = (text: string): JsonValue => JSON.parse(text);
-  return { id, name, data: parse(data), result: result === null ? null : parse(result) };
+function toChild({ id, name, data, result }: ChildRow, read?: JsonReader): ChildJob {
+  return { id, name, data: readStoredJson(data, read), result: readStoredJson(result, read) };
 }
 
 async function record(
@@ -179,6 +185,8 @@ async function record(
   at: number,
   detail: string | null = null,
 ): Promise<void> {
-  if (jobs.length === 0) return;
-  await recordActivity(db, ...jobs.map(({ id }) => ({ at, event, jobId: id, detail })));
+  await recordActivity(
+    db,
+    jobs.map(({ id }) => ({ at, event, jobId: id, detail })),
+  );
 }

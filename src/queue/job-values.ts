@@ -1,32 +1,20 @@
+import { describeFound } from '../config/describe-found.ts';
 import { parseDurationMs } from '../config/duration.ts';
+import { lastInstantMs } from '../config/instant.ts';
+import { describeExcess } from '../config/job-json.ts';
+import { readJobName as readName } from '../config/job-name.ts';
+import {
+  type Reader,
+  readDelayMs as readDelayOf,
+  readDurationMs as readDurationOf,
+} from '../config/reading.ts';
 import { readRetryDelay } from '../config/retry-delay.ts';
 import type { When } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 
-const LONGEST_NAME = 255;
-const LARGEST_JSON_BYTES = 1024 * 1024;
-/** SQLite takes nothing deeper for JSON. */
-const DEEPEST_JSON = 1000;
-/** The last instant that a date can hold. */
-const LAST_INSTANT = 8.64e15;
-
 /** @throws {QueueError} that says what is expected */
 export function readJobName(name: unknown): string {
-  const isName =
-    typeof name === 'string' &&
-    name.length <= LONGEST_NAME &&
-    isHandlerPath(name) &&
-    !hasControl(name);
-  if (isName) return name as string;
-  throw invalid("A job's name", "a handler's path such as mail/welcome, 1 to 255 characters", name);
-}
-
-function isHandlerPath(name: string): boolean {
-  return name.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
-}
-
-function hasControl(name: string): boolean {
-  return /\p{Cc}|\p{Cs}/u.test(name);
+  return readBy(readName, "A job's name", name);
 }
 
 /** As text. @throws {QueueError} if it is no JSON, or too much */
@@ -36,33 +24,9 @@ export function writeJson(what: string, value: unknown): string {
 
 /** @throws {QueueError} if this JSON is more than a job may hold */
 export function checkJson(what: string, text: string): string {
-  checkSize(what, text);
-  if (depthOf(text) <= DEEPEST_JSON) return text;
-  throw new QueueError('invalid', `${what} expects JSON nested at most ${DEEPEST_JSON} deep.`);
-}
-
-/** @throws {QueueError} if it is more than a job may hold */
-export function checkSize(what: string, text: string): string {
-  const bytes = Buffer.byteLength(text);
-  if (bytes <= LARGEST_JSON_BYTES) return text;
-  throw new QueueError(
-    'invalid',
-    `${what} expects JSON of at most 1 MiB, found ${bytes} bytes; put what is large into a file and name that.`,
-  );
-}
-
-/** Of JSON text. */
-function depthOf(text: string): number {
-  // Mostly it is too short to be looked through.
-  if (text.length <= 2 * DEEPEST_JSON) return 0;
-  let depth = 0;
-  let deepest = 0;
-  for (const [bracket] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{]|[\]}]/g)) {
-    if (bracket === '[' || bracket === '{') depth += 1;
-    else if (bracket === ']' || bracket === '}') depth -= 1;
-    deepest = Math.max(deepest, depth);
-  }
-  return deepest;
+  const excess = describeExcess(text);
+  if (excess === null) return text;
+  throw new QueueError('invalid', `${what} expects ${excess}.`);
 }
 
 function toJson(what: string, value: unknown): string {
@@ -83,23 +47,38 @@ export function readPriority(priority: unknown): number {
   throw invalid('A priority', 'a whole number such as 500', priority);
 }
 
+/** So much is kept of a reason: it stands in each row that tells of it. */
+const LONGEST_REASON = 8 * 1024;
+
+export function readReason(reason: unknown): string {
+  if (typeof reason === 'string') return reason.slice(0, LONGEST_REASON);
+  throw invalid('The reason', 'text', reason);
+}
+
 export function readRetries(retries: unknown): number {
   if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= 100) {
     return retries as number;
   }
-  throw invalid('The retries', 'a whole number from 0 to 100', retries);
+  throw invalid('The number of retries', 'a whole number from 0 to 100', retries);
 }
 
 export function readDelay(delay: unknown) {
-  const reading = readRetryDelay(delay);
-  if ('value' in reading) return reading.value;
-  throw invalid('The retry delay', reading.expected, delay);
+  return readBy(readRetryDelay, 'The retry delay', delay);
 }
 
 export function readDurationMs(what: string, text: unknown): number {
-  const durationMs = typeof text === 'string' ? parseDurationMs(text.trim()) : null;
-  if (durationMs !== null) return durationMs;
-  throw invalid(what, 'a duration such as 30s, 10m or 2h', text);
+  return readBy(readDurationOf, what, text);
+}
+
+/** It may be none: `0s`. */
+export function readDelayMs(what: string, text: unknown): number {
+  return readBy(readDelayOf, what, text);
+}
+
+function readBy<T>(reader: Reader<T>, what: string, found: unknown): T {
+  const reading = reader(found);
+  if ('value' in reading) return reading.value;
+  throw invalid(what, reading.expected, found);
 }
 
 export function readLeaseMs(text: unknown): number {
@@ -109,7 +88,7 @@ export function readLeaseMs(text: unknown): number {
 /** Epoch milliseconds of a date, of a number of them, or of words. */
 export function readWhen(when: When, nowMs: number): number {
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
-  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= LAST_INSTANT) return ms;
+  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
   throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
 }
 
@@ -153,10 +132,4 @@ function parseLocal(found: RegExpExecArray): number | null {
 
 export function invalid(what: string, expected: string, found: unknown): QueueError {
   return new QueueError('invalid', `${what} expects ${expected}, found ${describeFound(found)}.`);
-}
-
-export function describeFound(found: unknown): string {
-  if (typeof found === 'bigint') return `${found}n`;
-  const text = JSON.stringify(found) ?? String(found);
-  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
 }

@@ -2,7 +2,7 @@ import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
 import { queryRaw } from '../store/raw-query.ts';
 import type { JobState } from '../store/schema.ts';
-import { checkSize } from './job-values.ts';
+import { checkJson } from './job-values.ts';
 import type { NewJob } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 import type { NewRow } from './read-new-job.ts';
@@ -54,7 +54,7 @@ async function mergeData(db: Database, id: number, patch: string): Promise<strin
   const [{ data }] = (await queryRaw<{ data: string }>(db, text, [patch, id])) as [
     { data: string },
   ];
-  return checkSize("A job's data, merged,", data);
+  return checkJson("A job's data, merged,", data);
 }
 
 function refuseOtherFamily(existing: Existing, row: NewRow): void {

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { recordActivity } from '../store/activity.ts';
+import { inPages } from '../store/in-pages.ts';
 import type { Database } from '../store/open-store.ts';
 import type { JobState } from '../store/schema.ts';
 import { isFailedJob, isWaitingJob } from './job-states.ts';
@@ -105,9 +106,6 @@ async function selectDelayed(
   return delayed.map(({ id }) => id);
 }
 
-/** So many are changed by one statement. */
-const PAGE = 500;
-
 /** A child whose parent does not wait for it now goes on waiting for that. */
 const stateOfKicked = sql<JobState>`case
   when parent_id is null then 'queued'
@@ -115,14 +113,16 @@ const stateOfKicked = sql<JobState>`case
   else 'paused' end`;
 
 async function kickAll(db: Database, ids: readonly number[], at: number): Promise<void> {
-  for (let start = 0; start < ids.length; start += PAGE) {
-    const page = ids.slice(start, start + PAGE);
+  for (const page of inPages(ids)) {
     await db
       .updateTable('jobs')
       .set({ state: stateOfKicked, ...asKicked(at) })
       .where('id', 'in', page)
       .execute();
     const event = 'job-kicked';
-    await recordActivity(db, ...page.map((jobId) => ({ at, event, jobId }) as const));
+    await recordActivity(
+      db,
+      page.map((jobId) => ({ at, event, jobId }) as const),
+    );
   }
 }

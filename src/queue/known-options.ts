@@ -30,7 +30,8 @@ export function checkOptions<Options extends object>(
   options: Options,
 ): Options {
   if (typeof options !== 'object' || options === null) {
-    throw new QueueError('invalid', `The options of \`${verb}\` expect an object.`);
+    const such = `an object with ${known[verb].join(', ')}`;
+    throw new QueueError('invalid', `The options of \`${verb}\` expect ${such}.`);
   }
   const names: readonly string[] = known[verb];
   const wrong = Object.keys(options).find((name) => !names.includes(name));

@@ -7,6 +7,9 @@ export interface LastPass {
   readonly startedAt: number;
 }
 
+/** How many passes of a period may die: what kills its pass every time must not do so for ever. */
+export const PASS_TRIES = 2;
+
 export async function selectLastPass(db: Database, tier: string): Promise<LastPass | null> {
   const last = await passesOf(db, tier)
     .select(['state', 'started_at as startedAt'])
@@ -16,6 +19,22 @@ export async function selectLastPass(db: Database, tier: string): Promise<LastPa
     .limit(1)
     .executeTakeFirst();
   return last ?? null;
+}
+
+/** A pass that did not take place, and why. */
+export interface SkippedPass {
+  readonly startedAt: number;
+  readonly reason: string | null;
+}
+
+/** The newest pass of a tier, if it was skipped: paused, held, or missed and not made up for. */
+export async function selectSkippedPass(db: Database, tier: string): Promise<SkippedPass | null> {
+  const newest = await passesOf(db, tier)
+    .select(['state', 'started_at as startedAt', 'reason'])
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return newest?.state === 'skipped' ? newest : null;
 }
 
 /** How many passes that stand for this period have died. */

@@ -1,3 +1,4 @@
+import { isInstant } from '../config/instant.ts';
 import { checkLiveness } from '../process/process-identity.ts';
 import { recordActivity } from '../store/activity.ts';
 import type { Database } from '../store/open-store.ts';
@@ -117,8 +118,9 @@ async function giveMoreTime(
 }
 
 function describeExpiry(leasedUntil: number): string {
-  const until = new Date(leasedUntil).toISOString();
-  return `its lease ran out at ${until} without having been renewed`;
+  // Of a job that was claimed by plain SQL it can be anything.
+  const at = isInstant(leasedUntil) ? ` at ${new Date(leasedUntil).toISOString()}` : '';
+  return `its lease ran out${at} without having been renewed`;
 }
 
 async function endExpired(

@@ -7,6 +7,7 @@ import { invalid } from './job-values.ts';
 import { fitsPatterns, readPatterns } from './name-patterns.ts';
 import type { Job, ListOptions } from './queue.ts';
 import { toJob } from './read-job.ts';
+import type { JsonReader } from './stored-json.ts';
 
 const MOST_JOBS = 1_000;
 
@@ -15,7 +16,12 @@ type Order = NonNullable<ListOptions['order']>;
 const orders: readonly Order[] = ['newest', 'next', 'soonest'];
 
 /** Jobs of the queue; without an order, the newest first. */
-export async function listJobs(db: Database, options: ListOptions, at: number): Promise<Job[]> {
+export async function listJobs(
+  db: Database,
+  options: ListOptions,
+  at: number,
+  read?: JsonReader,
+): Promise<Job[]> {
   const states = readStates(options);
   const { order = 'newest', limit = 50 } = options;
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS) {
@@ -23,7 +29,7 @@ export async function listJobs(db: Database, options: ListOptions, at: number): 
   }
   if (!orders.includes(order)) throw invalid('The order', `one of ${orders.join(', ')}`, order);
   const query = filtered(db, options, states, at).limit(limit);
-  return (await inOrder(db, query, states, order)).map(toJob);
+  return (await inOrder(db, query, states, order)).map((row) => toJob(row, read));
 }
 
 /** Null: any. */

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { invalid } from './job-values.ts';
+import { matchesNothing } from './sqlite-glob.ts';
 
 /** One glob over names, or several: a name that fits any of them is meant. */
 export type Patterns = string | readonly string[];
@@ -11,8 +12,12 @@ const MOST_PATTERNS = 500;
 export function readPatterns(patterns: Patterns): readonly string[] {
   const list: unknown = typeof patterns === 'string' ? [patterns] : patterns;
   const isList = Array.isArray(list) && list.length > 0 && list.length <= MOST_PATTERNS;
-  if (isList && list.every(isPattern)) return list;
-  throw invalid('A pattern', 'a name or a glob over names such as mail/*, or a list', patterns);
+  if (!isList || !list.every(isPattern)) {
+    throw invalid('A pattern', 'a name or a glob over names such as mail/*, or a list', patterns);
+  }
+  const open = list.find(matchesNothing);
+  if (open === undefined) return list;
+  throw invalid('A pattern', 'a ] for each [, and [[] for a [ itself', open);
 }
 
 function isPattern(pattern: unknown): pattern is string {

@@ -9,8 +9,8 @@ export class QueueError extends Error {
   override readonly name = 'QueueError';
   readonly code: QueueErrorCode;
 
-  constructor(code: QueueErrorCode, message: string) {
-    super(message);
+  constructor(code: QueueErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
     this.code = code;
   }
 }

@@ -1,7 +1,6 @@
 import type { StateFolder } from '../config/state-folder.ts';
-import { toStoreUnavailable } from '../store/describe-store-failure.ts';
+import { toldPlainly } from '../store/describe-store-failure.ts';
 import { type Database, openStore } from '../store/open-store.ts';
-import { isStoreFailure } from '../store/store-failure.ts';
 import { watchLog } from '../store/watch-log.ts';
 import { QueueError } from './queue-error.ts';
 
@@ -42,7 +41,8 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
     ask,
     change: async (work) => {
       const result = await ask((db) => store.retryWhenFull(() => work(db)));
-      ownWrite.abort();
+      // Without a reason Node makes an error with a stack for each change: 20 µs.
+      ownWrite.abort('written');
       ownWrite = new AbortController();
       return result;
     },
@@ -50,8 +50,9 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       const seen = watch.look();
       const { signal: written } = ownWrite;
       return async (untilMs, signal) => {
+        // Not by AbortSignal.any: a signal that outlives many waits would keep something of each, in Node 22.
         const signals = signal === undefined ? [written] : [written, signal];
-        await watch.changed(seen, untilMs, AbortSignal.any(signals));
+        await watch.changed(seen, untilMs, ...signals);
         return !isClosed;
       };
     },
@@ -64,12 +65,4 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       await store.close();
     },
   };
-}
-
-async function toldPlainly<T>(state: StateFolder, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw isStoreFailure(error) ? toStoreUnavailable(error, state) : error;
-  }
 }

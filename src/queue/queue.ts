@@ -1,4 +1,5 @@
-import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/schema.ts';
+import type { Signal } from '../child/signal.ts';
+import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/job-words.ts';
 
 /** What can be written as JSON. */
 export type JsonValue =
@@ -131,14 +132,14 @@ export interface ClaimOptions {
   /** Overrides the job's own. */
   readonly lease?: string;
   /** Ends the wait. */
-  readonly signal?: AbortSignal;
+  readonly signal?: Signal;
 }
 
 export interface FinishOptions {
-  /** What is kept of it. */
-  readonly result?: JsonValue;
+  /** What is kept of it: anything that can be written as JSON. */
+  readonly result?: unknown;
   /** Replaces the job's data; of a repeating job the next run gets it. */
-  readonly data?: JsonValue;
+  readonly data?: unknown;
 }
 
 export interface RetryOptions {
@@ -148,7 +149,7 @@ export interface RetryOptions {
   readonly priority?: number;
   /** The job goes on under another name. */
   readonly name?: string;
-  readonly data?: JsonValue;
+  readonly data?: unknown;
   /** Of a repeating job: not at its next time, but as said here. Default false. */
   readonly ignoreRepeat?: boolean;
   readonly reason?: string;
@@ -156,7 +157,7 @@ export interface RetryOptions {
 
 export interface FailOptions {
   readonly reason?: string;
-  readonly data?: JsonValue;
+  readonly data?: unknown;
   /**
    * Only this try has failed: the job is tried again after its retry delay, as long as it has tries left.
    * Default false: it has failed for good.
@@ -170,9 +171,12 @@ export interface BuryOptions {
 }
 
 export interface UpdateOptions {
-  readonly data?: JsonValue;
+  readonly data?: unknown;
   readonly priority?: number;
-  /** Null: it repeats no more. A new rule gives a new time, unless `runAt` says another. */
+  /**
+   * Null: it repeats no more. A new rule gives a new time to a job that is not due yet, unless `runAt`
+   * says another; one that is due, or runs, gets it once it has finished.
+   */
   readonly repeat?: string | null;
   readonly runAt?: When;
 }

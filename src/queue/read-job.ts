@@ -1,26 +1,28 @@
+import { isInstant } from '../config/instant.ts';
 import type { Database } from '../store/open-store.ts';
 import type { JobRow } from '../store/schema.ts';
 import { readJobId, selectRow } from './find-job.ts';
 import type { Job } from './queue.ts';
+import { type JsonReader, readStoredJson } from './stored-json.ts';
 
 /** Null: the queue has no job of that number. */
-export async function readJob(db: Database, id: number): Promise<Job | null> {
+export async function readJob(db: Database, id: number, read?: JsonReader): Promise<Job | null> {
   const row = await selectRow(db, readJobId(id));
-  return row === null ? null : toJob(row);
+  return row === null ? null : toJob(row, read);
 }
 
-/** A row of the queue as it is told of. */
-export function toJob(row: JobRow): Job {
+/** A row of the queue as it is told of; what plain SQL has made of it that cannot be is unknown. */
+export function toJob(row: JobRow, read?: JsonReader): Job {
   return {
     id: row.id,
     name: row.name,
     state: row.state,
-    data: JSON.parse(row.data),
-    result: row.result === null ? null : JSON.parse(row.result),
+    data: readStoredJson(row.data, read),
+    result: readStoredJson(row.result, read),
     priority: row.priority,
-    runAt: new Date(row.run_at),
+    runAt: toDate(row.run_at) ?? invalidDate(),
     scheduledFor: toDate(row.scheduled_for),
-    createdAt: new Date(row.created_at),
+    createdAt: toDate(row.created_at) ?? invalidDate(),
     startedAt: toDate(row.started_at),
     finishedAt: toDate(row.finished_at),
     attempts: row.attempts,
@@ -40,6 +42,11 @@ function toCounters({ reserves, timeouts, releases, buries, kicks, crashes }: Jo
   return { reserves, timeouts, releases, buries, kicks, crashes };
 }
 
+/** Null as JSON. Only of a row that the log's own checks would refuse. */
+function invalidDate(): Date {
+  return new Date(Number.NaN);
+}
+
 function toDate(atMs: number | null): Date | null {
-  return atMs === null ? null : new Date(atMs);
+  return isInstant(atMs) ? new Date(atMs) : null;
 }

@@ -12,7 +12,7 @@ import {
 import { checkOptions } from './known-options.ts';
 import type { DuplicatePolicy, NewJob } from './queue.ts';
 import { QueueError } from './queue-error.ts';
-import { initialTime } from './repeat/next-time.ts';
+import { initialTime, leadsNowhere } from './repeat/next-time.ts';
 import { parseRepeat } from './repeat/parse-repeat.ts';
 import type { RepeatRule } from './repeat/repeat-rule.ts';
 
@@ -50,9 +50,10 @@ export async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewR
   const rule = job.repeat === undefined || job.repeat === '' ? null : readRepeat(job);
   const firstAt = rule === null ? at : await initialTime(rule, at);
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
+  if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure = 'resume', priority = 500, onDuplicate = 'keep' } = job;
-  readWord('onDuplicate', onDuplicate, duplicatePolicies);
-  return {
+  readWord('The policy for duplicates', onDuplicate, duplicatePolicies);
+  const row: NewRow = {
     name: readJobName(job.name),
     state: 'queued',
     data: job.data === undefined ? '{}' : writeJson("A job's data", job.data),
@@ -61,14 +62,34 @@ export async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewR
     run_at: runAt,
     ...retryColumns(job),
     repeat: rule?.text ?? null,
-    missed: readWord('missed', missed, ['all', 'once', 'skip']),
-    unique_key: job.uniqueKey === undefined ? null : readText('uniqueKey', job.uniqueKey),
-    group_key: job.group === undefined ? null : readText('group', job.group),
+    missed: readWord('The policy for missed times', missed, ['all', 'once', 'skip']),
+    unique_key: job.uniqueKey === undefined ? null : readText('A unique key', job.uniqueKey),
+    group_key: job.group === undefined ? null : readText('A group', job.group),
     parent_id: job.parent === undefined ? null : readParent(job),
-    on_child_failure: readWord('onChildFailure', onChildFailure, ['resume', 'fail']),
+    on_child_failure: readWord('The policy for failed children', onChildFailure, [
+      'resume',
+      'fail',
+    ]),
     lease_ms: job.lease === undefined ? null : readLeaseMs(job.lease),
     created_at: at,
   };
+  assertNotIgnored(job);
+  return row;
+}
+
+/** What counts only beside something else would be forgotten without a word. */
+function assertNotIgnored({ uniqueKey, onDuplicate, repeat, missed }: NewJob<unknown>): void {
+  if (onDuplicate !== undefined && uniqueKey === undefined) {
+    throw new QueueError('invalid', 'A policy for duplicates expects a unique key beside it.');
+  }
+  if (missed !== undefined && repeat === undefined) {
+    throw new QueueError('invalid', 'A policy for missed times expects a repeat rule beside it.');
+  }
+}
+
+function givesNoTime({ text }: RepeatRule): QueueError {
+  const why = `${JSON.stringify(text)} gives no time: it leads beyond the year 9999.`;
+  return new QueueError('invalid', why);
 }
 
 function retryColumns({ retries, retryDelay }: NewJob<unknown>) {
@@ -98,8 +119,10 @@ function readParent({ parent }: NewJob<unknown>): number {
 }
 
 function readText(what: string, text: unknown): string {
-  if (typeof text === 'string' && text !== '' && text.length <= 255) return text;
-  throw invalid(`The ${what}`, 'text of 1 to 255 characters', text);
+  const isRight = typeof text === 'string' && text !== '' && text.length <= 255;
+  // Half a character is kept as another one: nobody would find it again.
+  if (isRight && !/\p{Cs}/u.test(text)) return text;
+  throw invalid(what, 'text of 1 to 255 whole characters', text);
 }
 
 export function readWord<Word extends string>(
@@ -109,5 +132,5 @@ export function readWord<Word extends string>(
 ): Word {
   const word = words.find((each) => each === found);
   if (word !== undefined) return word;
-  throw invalid(`${what}`, `one of ${words.join(', ')}`, found);
+  throw invalid(what, `one of ${words.join(', ')}`, found);
 }

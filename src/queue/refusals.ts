@@ -6,6 +6,8 @@ export interface NamedJob {
   readonly id: number;
   readonly name: string;
   readonly state: JobState;
+  /** Of a child. */
+  readonly parent_id?: number | null;
 }
 
 export type JobVerb =
@@ -55,8 +57,15 @@ const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>
 /** "Job 7 (mail/welcome) is finished, and only a job that runs can be touched; …" */
 export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
   const { expected, done } = rules[verb];
-  const cure = cures[job.state][verb] ?? cures[job.state].else;
+  const cure = describeParent(job) ?? cures[job.state][verb] ?? cures[job.state].else;
   return refuse(job, `is ${job.state}, and only a job that ${expected} can be ${done}; ${cure}.`);
+}
+
+/** What a paused child waits for; null: it is none. */
+function describeParent({ state, parent_id: parent = null }: NamedJob): string | null {
+  return state === 'paused' && parent !== null
+    ? `it waits for the end of its parent, job ${parent}`
+    : null;
 }
 
 /** With words of its own: what is the matter, and what to do. */

@@ -71,7 +71,7 @@ async function endOpenRun(
   { forgetTry, at }: Requeueing,
 ): Promise<void> {
   const ended = forgetTry
-    ? { outcome: 'not-started' as const, reason: 'its job was requeued: it never reached a worker' }
+    ? { outcome: 'released' as const, reason: 'its job was requeued: it never reached a worker' }
     : { outcome: 'crashed' as const, reason: 'its job was requeued while it ran' };
   await db
     .updateTable('runs')

@@ -3,8 +3,9 @@ import type { HandlerAsk } from '../child/handler-contract.ts';
 import { defaultSettings } from '../config/settings.ts';
 import type { Database } from '../store/open-store.ts';
 import type { FinishedRun, WorkerState } from '../store/schema.ts';
+import { isStoreFailure } from '../store/store-failure.ts';
 import type { Claim } from './claim-job.ts';
-import { endQueuedRun } from './end-queued-run.ts';
+import { recordEnd } from './end-queued-run.ts';
 import { finishJob } from './finish-job.ts';
 import type { RetryPolicy } from './retry-policy.ts';
 
@@ -14,6 +15,8 @@ export interface Rescue {
   readonly mayTerminate: boolean;
   /** How many missed times of a repeating job are made up for. Default: that of the settings. */
   readonly missedCap?: number;
+  /** Told of what could not be recorded as it was, one sentence each. */
+  readonly onRefused?: (sentence: string) => void;
 }
 
 /** A run that has not ended as far as the log knows, and by what its process and its runner can be told. */
@@ -59,7 +62,7 @@ export interface Rescued {
 export async function rescueJobs(
   db: Database,
   lost: readonly OpenRun[],
-  { at, missedCap = defaultSettings.queue.missedCap }: Rescue,
+  { at, missedCap = defaultSettings.queue.missedCap, onRefused = () => {} }: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
   const ended: OpenRun[] = [];
@@ -67,15 +70,26 @@ export async function rescueJobs(
   for (const lostRun of lost) {
     const end = await endLostRun(lostRun);
     if (end === null) alive.push(lostRun);
-    else if (await tellEnd(lostRun, end)) ended.push(lostRun);
+    else if (await tellEndIfPossible(lostRun, end)) ended.push(lostRun);
   }
   return { ended, alive };
 
+  /** What is wrong with one of them must not keep the others, nor all commands, from going on. */
+  async function tellEndIfPossible(lostRun: OpenRun, end: LostEnd): Promise<boolean> {
+    try {
+      return await tellEnd(lostRun, end);
+    } catch (error) {
+      if (isStoreFailure(error)) throw error;
+      onRefused(`the end of run ${lostRun.id} cannot be recorded: ${(error as Error).message}`);
+      return false;
+    }
+  }
+
   async function tellEnd({ claim, policy, isQueued }: OpenRun, end: LostEnd): Promise<boolean> {
-    const teller = { workerId: null, toldAt: at, missedCap };
+    const teller = { workerId: null, toldAt: at, missedCap, onRefused };
     const told = { claim, isRetryable: true, ...end };
     const verdict = isQueued
-      ? await db.transaction().execute((transaction) => endQueuedRun(transaction, told, teller))
+      ? await recordEnd((work) => db.transaction().execute(work), told, teller)
       : await finishJob(db, { ...told, policy }, teller);
     return verdict !== null;
   }

@@ -1,3 +1,4 @@
+import { lastInstantMs } from '../config/instant.ts';
 import { defaultRetryDelay } from '../config/retry-delay.ts';
 import type { CrashPolicy, ScriptOptions } from '../config/script-options.ts';
 import type { JobRow, JobState, Outcome } from '../store/schema.ts';
@@ -83,7 +84,8 @@ export function judgeTry(policy: RetryPolicy, ended: EndedTry, random = Math.ran
   if (ended.outcome === 'crashed' && policy.onCrash === 'skip') return { state: 'cancelled' };
   if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended))
     return { state: 'failed' };
-  return { state: 'retrying', runAt: ended.at + delayMs(policy, ended.attempt, random) };
+  const runAt = ended.at + delayMs(policy, ended.attempt, random);
+  return { state: 'retrying', runAt: Math.min(runAt, lastInstantMs) };
 }
 
 function allowedTries(policy: RetryPolicy, { outcome }: EndedTry): number {

@@ -3,7 +3,7 @@ import type { JobRow } from '../store/schema.ts';
 import { endClaim } from './end-claim.ts';
 import { type Ending, planRepeat } from './end-job.ts';
 import { dataOf, type EndingContext, factsOf, findRunningJob } from './end-running-job.ts';
-import { readDurationMs, readJobName, readPriority, readWhen } from './job-values.ts';
+import { readDelayMs, readJobName, readPriority, readWhen } from './job-values.ts';
 import type { JobRef, RetryOptions } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 
@@ -28,19 +28,17 @@ export async function retryRunningJob(
 
 function readRetry(options: RetryOptions, at: number): Extract<Ending, { kind: 'retry' }> {
   const { delay, runAt, priority, name, data } = options;
+  if (delay !== undefined && runAt !== undefined) {
+    throw new QueueError('invalid', 'A retry expects either a delay or a time, not both.');
+  }
   return {
     kind: 'retry',
     isTry: false,
-    runAt: readWhen(runAt ?? at + readDelayMs(delay), at),
+    runAt: readWhen(runAt ?? at + readDelayMs('The delay', delay ?? '0'), at),
     ...(priority !== undefined && { priority: readPriority(priority) }),
     ...(name !== undefined && { name: readJobName(name) }),
     ...dataOf(data),
   };
-}
-
-function readDelayMs(delay: string | undefined): number {
-  const isNone = delay === undefined || /^0 ?[a-z]*$/.test(delay);
-  return isNone ? 0 : readDurationMs('The delay', delay);
 }
 
 /** It begins anew: what was tried before is no try of the next time's. */

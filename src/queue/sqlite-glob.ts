@@ -8,9 +8,19 @@ const parsed = new Map<string, readonly Piece[] | typeof MATCHES_NOTHING>();
 
 /** As SQLite's `GLOB` does: case-sensitive, `*` for anything, `?` for one character, `[a-z]`, `[^x]`. */
 export function matchGlob(pattern: string, text: string): boolean {
+  const pieces = piecesOf(pattern);
+  return pieces !== MATCHES_NOTHING && matchPieces(pieces, [...text]);
+}
+
+/** A bracket in it is never closed. */
+export function matchesNothing(pattern: string): boolean {
+  return piecesOf(pattern) === MATCHES_NOTHING;
+}
+
+function piecesOf(pattern: string): readonly Piece[] | typeof MATCHES_NOTHING {
   const pieces = parsed.get(pattern) ?? parse([...pattern]);
   parsed.set(pattern, pieces);
-  return pieces !== MATCHES_NOTHING && matchPieces(pieces, [...text]);
+  return pieces;
 }
 
 export function matchAny(patterns: readonly string[], text: string): boolean {

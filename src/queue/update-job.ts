@@ -6,6 +6,7 @@ import { isWaiting } from './job-states.ts';
 import { invalid, readPriority, readWhen, writeJson } from './job-values.ts';
 import type { JobRef, UpdateOptions } from './queue.ts';
 import { QueueError } from './queue-error.ts';
+import { leadsNowhere } from './repeat/next-time.ts';
 import { parseRepeat } from './repeat/parse-repeat.ts';
 import { planNext } from './repeat/plan-next.ts';
 import type { RepeatRule } from './repeat/repeat-rule.ts';
@@ -113,9 +114,11 @@ async function timeOf(
   };
   const planned = await planNext(rule, moments, { missed: job.missed, nowMs: at, cap: missedCap });
   if (planned !== null) return { run_at: planned.runAt, scheduled_for: planned.scheduledFor };
+  const why = leadsNowhere(rule, at)
+    ? 'it leads beyond the year 9999.'
+    : 'it has never started. Begin the rule with SCHEDULED or FINISHED, or give a time, too.';
   throw new QueueError(
     'invalid',
-    `${JSON.stringify(rule.text)} gives job ${job.id} no time: it has never started. ` +
-      'Begin the rule with SCHEDULED or FINISHED, or say runAt.',
+    `${JSON.stringify(rule.text)} gives job ${job.id} no time: ${why}`,
   );
 }

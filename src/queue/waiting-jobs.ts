@@ -94,7 +94,9 @@ async function nextPriority(
     `select max(priority) as priority from jobs where ${isWaiting} ${byName} ${isBelow}`,
     [...(name === null ? [] : [name]), ...(below === null ? [] : [below])],
   );
-  return row?.priority ?? null;
+  const next = row?.priority ?? null;
+  // A log without the check of its columns may hold one that no number here is: rounded, it would come again for ever.
+  return next !== null && below !== null && next >= below ? null : next;
 }
 
 async function selectDue(

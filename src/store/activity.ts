@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { inPages } from './in-pages.ts';
 import type { ActivityEvent } from './schema.ts';
 
 export interface Activity {
@@ -10,9 +11,14 @@ export interface Activity {
   readonly detail?: string | null;
 }
 
-/** Adds to the activity; to be called in the transaction of the change it tells of. */
-export async function recordActivity(db: Database, ...activities: Activity[]): Promise<void> {
-  await db.insertInto('activity').values(activities.map(toRow)).execute();
+/** Adds to the activity, any number at once; to be called in the transaction of the change it tells of. */
+export async function recordActivity(
+  db: Database,
+  told: Activity | readonly Activity[],
+): Promise<void> {
+  for (const page of inPages([told].flat())) {
+    await db.insertInto('activity').values(page.map(toRow)).execute();
+  }
 }
 
 function toRow(activity: Activity) {

@@ -43,7 +43,7 @@ async function fill(connection: Connection, activities: readonly Activity[]): Pr
   connection.pragma(`application_id = ${APPLICATION_ID}`);
   const db = new Kysely<ActivityLog>({ dialect: sqliteDialect(connection) });
   await migrate(db);
-  if (activities.length > 0) await recordActivity(db, ...activities);
+  await recordActivity(db, activities);
 }
 
 /**

@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from './database.ts';
+import { inPages } from './in-pages.ts';
+import { isFailure, outcomes } from './outcomes.ts';
 import type { JobState } from './schema.ts';
 
 /** What one step of pruning took out. */
@@ -45,11 +47,11 @@ const isTold = sql<boolean>`(parent_id is null or is_told = 1 or not exists (
 
 /**
  * A repeating job never ends, but its runs grow old: deletes the oldest of each such job, those that
- * succeeded and all others each by their own age.
+ * failed and all others each by their own age.
  */
 export async function deleteRunsOfRepeating(
   db: Database,
-  { succeededBefore, othersBefore }: { succeededBefore: number; othersBefore: number },
+  { succeededBefore, failedBefore }: { succeededBefore: number; failedBefore: number },
   limit: number,
 ): Promise<DeletedJobs> {
   const outputFiles: string[] = [];
@@ -62,14 +64,17 @@ export async function deleteRunsOfRepeating(
       .where('job_id', '=', id)
       .where(({ or, and, eb }) =>
         or([
-          and([eb('outcome', '=', 'succeeded'), eb('started_at', '<', succeededBefore)]),
           and([
-            eb('outcome', 'not in', ['succeeded', 'running']),
-            eb('started_at', '<', othersBefore),
+            eb('outcome', 'in', ['succeeded', 'released']),
+            eb('started_at', '<', succeededBefore),
+          ]),
+          and([
+            eb('outcome', 'in', outcomes.filter(isFailure)),
+            eb('started_at', '<', failedBefore),
           ]),
         ]),
       )
-      .where('started_at', '<', Math.max(succeededBefore, othersBefore))
+      .where('started_at', '<', Math.max(succeededBefore, failedBefore))
       .orderBy('started_at')
       .limit(limit)
       .execute();
@@ -145,14 +150,17 @@ export async function deleteJobs(
   db: Database,
   jobs: readonly { readonly id: number }[],
 ): Promise<DeletedJobs> {
-  if (jobs.length === 0) return { count: 0, outputFiles: [] };
-  const ids = jobs.map(({ id }) => id);
-  const files = await db
-    .selectFrom('runs')
-    .select('output_file')
-    .where('job_id', 'in', ids)
-    .where('output_file', 'is not', null)
-    .execute();
-  await db.deleteFrom('jobs').where('id', 'in', ids).execute();
-  return { count: ids.length, outputFiles: files.flatMap(({ output_file }) => output_file ?? []) };
+  const outputFiles: string[] = [];
+  for (const page of inPages(jobs)) {
+    const ids = page.map(({ id }) => id);
+    const files = await db
+      .selectFrom('runs')
+      .select('output_file')
+      .where('job_id', 'in', ids)
+      .where('output_file', 'is not', null)
+      .execute();
+    await db.deleteFrom('jobs').where('id', 'in', ids).execute();
+    outputFiles.push(...files.flatMap(({ output_file }) => output_file ?? []));
+  }
+  return { count: jobs.length, outputFiles };
 }

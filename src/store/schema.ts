@@ -1,5 +1,8 @@
 import type { Generated, Selectable } from 'kysely';
 import type { CrashPolicy } from '../config/script-options.ts';
+import type { ChildFailurePolicy, JobState, MissedPolicy } from './job-words.ts';
+
+export type { ChildFailurePolicy, JobState, MissedPolicy };
 
 /** What a worker is doing, or how it ended. */
 export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
@@ -17,17 +20,7 @@ export type WorkerKind = 'tier' | 'script' | 'leftover' | 'queue';
  */
 export type CalledBy = 'schedule' | 'due' | 'hand';
 
-/** Where a job is in its life; the diagram is in docs/architecture.md. */
-export type JobState =
-  | 'queued'
-  | 'running'
-  | 'finished'
-  | 'retrying'
-  | 'failed'
-  | 'paused'
-  | 'cancelled';
-
-/** How one attempt ended; `running` until it has. */
+/** How one attempt ended; `running` until it has, `released` when its job was given back. */
 export type Outcome =
   | 'running'
   | 'succeeded'
@@ -35,7 +28,8 @@ export type Outcome =
   | 'timed-out'
   | 'killed'
   | 'crashed'
-  | 'not-started';
+  | 'not-started'
+  | 'released';
 
 /** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
 export type MeasuredBy = 'self' | 'sampled';
@@ -60,12 +54,6 @@ export interface WorkersTable {
   readonly runner_version: string;
   readonly node_version: string;
 }
-
-/** What becomes of a repeating job's times that have passed meanwhile. */
-export type MissedPolicy = 'all' | 'once' | 'skip';
-
-/** What becomes of a parent one of whose children has failed. */
-export type ChildFailurePolicy = 'resume' | 'fail';
 
 /**
  * One piece of work to be done. A pass adds one for each script of its tier; anybody adds others to

@@ -82,7 +82,10 @@ function isOf({ scripts }: TierRequest, name: string): boolean {
 
 function describeRunning(name: string, orphan: Orphan | undefined): string {
   if (orphan === undefined) return `${name} still runs in another worker`;
-  const { pid, runner } = orphan;
+  const { pid, runner, isElsewhere } = orphan;
+  if (isElsewhere) {
+    return `${name} may still run, left by a runner that gives no sign of life (${runner})`;
+  }
   return `${name} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (${runner})`;
 }
 

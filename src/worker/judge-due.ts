@@ -1,5 +1,5 @@
 import type { CatchUp } from '../config/settings.ts';
-import type { LastPass } from '../queue/last-pass.ts';
+import { type LastPass, PASS_TRIES } from '../queue/last-pass.ts';
 
 /** What is known of a tier when somebody asks whether it is due. */
 export interface DueFacts {
@@ -21,9 +21,6 @@ const LATE_MS = 3_600_000;
 /** A clock that is corrected by a moment has not been set back. */
 const CORRECTION_MS = 60_000;
 
-/** What kills its pass every time must not do so for ever. */
-const TRIES = 2;
-
 /**
  * A tier is due once a new period has begun since its last pass began; however many were missed, that
  * is one pass. Pure: instants are epoch milliseconds.
@@ -32,7 +29,7 @@ export function judgeDue({ start, at, last, crashes, catchUp }: DueFacts): DueVe
   if (last === null || last.startedAt > at + CORRECTION_MS) return 'due';
   if (last.state === 'running') return 'not-due';
   if (last.startedAt >= start) {
-    return last.state === 'crashed' && crashes < TRIES ? 'due' : 'not-due';
+    return last.state === 'crashed' && crashes < PASS_TRIES ? 'due' : 'not-due';
   }
   return catchUp === 'skip' && at - start > LATE_MS ? 'missed' : 'due';
 }

@@ -37,7 +37,7 @@ export async function pruneLog(runner: Runner, store: Store, workerId: number): 
     (await repeatJobStep(state, () =>
       deleteRunsOfRepeating(
         db,
-        { succeededBefore: keptFrom, othersBefore: keptFailedFrom },
+        { succeededBefore: keptFrom, failedBefore: keptFailedFrom },
         ROWS_PER_STEP,
       ),
     )) +

@@ -7,6 +7,7 @@ import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { GRACE_MS } from '../execution/terminate.ts';
 import { clearDeadLocks } from '../lock/clear-dead-locks.ts';
 import { markDeadWorkers } from '../lock/dead-workers.ts';
+import { checkLiveness, type ProcessIdentity } from '../process/process-identity.ts';
 import { endExpiredLeases } from '../queue/leases.ts';
 import {
   type LostEnd,
@@ -32,6 +33,8 @@ export interface Orphan {
   /** Null: it began without the log. */
   readonly jobId: number | null;
   readonly pid: number | null;
+  /** On another host: whether it runs on cannot be seen from here. */
+  readonly isElsewhere: boolean;
   /** "pid 4711 on web3" */
   readonly runner: string;
 }
@@ -66,7 +69,9 @@ export async function reconcile(
   const { missedCap } = reconciler.settings.queue;
   await markDeadWorkers(db, state, rescue.at);
   const lost = await selectLostRuns(db);
-  const rescued = await rescueJobs(db, lost, { ...rescue, missedCap }, (run) =>
+  const notes = [...takenIn.notes];
+  const onRefused = (sentence: string): void => void notes.push(sentence);
+  const rescued = await rescueJobs(db, lost, { ...rescue, missedCap, onRefused }, (run) =>
     endRun(reconciler, describeOpen(run, state), rescue),
   );
   await noteOrphans(db, root, rescued.alive);
@@ -77,7 +82,7 @@ export async function reconcile(
   if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
   return {
     orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
-    notes: takenIn.notes,
+    notes,
   };
 }
 
@@ -145,11 +150,17 @@ async function endRun(
   return { run: toFinishedRun(end), result: end.result ?? null, ask: end.ask ?? null };
 }
 
-function toOrphan({ script, jobId, pid, runnerPid, host }: OpenRun): Orphan {
-  return { script, jobId, pid, runner: describeRunner(runnerPid, host) };
+function toOrphan({ script, jobId, pid, runnerPid, host, bootId }: OpenRun): Orphan {
+  const isElsewhere = isOnAnotherHost({ host, bootId, pid: runnerPid, startTicks: null });
+  return { script, jobId, pid, isElsewhere, runner: describeRunner(runnerPid, host) };
 }
 
 function toSpooledOrphan({ run, worker }: LostSpooledRun): Orphan {
   const runner = describeRunner(worker.identity.pid, worker.identity.host);
-  return { script: run.script, jobId: null, pid: null, runner };
+  const isElsewhere = isOnAnotherHost(worker.identity);
+  return { script: run.script, jobId: null, pid: null, isElsewhere, runner };
+}
+
+function isOnAnotherHost(process: ProcessIdentity): boolean {
+  return checkLiveness(process) === 'on-another-host';
 }

@@ -1,5 +1,6 @@
 import { discover } from '../discovery/discover.ts';
 import type { Script, Tier } from '../discovery/script.ts';
+import { tierPeriodMs } from '../discovery/tier-period.ts';
 import type { RunEnd } from '../execution/run-end.ts';
 import { countCrashedPasses, selectLastPass, selectScriptsDone } from '../queue/last-pass.ts';
 import { findPause, selectPauses } from '../queue/pauses.ts';
@@ -17,12 +18,15 @@ import { withLog } from './with-log.ts';
 
 /** Runs each tier that is due, then whatever else is. */
 export async function runDue(call: Call): Promise<CallSummary> {
-  const { tiers } = await discover(call.runner.root, call.runner.settings);
-  return await withLog(
+  const { tiers, unread } = await discover(call.runner.root, call.runner.settings);
+  const missing = unread.filter(({ tier }) => tierPeriodMs(tier) !== null);
+  for (const { reason } of missing) call.events.emit('trouble', reason);
+  const summary = await withLog(
     call,
     (logged) => runDueTiers(logged, tiers),
     (reason) => runDueTiersWithoutLog(call, tiers, reason),
   );
+  return { ...summary, isBroken: missing.length > 0 };
 }
 
 async function runDueTiers(call: LoggedCall, tiers: readonly Tier[]): Promise<CallSummary> {

@@ -25,7 +25,7 @@ export async function runJob(pass: Pass, job: PassJob): Promise<RunEnd | null> {
   const verdict = await journal.end(run, end, !isRefused);
   removeRunFiles(runFilesOf(run.state, run.runId));
   const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
-  events.emit('run-finished', { ...started, end, nextTryAt });
+  events.emit('run-finished', { ...started, jobId: null, end, nextTryAt });
   return end;
 }
 
@@ -33,7 +33,7 @@ async function execute(pass: Pass, run: BegunRun, timeoutMs: number): Promise<Ru
   const { runner, journal, stop } = pass;
   const { script } = run;
   const recorder = createProgressRecorder(pass, run);
-  const end = await runScript({
+  const running = runScript({
     ...(await journal.readHistory(run)),
     runId: run.runId,
     script,
@@ -54,6 +54,5 @@ async function execute(pass: Pass, run: BegunRun, timeoutMs: number): Promise<Ru
     onStarted: recorder.start,
     onSample: recorder.sample,
   });
-  await recorder.settle();
-  return end;
+  return await running.finally(() => recorder.settle());
 }

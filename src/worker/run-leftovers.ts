@@ -1,3 +1,4 @@
+import { UsageError } from '../config/usage-error.ts';
 import { discover } from '../discovery/discover.ts';
 import { tierNames } from '../discovery/tier-folders.ts';
 import type { RunEnd } from '../execution/run-end.ts';
@@ -28,6 +29,7 @@ async function runTiers(call: LoggedCall, tiers: readonly string[]): Promise<Run
   for (const name of tiers) {
     if (call.stop.reason !== null) break;
     const found = await discover(root, settings, { tier: name });
+    for (const { reason } of found.unread) call.events.emit('trouble', reason);
     const [tier] = found.tiers;
     if (tier === undefined) continue;
     ends.push(...((await runPass(call, { kind: 'leftover', tier, scripts: [] })) ?? []));
@@ -36,22 +38,31 @@ async function runTiers(call: LoggedCall, tiers: readonly string[]): Promise<Run
 }
 
 /** Tiers with something due that no worker has and nobody has paused. */
-async function findTiers({
-  runner,
-  stop,
-  spooledTiers,
-  store: { db },
-}: LoggedCall): Promise<readonly string[]> {
+async function findTiers(call: LoggedCall): Promise<readonly string[]> {
+  const { runner, stop, spooledTiers, store } = call;
+  const { db } = store;
   const at = runner.now();
   const open = await selectOpenJobs(db);
   if (stop.reason !== null || !open.some((job) => isDue(job, at))) return [];
   const pauses = await selectPauses(db, at);
   const due = open.filter((job) => isDue(job, at) && findPause(pauses, job.name) === null);
-  const names = tierNames(runner.root);
+  const names = namesOrTell(call);
+  if (names === null) return [];
   const gone = due.filter(({ tier }) => !names.includes(tier)).map(({ id }) => id);
   await cancelJobs(db, gone, { workerId: null, at, reason: 'its tier is not there any more' });
   const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));
+}
+
+/** What was asked for has run: that there may be more is told, and undoes nothing. */
+function namesOrTell({ runner, events }: LoggedCall): readonly string[] | null {
+  try {
+    return tierNames(runner.root);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    events.emit('trouble', error.message);
+    return null;
+  }
 }
 
 /** What a living worker has queued it runs itself; dead ones were found out before. */

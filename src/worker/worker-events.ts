@@ -26,6 +26,8 @@ export interface RunStarted {
 }
 
 export interface RunFinished extends RunStarted {
+  /** The number of a job of the queue; null: it was a script's run. */
+  readonly jobId: number | null;
   readonly end: RunEnd;
   /** When a failed one is tried again; null: it isn't, or that is not known yet. */
   readonly nextTryAt: number | null;

@@ -27,17 +27,26 @@ test('numbers that were bound as text are numbers', async () => {
   expect(row(1)).toMatchObject({ run_at: START, priority: 700, parent_id: 7 });
 });
 
+const PRIORITIES = "a job's priority is a whole number from -9007199254740991 to 9007199254740991";
+
 test.each([
   ['data', `'{'`, "a job's data is JSON of at most 1 MiB"],
   ['data', `'"' || printf('%.*c', 1048575, 'x') || '"'`, "a job's data is JSON of at most 1 MiB"],
   ['priority', `'high'`, "a job's priority is a whole number"],
   ['priority', '1.5', "a job's priority is a whole number"],
+  ['priority', '9223372036854775807', PRIORITIES],
+  ['priority', '9007199254740992', PRIORITIES],
+  ['priority', '-9007199254740992', PRIORITIES],
   ['run_at', `'2026-12-24 18:00'`, "a job's run_at is in milliseconds since 1970"],
   ['run_at', `strftime('%s', 'now') + 0.5`, "a job's run_at is in milliseconds since 1970"],
   ['data', `cast('{}' as blob)`, "a job's data is JSON of at most 1 MiB"],
   ['run_at', '-1', "a job's run_at is in milliseconds since 1970"],
   ['max_attempts', '0', "a job's max_attempts is a whole number from 1 on"],
-  ['lease_ms', `'30s'`, 'lease_ms is null or'],
+  ['lease_ms', `'30s'`, "a job's lease_ms is a whole number from 1 to 8640000000000"],
+  ['lease_ms', '8640000000001', "a job's lease_ms is a whole number from 1 to 8640000000000"],
+  ['created_at', `'2026-12-24'`, "a job's created_at is in milliseconds since 1970"],
+  ['created_at', '8640000000000001', "a job's created_at is in milliseconds since 1970"],
+  ['scheduled_for', `'tomorrow'`, "a job's scheduled_for is in milliseconds since 1970"],
   ['state', `'done'`, 'state in'],
   ['missed', `'never'`, 'missed in'],
   ['on_child_failure', `'stop'`, 'on_child_failure in'],
@@ -48,6 +57,16 @@ test.each([
     `CHECK constraint failed: ${words}`,
   );
   expect(dump()).toBe(before);
+});
+
+test('the highest and the lowest priority there are come first and last', async () => {
+  const { db, queue, clock } = await openTestQueue();
+  for (const priority of ['-9007199254740991', '500', '9007199254740991']) {
+    await sql.raw(add('priority', priority)).execute(db);
+  }
+  clock.at = Date.now() + 1;
+  const claimed = await queue.claimMany('*', 3);
+  expect(claimed.map(({ id }) => id)).toEqual([3, 2, 1]);
 });
 
 test.each(["''", `printf('%.*c', 256, 'n')`, `x'6d61696c'`, `'a' || char(0) || 'b'`])(

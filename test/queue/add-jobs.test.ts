@@ -61,7 +61,7 @@ describe('what a job is added with', () => {
     [{ group: 'customer 7' }, { group_key: 'customer 7' }],
     [{ lease: '90s' }, { lease_ms: 90_000 }],
     [{ onChildFailure: 'fail' }, { on_child_failure: 'fail' }],
-    [{ missed: 'once' }, { missed: 'once' }],
+    [{ missed: 'once', repeat: 'HOURLY' }, { missed: 'once' }],
     [{ repeat: 'scheduled, +1 hour' }, { repeat: 'SCHEDULED, +1 HOUR', scheduled_for: START }],
     [{ repeat: '' }, { repeat: null, scheduled_for: null }],
     [
@@ -89,6 +89,14 @@ describe('what a job is added with', () => {
     const [id = 0] = await queue.addMany([{ name: 'a', ...options } as NewJob]);
     expect(row(id)).toMatchObject(columns);
   });
+
+  test.each(['mail/welcome?user=7', 'fetch?url=https://a.example/../b', 'a?'])(
+    'the name %s: parameters are no path',
+    async (name) => {
+      const { queue, row } = await openTestQueue();
+      expect(row(await queue.add(name)).name).toBe(name);
+    },
+  );
 
   test('a name of 255 characters, and data of exactly 1 MiB', async () => {
     const { queue, row } = await openTestQueue();
@@ -124,6 +132,8 @@ describe('what is refused, in a sentence', () => {
     [{ name: '/mail' }, `${name}, found "/mail".`],
     [{ name: 'mail//a' }, `${name}, found "mail//a".`],
     [{ name: 'mail/../a' }, `${name}, found "mail/../a".`],
+    [{ name: '?user=7' }, `${name}, found "?user=7".`],
+    [{ name: 'mail/../a?user=7' }, `${name}, found "mail/../a?user=7".`],
     [{ name: 'mail/.' }, `${name}, found "mail/.".`],
     [{ name: 'a\nb' }, `${name}, found "a\\nb".`],
     [{ name: 'a\ud800' }, `${name}, found "a\\ud800".`],
@@ -151,27 +161,49 @@ describe('what is refused, in a sentence', () => {
       { priority: 2 ** 53 },
       'A priority expects a whole number such as 500, found 9007199254740992.',
     ],
-    [{ retries: -1 }, 'The retries expects a whole number from 0 to 100, found -1.'],
-    [{ retries: 101 }, 'The retries expects a whole number from 0 to 100, found 101.'],
-    [{ retries: 0.5 }, 'The retries expects a whole number from 0 to 100, found 0.5.'],
+    [{ retries: -1 }, 'The number of retries expects a whole number from 0 to 100, found -1.'],
+    [{ retries: 101 }, 'The number of retries expects a whole number from 0 to 100, found 101.'],
+    [{ retries: 0.5 }, 'The number of retries expects a whole number from 0 to 100, found 0.5.'],
     [
       { retryDelay: 'soon' },
       'The retry delay expects a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h, found "soon".',
     ],
-    [{ uniqueKey: '' }, 'The uniqueKey expects text of 1 to 255 characters, found "".'],
-    [{ uniqueKey: 7 }, 'The uniqueKey expects text of 1 to 255 characters, found 7.'],
+    [{ uniqueKey: '' }, 'A unique key expects text of 1 to 255 whole characters, found "".'],
+    [{ uniqueKey: 7 }, 'A unique key expects text of 1 to 255 whole characters, found 7.'],
     [
       { group: 'g'.repeat(256) },
-      `The group expects text of 1 to 255 characters, found "${'g'.repeat(79)}….`,
+      `A group expects text of 1 to 255 whole characters, found "${'g'.repeat(79)}….`,
+    ],
+    [
+      { uniqueKey: 'k\ud800' },
+      'A unique key expects text of 1 to 255 whole characters, found "k\\ud800".',
+    ],
+    [{ group: '\udfffg' }, 'A group expects text of 1 to 255 whole characters, found "\\udfffg".'],
+    [
+      { priority: { a: 1n } },
+      'A priority expects a whole number such as 500, found what is no JSON.',
     ],
     [
       { onDuplicate: 'overwrite' },
-      'onDuplicate expects one of keep, replace, merge, found "overwrite".',
+      'The policy for duplicates expects one of keep, replace, merge, found "overwrite".',
     ],
-    [{ missed: 'none' }, 'missed expects one of all, once, skip, found "none".'],
-    [{ onChildFailure: 'stop' }, 'onChildFailure expects one of resume, fail, found "stop".'],
+    [
+      { missed: 'none' },
+      'The policy for missed times expects one of all, once, skip, found "none".',
+    ],
+    [
+      { onChildFailure: 'stop' },
+      'The policy for failed children expects one of resume, fail, found "stop".',
+    ],
     [{ lease: '0s' }, 'A lease expects a duration such as 30s, 10m or 2h, found "0s".'],
+    [{ lease: '99999999d' }, 'A lease expects a duration of at most 100000d, found "99999999d".'],
     [{ lease: 30 }, 'A lease expects a duration such as 30s, 10m or 2h, found 30.'],
+    [{ onDuplicate: 'merge' }, 'A policy for duplicates expects a unique key beside it.'],
+    [{ missed: 'skip' }, 'A policy for missed times expects a repeat rule beside it.'],
+    [
+      { repeat: `FINISHED${', +999 YEARS'.repeat(9)}` },
+      `"FINISHED${', +999 YEARS'.repeat(9)}" gives no time: it leads beyond the year 9999.`,
+    ],
     [{ parent: 0 }, "The parent expects a job's number, found 0."],
     [{ parent: '1' }, 'The parent expects a job\'s number, found "1".'],
     [{ repeat: 7 }, 'A repeat rule expects text such as SCHEDULED, +1 HOUR, found 7.'],

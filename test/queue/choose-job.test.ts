@@ -1,8 +1,14 @@
+import { spawnSync } from 'node:child_process';
+import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { type ClaimedRow, claimJobs, type QueueSelection } from '../../src/queue/claim-jobs.ts';
 import { selectNextDue } from '../../src/queue/waiting-jobs.ts';
 import type { Store } from '../../src/store/open-store.ts';
+import { inRoot } from '../support/in-root.ts';
+import { commandPath } from '../support/run-command.ts';
+import { cronEnv } from '../support/run-pass.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -122,6 +128,25 @@ test('a full group steps aside for others, however many it has in front', async 
   const claimed = await claimJobs(store.db, async () => selection, claiming, 10);
   expect(idsOf(claimed)).toEqual([1, 2, 51, 52]);
 });
+
+test.each(['9223372036854775807', '9007199254740995', '-9007199254740993'])(
+  'a priority of %s, which the log refuses, would keep nobody busy for ever',
+  (priority) => {
+    const root = makeTemporaryRoot();
+    inRoot(root, 'add', 'later', '--at', '+1h');
+    const database = new Sqlite(stateFolderOf(root).database);
+    database.pragma('ignore_check_constraints = on');
+    const inAnHour = Date.now() + 3_600_000;
+    database.exec(
+      `insert into jobs (name, priority, run_at) values ('a', ${priority}, ${inAnHour})`,
+    );
+    database.close();
+    // One that is kept busy hears no other signal.
+    const how = { cwd: root, env: cronEnv(root), timeout: 40_000, killSignal: 'SIGKILL' } as const;
+    const claim = spawnSync(process.execPath, [commandPath, 'claim', '--wait', '10ms'], how);
+    expect([claim.status, claim.signal]).toEqual([1, null]);
+  },
+);
 
 test('what nobody here wants steps aside, however many names it has', async () => {
   const store = await openStoreOf(makeTemporaryRoot());

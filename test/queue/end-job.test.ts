@@ -196,3 +196,16 @@ test('an end before its start, as the clock was set back, has no duration', asyn
   await queue.finish(job);
   expect(runs(job.id)).toMatchObject([{ duration_ms: null, finished_at: START - HOUR_MS }]);
 });
+
+test('a parent may have any number of children', async () => {
+  const log = await openTestQueue();
+  const { parent } = await bear(log, 0);
+  const children = Array.from({ length: 6_000 }, () => ({ name: 'child', parent: parent.id }));
+  await log.queue.addMany(children);
+  await log.queue.finish(parent);
+  expect(await log.queue.count('child')).toMatchObject([{ name: 'child', ready: 6_000 }]);
+  await log.queue.cancel(parent.id);
+  expect(await log.queue.count('child')).toMatchObject([{ name: 'child', cancelled: 6_000 }]);
+  await log.queue.delete(parent.id);
+  expect(queryLog(log.root, 'select count(*) as left from jobs')).toEqual([{ left: 0 }]);
+});

@@ -1,9 +1,8 @@
-import { expect, test } from 'vitest';
-import type { HandlerAsk } from '../../src/child/handler-contract.ts';
+import { describe, expect, test } from 'vitest';
 import type { Archive } from '../../src/queue/archive.ts';
 import { createArchive } from '../../src/queue/archive.ts';
 import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { endQueuedRun, type QueuedRunEnd } from '../../src/queue/end-queued-run.ts';
+import { endQueuedRun, type QueuedRunEnd, recordEnd } from '../../src/queue/end-queued-run.ts';
 import type { JobOptions } from '../../src/queue/queue.ts';
 import { policyOf } from '../../src/queue/retry-policy.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
@@ -48,6 +47,7 @@ async function openWith(options: JobOptions = {}) {
 }
 
 const failure = { outcome: 'failed', exit_code: 1, reason: 'exit code 1' } as const;
+const release = { ...failure, outcome: 'released' } as const;
 const crash = { outcome: 'crashed', exit_code: null, reason: 'its runner died' } as const;
 const timeout = { outcome: 'timed-out', exit_code: null, reason: 'timed out' } as const;
 
@@ -83,7 +83,7 @@ test.each<[string, Partial<FinishedRun>, Partial<QueuedRunEnd>, Partial<JobRow>,
   ['counts a crash', crash, {}, { state: 'retrying', timeouts: 0, crashes: 1 }, 'job-retrying'],
   [
     'is given back as its handler asks',
-    failure,
+    release,
     { ask: { kind: 'retry', delayMs: 5, priority: 9, name: 'mail/b', data: '[]' } },
     {
       state: 'retrying',
@@ -98,9 +98,16 @@ test.each<[string, Partial<FinishedRun>, Partial<QueuedRunEnd>, Partial<JobRow>,
   ],
   [
     'is given back after its delay',
-    failure,
+    release,
     { ask: { kind: 'retry' } },
     { state: 'retrying', run_at: ENDED_AT + MINUTE_MS, data: '{"to":1}', releases: 1 },
+    'job-released',
+  ],
+  [
+    'is given back as its handler asked at its time limit, which is counted',
+    timeout,
+    { ask: { kind: 'retry' } },
+    { state: 'retrying', attempts: 0, releases: 1, timeouts: 1 },
     'job-released',
   ],
   [
@@ -153,34 +160,22 @@ test.each([
   expect((await next.end(last))?.state).toBe(state);
 });
 
-const wrongAsks: readonly [string, HandlerAsk][] = [
-  ['a name of 256 characters', { kind: 'retry', name: 'n'.repeat(256) }],
-  ['a name outside of the handlers', { kind: 'retry', name: '../a' }],
-  ['data of more than 1 MiB', { kind: 'retry', data: `"${'x'.repeat(1024 * 1024)}"` }],
-  ['data that is too deep', { kind: 'retry', data: `${'['.repeat(1001)}${']'.repeat(1001)}` }],
-];
-
-test.each(wrongAsks)('a handler that asks for %s has failed like any other', async (_, ask) => {
-  const log = await openWith();
-  expect((await log.end(failure, { ask }))?.state).toBe('retrying');
-  expect(log.row(log.id)).toMatchObject({
-    ...{ state: 'retrying', name: 'mail/a', data: '{"to":1}', attempts: 1, releases: 0 },
-    reason: expect.stringMatching(/^it asked for another try, but: A job's (name|data) expects /),
-  });
-  checkInvariants(log.root, { isSettled: false });
-});
-
 test.each(['finish', 'fail', 'delete', 'requeue'] as const)(
-  'an end after somebody else’s %s changes nothing',
+  'an end after somebody else’s %s adds what the run printed, and changes nothing',
   async (verb) => {
     const log = await openWith();
     const { id, claim } = log;
     await (verb === 'requeue'
       ? log.queue.requeue([id])
       : log.queue[verb]({ id, token: claim.token }));
-    const before = log.dump();
-    for (const run of [{}, failure]) expect(await log.end(run, { result: '"late"' })).toBeNull();
-    expect(log.dump()).toBe(before);
+    const printed = { output: 'so far\n', output_bytes: 7, output_dropped_bytes: 0 };
+    const before = log.runs(id).map((run) => ({ ...run, ...printed }));
+    const others = () => log.dump().replace(/"output.*?,"spool_id"/g, '');
+    const left = others();
+    expect(await log.end(printed, { result: '"late"' })).toBeNull();
+    expect(await log.end({ ...failure, output: 'later' })).toBeNull();
+    expect(log.runs(id)).toEqual(before);
+    expect(others()).toBe(left);
   },
 );
 
@@ -220,4 +215,78 @@ test.each([
   expect(log.row(log.id) === undefined).toBe(!isKept);
   expect([log.runs(log.id).length, files]).toEqual(isKept ? [1, []] : [0, ['7.log.gz']]);
   expect(log.events(log.id)).toHaveLength(3);
+});
+
+describe('a job with a rule that has no tries left', () => {
+  const lastTry = { retries: 0 };
+
+  test.each(['every 90 seconds', 'daily at 10:00 in Europe/Berlin'])(
+    'runs again when "%s" says so',
+    async (repeat) => {
+      const log = await openWith({ ...lastTry, repeat, runAt: START });
+      expect(await log.end(failure)).toEqual({ state: 'failed' });
+      const row = log.row(log.id);
+      expect(row).toMatchObject({ state: 'queued', attempts: 0, reason: 'exit code 1' });
+      expect(row.finished_at).toBeNull();
+      expect(row.run_at).toBeGreaterThan(ENDED_AT);
+      expect(log.events(log.id).slice(-2)).toEqual(['job-failed', 'job-queued']);
+      checkInvariants(log.root, { isSettled: false });
+    },
+  );
+
+  test.each([
+    ['of Bedrock says only what follows a finish', 'FINISHED, +1 HOUR', {}],
+    [
+      'ends with a handler that fails for good',
+      'every 90 seconds',
+      { ask: { kind: 'fail', reason: 'no such address' } },
+    ],
+  ] as const)('%s', async (_, repeat, more) => {
+    const log = await openWith({ ...lastTry, repeat });
+    await log.end(failure, more);
+    expect(log.row(log.id)).toMatchObject({ state: 'failed' });
+    checkInvariants(log.root, { isSettled: false });
+  });
+
+  test('is tried again first, if it has tries left', async () => {
+    const log = await openWith({ retries: 1, repeat: 'every 90 seconds' });
+    expect(await log.end(failure)).toMatchObject({ state: 'retrying' });
+    expect(log.row(log.id)).toMatchObject({ state: 'retrying', attempts: 1 });
+  });
+});
+
+describe('an end that the log refuses', () => {
+  const refused = { kind: 'retry', delayMs: 9e15 } as const;
+
+  test('has failed, and says why', async () => {
+    const log = await openWith();
+    const told: string[] = [];
+    const verdict = await recordEnd(
+      (work) => log.db.transaction().execute(work),
+      {
+        claim: log.claim,
+        run: makeFinishedRun({ ...release, finished_at: ENDED_AT, output: 'so far\n' }),
+        ...{ result: null, ask: refused, isRetryable: true },
+      },
+      { workerId: null, missedCap: 10, onRefused: (sentence) => told.push(sentence) },
+    );
+    expect(verdict).toEqual({ state: 'failed' });
+    const reason = expect.stringMatching(/^its end could not be recorded: CHECK constraint failed/);
+    expect(log.row(log.id)).toMatchObject({ state: 'failed', reason });
+    expect(log.runs(log.id)).toMatchObject([{ outcome: 'failed', reason, output: 'so far\n' }]);
+    expect(told).toEqual([expect.stringMatching(/^job 1 has failed, as its end could not/)]);
+    checkInvariants(log.root, { isSettled: false });
+  });
+
+  test('is not taken for one while the log itself cannot be written', async () => {
+    const log = await openWith();
+    const locked = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
+    const end = { claim: log.claim, run: makeFinishedRun(), result: null, ask: null };
+    const ending = recordEnd(
+      () => Promise.reject(locked),
+      { ...end, isRetryable: true },
+      { workerId: null, missedCap: 10 },
+    );
+    await expect(ending).rejects.toBe(locked);
+  });
 });

@@ -28,3 +28,51 @@ test('a failed try that may be retried waits for its delay, until no tries are l
   expect(row(job.id)).toMatchObject({ state: 'failed', reason: 'busy', attempts: 2 });
   expect(runs(job.id)).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }]);
 });
+
+test('of a long reason the beginning is kept: it stands in more than one row', async () => {
+  const { queue, take, row, runs } = await openTestQueue();
+  const job = await take();
+  await queue.fail(job, { reason: 'z'.repeat(100_000) });
+  expect(row(job.id).reason).toBe('z'.repeat(8 * 1024));
+  expect(runs(job.id)[0]?.reason).toBe('z'.repeat(8 * 1024));
+});
+
+test.each(['fail', 'bury', 'retry'] as const)(
+  'a reason to %s that is no text is refused',
+  async (verb) => {
+    const { queue, take, dump } = await openTestQueue();
+    const job = await take();
+    const before = dump();
+    for (const reason of [{}, 7, null, 5n] as unknown as string[]) {
+      await expect(queue[verb](job, { reason })).rejects.toMatchObject({
+        code: 'invalid',
+        message: expect.stringMatching(/^The reason expects text, found /),
+      });
+    }
+    expect(dump()).toBe(before);
+  },
+);
+
+test('a delay and a time at once are refused, as only one of them could count', async () => {
+  const { queue, take, dump } = await openTestQueue();
+  const job = await take();
+  const before = dump();
+  await expect(queue.retry(job, { delay: '5m', runAt: '+1h' })).rejects.toMatchObject({
+    code: 'invalid',
+    message: 'A retry expects either a delay or a time, not both.',
+  });
+  expect(dump()).toBe(before);
+});
+
+test.each(['kick', 'finish', 'bury', 'touch'] as const)(
+  '%s tells a child that waits for its parent what it waits for',
+  async (verb) => {
+    const { queue, take } = await openTestQueue();
+    const parent = await take('parent');
+    const child = await queue.add('child', {}, { parent: parent.id });
+    await expect(queue[verb](child)).rejects.toThrow(
+      `can be ${{ kick: 'kicked', finish: 'finished', bury: 'buried', touch: 'touched' }[verb]}; ` +
+        `it waits for the end of its parent, job ${parent.id}.`,
+    );
+  },
+);

@@ -2,6 +2,35 @@ import { expect, test } from 'vitest';
 import { openQueue } from '../../src/queue/open-queue.ts';
 import { openTestQueue } from '../support/test-queue.ts';
 
+test('options that are none are told of, whatever the verb', async () => {
+  const { queue, take, dump } = await openTestQueue();
+  const job = await take();
+  const before = dump();
+  const none = null as never;
+  const wrong: readonly [string, () => Promise<unknown>][] = [
+    ['claim', () => queue.claim('*', none)],
+    ['finish', () => queue.finish(job, none)],
+    ['retry', () => queue.retry(job, none)],
+    ['fail', () => queue.fail(job, none)],
+    ['bury', () => queue.bury(job, none)],
+    ['touch', () => queue.touch(job, none)],
+    ['update', () => queue.update(job, none)],
+    ['update', () => queue.update(job, undefined as never)],
+    ['requeue', () => queue.requeue([job.id], none)],
+    ['list', () => queue.list(none)],
+    ['pause', () => queue.pause('a', none)],
+  ];
+  for (const [verb, call] of wrong) {
+    await expect(call()).rejects.toMatchObject({
+      name: 'QueueError',
+      code: 'invalid',
+      message: expect.stringContaining(`The options of \`${verb}\` expect an object with `),
+    });
+  }
+  await expect(queue.touch(job, { laese: '1m' } as object)).rejects.toThrow('did you mean lease?');
+  expect(dump()).toBe(before);
+});
+
 test('a slip in an option is told of, with the one that was meant, and nothing is changed', async () => {
   const { queue, dump } = await openTestQueue();
   const before = dump();

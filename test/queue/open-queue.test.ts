@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as setTurn } from 'node:timers/promises';
@@ -41,7 +42,8 @@ describe('openQueue', () => {
 
   test.each([
     ['no root', () => ({ cwd: '/', env: {} }), /^No jobs folder in \/ or above it\. Make one/],
-    ['an empty root', () => ({ root: '' }), /--root is empty/],
+    ['an empty root', () => ({ root: '' }), /^root is empty/],
+    ['a wrong root', () => ({ root: '/nope' }), /^root names \/nope, which has no jobs folder/],
     [
       'wrong settings',
       () => ({ root: makeTemporaryRoot({ 'runner.config.json': '{"queue": {"lease": 7}}' }) }),
@@ -94,6 +96,15 @@ describe('a queue', () => {
   });
 });
 
+/** Signals that Node keeps beside one for `AbortSignal.any`. */
+function countDependants(signal: AbortSignal): number {
+  const key = Object.getOwnPropertySymbols(signal).find(
+    ({ description }) => description === 'kDependantSignals',
+  );
+  const kept = key && (signal as unknown as Record<symbol, { readonly size: number }>)[key];
+  return kept?.size ?? 0;
+}
+
 describe('a claim that waits', () => {
   const start = () => performance.now();
   const since = (before: number) => performance.now() - before;
@@ -123,6 +134,16 @@ describe('a claim that waits', () => {
     await queue.pause('paused', { for: '600ms' });
     expect(await queue.claim('*', { wait: '20s' })).toMatchObject({ name: 'later' });
     expect(await queue.claim('*', { wait: '20s' })).toMatchObject({ name: 'paused' });
+  });
+
+  test('leaves nothing at the signal of its caller, which may outlive many waits', async () => {
+    const queue = await open(makeTemporaryRoot());
+    const { signal } = new AbortController();
+    for (let wait = 0; wait < 20; wait += 1) await queue.claim('*', { wait: '1ms', signal });
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    expect(countDependants(signal)).toBe(0);
+    AbortSignal.any([signal]).addEventListener('abort', () => {});
+    expect(countDependants(signal)).toBe(1);
   });
 
   test('wakes when a lease has run out', async () => {

@@ -50,9 +50,11 @@ const asks: readonly (HandlerAsk | null)[] = [
 const rest = <Item>(items: readonly Item[], pick: number): Item =>
   items[pick % items.length] as Item;
 
+const rules = ['FINISHED, +1 MINUTE', 'every 60 seconds'];
+
 const steps = {
   add: async ({ queue }: Life, pick: number) => {
-    const repeats = pick % 5 === 0 ? { repeat: 'FINISHED, +1 MINUTE' } : {};
+    const repeats = pick % 5 === 0 ? { repeat: rest(rules, pick / 5) } : {};
     await queue.add(rest(names, pick), { pick }, { retries: pick % 3, ...repeats });
   },
   addChild: async ({ queue }: Life, pick: number) => {
@@ -80,7 +82,9 @@ const steps = {
     const claimed = rest(claims.slice(-3), pick);
     if (claimed === undefined) return;
     const { claim } = claimed;
-    const outcome = rest(outcomes, pick);
+    const picked = rest(outcomes, pick);
+    const ask = ['failed', 'timed-out'].includes(picked) ? rest(asks, pick) : null;
+    const outcome = picked === 'failed' && ask?.kind === 'retry' ? 'released' : picked;
     const reason = outcome === 'succeeded' ? null : outcome;
     const run = makeFinishedRun({
       outcome,
@@ -88,13 +92,7 @@ const steps = {
       exit_code: reason === null ? 0 : 1,
       finished_at: clock.at,
     });
-    const ended = {
-      claim,
-      run,
-      result: null,
-      ask: reason === null ? null : rest(asks, pick),
-      isRetryable: true,
-    };
+    const ended = { claim, run, result: null, ask, isRetryable: true };
     const teller = { workerId: null, missedCap: 3, archive };
     const before = queryLog(life.root, 'select * from jobs');
     const verdict = await db

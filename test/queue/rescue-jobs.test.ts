@@ -8,6 +8,7 @@ import { mayHaveLost } from '../../src/queue/may-have-lost.ts';
 import {
   type EndLostRun,
   type LostEnd,
+  type OpenRun,
   rescueJobs,
   selectOpenRuns,
 } from '../../src/queue/rescue-jobs.ts';
@@ -163,6 +164,7 @@ async function makeLostQueueRun(maxAttempts: number) {
 
 const finished = { run: makeFinishedRun({ finished_at: AT + 50 }), result: null, ask: null };
 const failedRun = makeFinishedRun({ outcome: 'failed', exit_code: 1, reason: 'exit code 1' });
+const releasedRun = { ...failedRun, outcome: 'released' } as const;
 const crashedRun = makeFinishedRun({ outcome: 'crashed', exit_code: null, reason: 'it died' });
 
 test.each<[string, LostEnd, object, string]>([
@@ -174,7 +176,7 @@ test.each<[string, LostEnd, object, string]>([
   ],
   [
     'asked for another try',
-    { ...finished, run: failedRun, ask: { kind: 'retry', delayMs: 5_000, data: '[7]' } },
+    { ...finished, run: releasedRun, ask: { kind: 'retry', delayMs: 5_000, data: '[7]' } },
     { state: 'retrying', run_at: AT + 5_100, data: '[7]', attempts: 0, releases: 1 },
     'job-released',
   ],
@@ -200,4 +202,30 @@ test.each<[string, LostEnd, object, string]>([
   expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome }]);
   const told = 'select event, worker_id, run_id from activity order by id desc limit 1';
   expect(queryLog(root, told)).toEqual([{ event, worker_id: null, run_id: 1 }]);
+});
+
+test('a run whose end the log refuses has failed, and keeps no other from being rescued', async () => {
+  const { root, rescue } = await makeLostQueueRun(1);
+  const ask = { kind: 'retry', delayMs: 9e15 } as const;
+  expect(await rescue({ ...finished, run: releasedRun, ask })).toMatchObject({ ended: [{}] });
+  expect(queryLog(root, 'select state from jobs')).toEqual([{ state: 'failed' }]);
+});
+
+test('a run that cannot be recorded at all is told of, and the others are rescued', async () => {
+  const { root, db, rescue } = await makeDeadPass();
+  const told: string[] = [];
+  const [lost] = await selectOpenRuns(db);
+  const broken = { ...(lost as OpenRun), id: 7 };
+  const end: EndLostRun = async (run) => {
+    const known = await crash(run);
+    // No driver takes an object for a text.
+    return run.id === 7 && known
+      ? { ...known, run: { ...known.run, reason: {} as string } }
+      : known;
+  };
+  const onRefused = (sentence: string) => told.push(sentence);
+  const rescued = await rescueJobs(db, [broken, lost as OpenRun], { ...rescue, onRefused }, end);
+  expect(rescued.ended).toEqual([lost]);
+  expect(told).toEqual([expect.stringMatching(/^the end of run 7 cannot be recorded: /)]);
+  expect(queryLog(root, states)[1]).toMatchObject({ state: 'failed', outcome: 'crashed' });
 });

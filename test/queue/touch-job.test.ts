@@ -31,7 +31,7 @@ test('without a token, whoever has the job keeps it longer', async () => {
   expect(await queue.touch(id)).toEqual(new Date(START + MINUTE_MS));
 });
 
-test.each(['soon', '', 7, null])('a lease of %j is refused', async (lease) => {
+test.each(['soon', '', 7, null, '100001d'])('a lease of %j is refused', async (lease) => {
   const { queue, take } = await openTestQueue();
   const touched = queue.touch(await take(), { lease: lease as string });
   await expect(touched).rejects.toMatchObject({

@@ -96,7 +96,19 @@ describe('a new rule', () => {
     const before = dump();
     await expect(queue.update(id, { repeat: 'STARTED, +1 HOUR' })).rejects.toMatchObject({
       code: 'invalid',
-      message: `"STARTED, +1 HOUR" gives job ${id} no time: it has never started. Begin the rule with SCHEDULED or FINISHED, or say runAt.`,
+      message: `"STARTED, +1 HOUR" gives job ${id} no time: it has never started. Begin the rule with SCHEDULED or FINISHED, or give a time, too.`,
+    });
+    expect(dump()).toBe(before);
+  });
+
+  test('that leads out of the calendar is refused', async () => {
+    const { queue, dump } = await openTestQueue();
+    const id = await queue.add('a');
+    const before = dump();
+    const repeat = `FINISHED${', +999 YEARS'.repeat(9)}`;
+    await expect(queue.update(id, { repeat })).rejects.toMatchObject({
+      code: 'invalid',
+      message: `"${repeat}" gives job ${id} no time: it leads beyond the year 9999.`,
     });
     expect(dump()).toBe(before);
   });

@@ -93,12 +93,13 @@ function checkJob(job: JobRow, runs: readonly RunRow[]): string[] {
     [job.state !== 'retrying' || isFailure(last), `last run: ${last?.outcome}`],
     [job.state !== 'retrying' || job.attempts < allowed, 'no tries are left'],
     [job.state !== 'queued' || runs.length === 0, 'it has been run'],
+    [runs.every(({ outcome }) => outcome !== 'released'), 'only jobs of the queue are given back'],
     [job.state !== 'cancelled' || last?.outcome !== 'succeeded', 'its last run succeeded'],
   ]);
 }
 
 const isFailure = (run: RunRow | undefined): boolean =>
-  run !== undefined && !['running', 'succeeded'].includes(run.outcome);
+  run !== undefined && !['running', 'succeeded', 'released'].includes(run.outcome);
 
 /** @param hasClockMoved whether instants may go backwards */
 export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: boolean): string[] {

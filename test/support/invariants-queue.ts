@@ -106,7 +106,10 @@ function followLife(job: JobRow, events: readonly ActivityEvent[]): string[] {
   const isBegun = first === 'job-queued' || first === 'job-paused';
   const canBe = rest.every((event) => {
     const [from, to] = steps[event] ?? [[], []];
-    const isFrom = from === 'any' || states.some((state) => from.includes(state));
+    const isFrom =
+      from === 'any' ||
+      states.some((state) => from.includes(state)) ||
+      (event === 'job-queued' && states.includes('failed') && repeatsAfterFailure(job));
     if (to !== 'same') states = to;
     return isFrom;
   });
@@ -114,11 +117,23 @@ function followLife(job: JobRow, events: readonly ActivityEvent[]): string[] {
   return isRight ? [] : [`told of as ${events.join(' ')}`];
 }
 
+/** A rule in plain words says when, whatever became of the run before. */
+function repeatsAfterFailure({ repeat }: JobRow): boolean {
+  return /^(every|daily|weekly|monthly|yearly)\b/.test(repeat ?? '');
+}
+
 /** Begun once, and ended once: by whoever had the say. */
 function checkRunLife(run: RunRow, life: readonly Told[]): string[] {
   const events = life.filter(({ run_id }) => run_id === run.id).map(({ event }) => event);
   const [first, ...ends] = events;
   const isOpen = run.outcome === 'running' || run.reason?.includes('requeued') === true;
-  const isRight = first === 'job-running' && ends.length === (isOpen ? 0 : 1);
+  const isBegun = first === 'job-running' && ends.length === (isOpen ? 0 : 1);
+  const isRight = isBegun && ends.every((end) => isToldAs(run, end));
   return isRight ? [] : [`run ${run.id} (${run.outcome}) is told of as ${events.join(' ')}`];
+}
+
+/** A time limit counts also where the handler asked for another try then; a child may have lost its parent meanwhile. */
+function isToldAs({ outcome }: RunRow, end: ActivityEvent): boolean {
+  if (outcome === 'released') return end === 'job-released' || end === 'job-cancelled';
+  return end !== 'job-released' || outcome === 'timed-out';
 }

@@ -221,7 +221,7 @@ test('activity goes with the successes, workers with the failures', async () => 
 test('more activity than one step takes goes in one pass', async () => {
   const log = await makeLog([]);
   const old = Array.from({ length: 600 }, () => ({ at: 0, event: 'job-queued' as const }));
-  await recordActivity(log.store.db, ...old);
+  await recordActivity(log.store.db, old);
   await prune(log);
   expect(queryLog(log.root, 'select id from activity')).toEqual([]);
 });

@@ -45,7 +45,7 @@ export class ImportWriter {
     }
     await recordActivity(
       this.#db,
-      ...steps.flatMap(({ job }, index) => this.#tell(job, ids[index] as number)),
+      steps.flatMap(({ job }, index) => this.#tell(job, ids[index] as number)),
     );
   }
 

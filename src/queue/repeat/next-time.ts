@@ -22,6 +22,11 @@ export async function nextTime(rule: RepeatRule, moments: Moments): Promise<numb
   return series?.timeAt(0) ?? null;
 }
 
+/** Whether a rule leads out of the calendar at once: it would never give a time. */
+export function leadsNowhere(rule: RepeatRule, fromMs: number): boolean {
+  return rule.kind === 'moment' && applyModifiers(fromMs, rule.modifiers) === null;
+}
+
 /**
  * When a job is first due that was added without a time: at once, but with a rule such as
  * `daily at 10:00` the next time that its clock shows that.

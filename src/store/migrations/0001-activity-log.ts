@@ -13,6 +13,10 @@ export const activityLog: Migration = {
  */
 const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 
+/** What a date can hold. */
+const isInstant = (column: string): string =>
+  `(typeof(${column}) = 'integer' and ${column} between -8640000000000000 and 8640000000000000)`;
+
 const statements = [
   `create table workers (
     id integer primary key,
@@ -38,7 +42,9 @@ const statements = [
 
   // A job's number is never used twice: who kept that of a deleted one must not act on another.
   `create table jobs (
-    id integer primary key autoincrement,
+    id integer primary key autoincrement
+      constraint "a job's id is a whole number from 1 to 9007199254740991"
+      check (id between 1 and 9007199254740991),
     name text not null
       constraint "a job's name is text of 1 to 255 characters"
       check (typeof(name) = 'text' and length(name) between 1 and 255 and instr(name, char(0)) = 0),
@@ -51,8 +57,12 @@ const statements = [
         and length(cast(data as blob)) <= 1048576),
     result text,
     priority integer not null default 500
-      constraint "a job's priority is a whole number" check (typeof(priority) = 'integer'),
-    scheduled_for integer,
+      constraint "a job's priority is a whole number from -9007199254740991 to 9007199254740991"
+      check (typeof(priority) = 'integer'
+        and priority between -9007199254740991 and 9007199254740991),
+    scheduled_for integer
+      constraint "a job's scheduled_for is in milliseconds since 1970"
+      check (scheduled_for is null or ${isInstant('scheduled_for')}),
     run_at integer not null default ${NOW_MS}
       constraint "a job's run_at is in milliseconds since 1970"
       check (typeof(run_at) = 'integer' and run_at between 0 and 8640000000000000),
@@ -62,7 +72,9 @@ const statements = [
       constraint "a job's max_attempts is a whole number from 1 on"
       check (max_attempts is null or (typeof(max_attempts) = 'integer' and max_attempts > 0)),
     retries_by_handler integer not null default 0,
-    retry_delay_ms integer,
+    retry_delay_ms integer
+      constraint "a job's retry_delay_ms is a whole number from 0 on"
+      check (retry_delay_ms is null or (typeof(retry_delay_ms) = 'integer' and retry_delay_ms >= 0)),
     delay_by_handler integer not null default 0,
     retry_factor integer not null default 1,
     retry_longest_ms integer not null default 60000,
@@ -74,7 +86,9 @@ const statements = [
     parent_id integer,
     is_told integer not null default 0,
     on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
-    lease_ms integer check (lease_ms is null or (typeof(lease_ms) = 'integer' and lease_ms > 0)),
+    lease_ms integer
+      constraint "a job's lease_ms is a whole number from 1 to 8640000000000"
+      check (lease_ms is null or (typeof(lease_ms) = 'integer' and lease_ms between 1 and 8640000000000)),
     leased_until integer,
     claimed_by integer,
     claim_token text,
@@ -84,7 +98,8 @@ const statements = [
     buries integer not null default 0,
     kicks integer not null default 0,
     crashes integer not null default 0,
-    created_at integer not null default ${NOW_MS},
+    created_at integer not null default ${NOW_MS}
+      constraint "a job's created_at is in milliseconds since 1970" check (${isInstant('created_at')}),
     finished_at integer,
     reason text
   )`,
@@ -120,7 +135,7 @@ const statements = [
     tier text,
     attempt integer not null,
     outcome text not null check (outcome in
-      ('running', 'succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started')),
+      ('running', 'succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released')),
     scheduled_for integer,
     started_at integer not null,
     finished_at integer,

@@ -38,6 +38,7 @@ export async function createLanes(
   const commit = createGroupCommit(store, workerId);
   const watch = watchLog(runner.state, store);
   const handlers = await openHandlers(runner.root, runner.settings);
+  if (handlers.problem !== null) events.emit('trouble', handlers.problem);
   const { groupLimit } = runner.settings.queue;
   const version = () => watch.look();
   const selector = createSelector({ db: store.db, handlers, request, groupLimit, version });
@@ -49,7 +50,10 @@ export async function createLanes(
   const shared: Omit<Lane, 'runner' | 'admit' | 'leave'> = {
     ...{ call, watch, bell, commit, leases, rules },
     atWork: createLanesAtWork(bell.ring),
-    journal: createQueueJournal({ store, workerId, runner, handlers, selector, commit }),
+    journal: createQueueJournal({
+      ...{ store, workerId, runner, handlers, selector, commit },
+      onRefused: (sentence) => events.emit('warning', sentence),
+    }),
     findHandler: handlers.find,
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
@@ -57,7 +61,7 @@ export async function createLanes(
       const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
       pace.note(end.durationMs ?? 0);
       keep(end);
-      events.emit('run-finished', { runId: claim.runId, script, end, nextTryAt });
+      events.emit('run-finished', { runId: claim.runId, jobId: claim.id, script, end, nextTryAt });
     },
   };
   return {

@@ -38,7 +38,9 @@ export function keepLeases(
       await reconcileIfNeeded(call, store);
       onTakenBack();
     } catch (error) {
-      if (!isStopped && !isStoreFailure(error)) throw error;
+      if (isStopped || isStoreFailure(error)) return;
+      // The jobs in hand go on: whoever comes next meets the same, and says so.
+      call.events.emit('warning', `what the dead have left was not put right: ${String(error)}`);
     } finally {
       isRescuing = false;
     }

@@ -14,7 +14,8 @@ export function createLaneBell(noMore: AbortSignal): LaneBell {
   const ring = (): void => {
     const rung = controller;
     controller = new AbortController();
-    rung.abort();
+    // Without a reason Node makes an error with a stack for each job: 20 µs.
+    rung.abort('rung');
   };
   noMore.addEventListener('abort', ring, { once: true });
   return { next: () => controller.signal, ring };

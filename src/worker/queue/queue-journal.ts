@@ -1,4 +1,3 @@
-import type { HandlerAsk } from '../../child/handler-contract.ts';
 import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
 import type { Handlers } from '../../discovery/handlers.ts';
 import { isKeptWarm } from '../../execution/handler-runner.ts';
@@ -12,11 +11,13 @@ import {
   type HandlerFacts,
   type WaitingChild,
 } from '../../queue/claim-jobs.ts';
-import { endQueuedRun } from '../../queue/end-queued-run.ts';
+import { endQueuedRun, recordEnd } from '../../queue/end-queued-run.ts';
+import { findJob } from '../../queue/find-job.ts';
 import { policyOf, type Verdict } from '../../queue/retry-policy.ts';
 import type { Store } from '../../store/open-store.ts';
 import { queryRaw } from '../../store/raw-query.ts';
 import { removeOutput } from '../../store/remove-output.ts';
+import { isStoreFailure } from '../../store/store-failure.ts';
 import { toFinishedRun } from '../finished-run.ts';
 import type { Runner } from '../runner.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -26,7 +27,6 @@ import type { Selector } from './queue-selection.ts';
 export interface EndedRun {
   readonly claim: Claim;
   readonly end: RunEnd;
-  readonly ask: HandlerAsk | null;
   /** False: another try would end alike. */
   readonly isRetryable: boolean;
 }
@@ -46,7 +46,11 @@ export interface QueueJournal {
   isAnyDue(): Promise<boolean>;
   /** Only ends one. */
   end(ended: EndedRun): Promise<Verdict | null>;
-  /** Progress: the job's data as its handler wants it from now on. */
+  /**
+   * Progress: the job's data as its handler wants it from now on.
+   *
+   * @throws {QueueError} if the claim holds no more
+   */
   update(claim: Claim, data: string): Promise<void>;
 }
 
@@ -60,10 +64,12 @@ interface Recording {
   readonly handlers: Handlers;
   readonly selector: Selector;
   readonly commit: GroupCommit;
+  /** Told, in one sentence, of an end that the log has refused. */
+  readonly onRefused: (sentence: string) => void;
 }
 
 export function createQueueJournal(recording: Recording): QueueJournal {
-  const { store, workerId, runner, handlers, selector, commit } = recording;
+  const { store, workerId, runner, handlers, selector, commit, onRefused } = recording;
   const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
   const factsOf = createFactsBook(handlers);
   const write: GroupCommit['write'] = (work) => store.retryWhenFull(() => commit.write(work));
@@ -72,9 +78,10 @@ export function createQueueJournal(recording: Recording): QueueJournal {
   const archive = createArchive(runner.settings.queue.archive, (files) =>
     removeOutput(runner.state, files),
   );
-  const teller = { workerId, missedCap, archive };
+  const teller = { workerId, missedCap, archive, onRefused };
   const isAnyDueAt = async (at: number): Promise<boolean> =>
     (await chooseJob(store.db, await selector.select(at), at)) !== null;
+  const end = (ended: EndedRun) => recordEnd(write, toRunEnd(ended), teller);
   return {
     isAnyDue: () => isAnyDueAt(runner.now()),
     turn: async (ended, child) => {
@@ -87,25 +94,31 @@ export function createQueueJournal(recording: Recording): QueueJournal {
       };
       // A job that has waited for a worker does not wait for the disk besides.
       const inTransaction = ended === null ? claimAhead : write;
-      return await inTransaction(async (db) => {
-        const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
-        const next = await claimNext(db, await selector.select(at, db), claiming);
-        return { verdict, next };
-      });
+      try {
+        return await inTransaction(async (db) => {
+          const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
+          const next = await claimNext(db, await selector.select(at, db), claiming);
+          return { verdict, next };
+        });
+      } catch (error) {
+        if (ended === null || isStoreFailure(error)) throw error;
+        // Whichever of the two the log has refused: what has ended is told of alone.
+        return { verdict: await end(ended), next: null };
+      }
     },
-    end: (ended) => write((db) => endQueuedRun(db, toRunEnd(ended), teller)),
+    end,
     update: async ({ id, token }, data) => {
-      await store.withoutSync((db) =>
-        queryRaw(db, 'update jobs set data = ? where id = ? and claim_token = ?', [
-          ...[data, id, token],
-        ]),
-      );
+      const text = 'update jobs set data = ? where id = ? and claim_token = ? returning id';
+      const written = await store.withoutSync((db) => queryRaw(db, text, [data, id, token]));
+      // Its handler works in vain: the refusal says why.
+      if (written.length === 0) await findJob(store.db, { id, token });
     },
   };
 }
 
-function toRunEnd({ claim, end, ask, isRetryable }: EndedRun) {
-  return { claim, run: toFinishedRun(end), result: end.result ?? null, ask, isRetryable };
+function toRunEnd({ claim, end, isRetryable }: EndedRun) {
+  const { result = null, ask = null } = end;
+  return { claim, run: toFinishedRun(end), result, ask, isRetryable };
 }
 
 /** What a claim needs to know of a handler; a changed one is another object. */

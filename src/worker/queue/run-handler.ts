@@ -1,15 +1,17 @@
 import { defaultTimeoutMs } from '../../discovery/default-timeout.ts';
 import type { Script } from '../../discovery/script.ts';
 import type { HandlerRunner } from '../../execution/handler-runner.ts';
-import { endNotStarted } from '../../execution/make-end.ts';
+import { endNotStarted, endUnmeasured, noOutput } from '../../execution/make-end.ts';
 import { createMasker, type Masker } from '../../execution/mask-secrets.ts';
 import type { RunEnd } from '../../execution/run-end.ts';
 import { GRACE_MS } from '../../execution/terminate.ts';
 import { recordProgress } from '../../queue/claim-job.ts';
 import type { ClaimedRow } from '../../queue/claim-jobs.ts';
-import { readEndedChildren } from '../../queue/families.ts';
 import { readScriptHistory } from '../../queue/script-history.ts';
+import { describeUntellable, tellEndedChildren } from '../../queue/told-children.ts';
+import { isFailure } from '../../store/outcomes.ts';
 import { queryRaw } from '../../store/raw-query.ts';
+import { isStoreFailure } from '../../store/store-failure.ts';
 import type { LoggedCall } from '../pass.ts';
 import { createProgressRecorder, type ProgressTeller } from '../record-progress.ts';
 import type { EndedRun, QueueJournal } from './queue-journal.ts';
@@ -28,24 +30,49 @@ export async function runHandler(lane: HandlerLane, claimed: ClaimedRow): Promis
   const { claim, job } = claimed;
   const script = lane.findHandler(job.name);
   const refusal =
-    script === null ? `there is no handler jobs/queue/${job.name} here` : describeRefusals(script);
+    script === null
+      ? `there is no handler jobs/queue/${job.name} here`
+      : await findRefusal(lane, claimed, script);
   if (script === null || refusal !== null) {
-    const end = endNotStarted(refusal ?? '', 0);
-    return { claim, end, ask: null, isRetryable: false };
+    return { claim, end: endNotStarted(refusal ?? '', 0), isRetryable: false };
   }
-  const end = await execute(lane, claimed, script);
-  return { claim, end, ask: givenBack(lane.call, end) ?? end.ask ?? null, isRetryable: true };
+  const end = await execute(lane, claimed, script).catch((error) => endDefect(lane, error));
+  return { claim, end: releaseIfEnded(lane.call, end), isRetryable: true };
 }
 
-function describeRefusals({ refusals }: Script): string | null {
-  return refusals.length === 0 ? null : refusals.join('\n');
+/** One job must not take the worker with it, nor the jobs of its other lanes. */
+function endDefect({ runner }: HandlerLane, error: unknown): RunEnd {
+  if (isStoreFailure(error)) throw error;
+  runner.abandon();
+  const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
+  const finishedAt = Date.now();
+  return endUnmeasured({
+    outcome: 'failed',
+    finishedAt,
+    durationMs: null,
+    reason,
+    output: noOutput,
+  });
+}
+
+async function findRefusal(
+  { call }: HandlerLane,
+  { job, hasEndedChildren }: ClaimedRow,
+  { refusals }: Script,
+): Promise<string | null> {
+  if (refusals.length > 0) return refusals.join('\n');
+  return hasEndedChildren ? await describeUntellable(call.store.db, job.id) : null;
 }
 
 /** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
-function givenBack({ stop }: LoggedCall, { outcome, signal }: RunEnd) {
+function releaseIfEnded({ stop }: LoggedCall, end: RunEnd): RunEnd {
+  const { outcome, signal } = end;
   const isToldToo = outcome === 'killed' && ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '');
   const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
-  return isEnded && outcome !== 'succeeded' ? ({ kind: 'retry', delayMs: 0 } as const) : null;
+  // A time limit was reached before that.
+  if (!isEnded || !isFailure(outcome) || outcome === 'timed-out') return end;
+  const asked = end.ask?.kind === 'retry' && end.ask;
+  return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
 }
 
 async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): Promise<RunEnd> {
@@ -60,7 +87,7 @@ async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): 
   const scheduledFor = job.scheduled_for;
   const run = { ...claim, script, scheduledFor, timeoutMs, state, claim };
   const recorder = createProgressRecorder({ journal, events }, run);
-  const end = await lane.runner.run({
+  const running = lane.runner.run({
     runId: claim.runId,
     script,
     job: await describeJob(lane, claimed),
@@ -79,8 +106,7 @@ async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): 
     onSample: recorder.sample,
     onUpdate: (data) => lane.journal.update(claim, data),
   });
-  await recorder.settle();
-  return end;
+  return await running.finally(() => recorder.settle());
 }
 
 const maskers = new WeakMap<LoggedCall, Masker>();
@@ -107,7 +133,7 @@ async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
     lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),
     previouslyCrashed: claim.attempt > 1 && job.crashes > 0,
     parentData: job.parent_id === null ? null : await readData(call, job.parent_id),
-    children: claimed.hasEndedChildren ? await readEndedChildren(db, job.id) : null,
+    children: claimed.hasEndedChildren ? await tellEndedChildren(db, job.id) : null,
   };
 }
 

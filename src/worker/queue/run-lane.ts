@@ -1,7 +1,9 @@
 import type { HandlerRunner } from '../../execution/handler-runner.ts';
 import { selectNextWake } from '../../queue/next-wake.ts';
 import type { Verdict } from '../../queue/retry-policy.ts';
+import { hasDueJob } from '../../queue/waiting-jobs.ts';
 import type { LogWatch } from '../../store/watch-log.ts';
+import type { LoggedCall } from '../pass.ts';
 import { waitForRoom } from '../wait-for-room.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { LeaseKeeper } from './keep-leases.ts';
@@ -121,9 +123,18 @@ async function idle(lane: Lane, seen: Seen): Promise<boolean> {
   const leftMs = Math.min(atWork.leftMs(waitMs), rules.leftMs());
   if (leftMs <= 0) return false;
   const at = call.runner.now();
-  const wakeAt = await selectNextWake(call.store.db, at);
-  const untilMs = Math.min(at + leftMs, wakeAt ?? Number.POSITIVE_INFINITY);
+  const untilMs = Math.min(at + leftMs, await findNextLook(call, at));
   const until = Number.isFinite(untilMs) ? untilMs : null;
   await watch.changed(seen.version, until, seen.rung);
   return call.stop.reason === null;
+}
+
+/** How soon a handler is found that was not there yet when its job was due. */
+const HANDLER_LOOK_MS = 2_000;
+
+/** When there may be something to take, though nobody changes the log; infinite: never. */
+async function findNextLook({ store: { db } }: LoggedCall, at: number): Promise<number> {
+  const wakeAt = (await selectNextWake(db, at)) ?? Number.POSITIVE_INFINITY;
+  // What is due and was not taken may wait for its handler: nobody tells when that appears.
+  return (await hasDueJob(db, at)) ? Math.min(wakeAt, at + HANDLER_LOOK_MS) : wakeAt;
 }

@@ -19,9 +19,10 @@ export async function workOnceIfAny(call: LoggedCall, forMs: number): Promise<re
     failsUnknown: false,
     watchedFiles: [],
   };
-  const { runner, store } = call;
+  const { runner, store, events } = call;
   const { db } = store;
   const handlers = await openHandlers(runner.root, runner.settings);
+  if (handlers.problem !== null) events.emit('trouble', handlers.problem);
   const { groupLimit } = runner.settings.queue;
   const selector = createSelector({ db, handlers, request, groupLimit, version: () => 0 });
   const at = runner.now();

@@ -54,9 +54,11 @@ async function work(
 ): Promise<boolean> {
   const { lanes, commit, close } = await createLanes(call, request, workerId, keep);
   try {
-    const areLost = await Promise.all(lanes.map((lane) => runUntilLost(call, lane)));
+    const ended = await Promise.allSettled(lanes.map((lane) => runUntilLost(call, lane)));
     await ifLogAllows(call, () => commit.sync());
-    return areLost.includes(true);
+    // A defect; but what the other lanes had in hand was finished first.
+    for (const each of ended) if (each.status === 'rejected') throw each.reason;
+    return ended.some((each) => each.status === 'fulfilled' && each.value);
   } finally {
     close();
   }

@@ -52,10 +52,11 @@ describe('beanstalkd reserve', () => {
 
 describe('beanstalkd release', () => {
   test('changes priority and delay, and counts', async () => {
-    const { queue, take, row, clock } = await openTestQueue();
+    const { queue, take, row, runs, clock } = await openTestQueue();
     const job = await take('tube');
     await queue.retry(job, { priority: 7, delay: '1m' });
     expect(row(job.id)).toMatchObject({ priority: 7, run_at: START + MINUTE_MS, releases: 1 });
+    expect(runs(job.id)).toMatchObject([{ outcome: 'released', reason: 'it was given back' }]);
     expect(await queue.claim()).toBeNull();
     clock.at += MINUTE_MS;
     expect(await queue.claim()).toMatchObject({ id: job.id, counters: { reserves: 2 } });

@@ -36,7 +36,7 @@ export const departures: Readonly<Record<number, string>> = {
   65: 'A failed child keeps no parent from finishing.',
   66: 'There are no mocked jobs: a test opens a queue in a folder of its own.',
   67: 'A parent that is given back is told of its ended children again: a try that came to nothing must not lose them.',
-  71: 'A delay has its unit, and no limit but what a date can hold.',
+  71: 'A delay has its unit, and is at most 100000 days.',
   73: 'What waits for another try is `retrying`, so that it can be told from what was never tried.',
   75: 'The option is a boolean; no other value stands for it.',
   78: 'Whatever waits can be cancelled, not only a child; a parent with what waits of its children, which would be left alone otherwise.',

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openQueue } from 'folder-runner';
 import { expect, onTestFinished, test } from 'vitest';
@@ -122,6 +122,20 @@ test('a pause that ends by itself is no reason to wait for something else', asyn
   const worker = work('--for', '30s', '--max-jobs', '1');
   expect((await worker.ended).status).toBe(0);
   expect(count('finished')).toBe(1);
+});
+
+test('a job that is due waits for its handler, and is taken soon after that has appeared', async () => {
+  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  await add('late');
+  await add('slow');
+  const worker = work('--for', '40s', '--max-jobs', '2');
+  // By then it has looked at the other one, too.
+  await until('one job is finished', () => count('finished') === 1, 30_000);
+  expect(count('queued')).toBe(1);
+  writeFileSync(join(root, 'jobs/queue/late.mjs'), slow(1));
+  expect(await worker.ended).toMatchObject({ status: 0, stderr: '' });
+  expect(count('finished')).toBe(2);
+  checkInvariants(root);
 });
 
 test('more fused jobs than one transaction takes fail one portion after the other', async () => {

@@ -10,6 +10,7 @@ import { openTestQueue, START } from '../../support/test-queue.ts';
 const names = ['mail/a', 'mail/b', 'sms/a', 'unknown'] as const;
 
 const handlers: Handlers = {
+  problem: null,
   names: () => ['mail/a', 'mail/b', 'sms/a'],
   find: (name) => (name === 'unknown' ? null : makeScript(`queue/${name}`)),
 };

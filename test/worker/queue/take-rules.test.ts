@@ -86,5 +86,7 @@ test('a changed file and too much memory are found out when it is looked', () =>
   expect(large.stop.reason).toBeNull();
   large.world.memoryBytes = 101;
   large.look();
-  expect(large.stop.reason).toBe('it and its children hold more memory than they may (--max-memory)');
+  expect(large.stop.reason).toBe(
+    'it and its children hold more memory than they may (--max-memory)',
+  );
 });

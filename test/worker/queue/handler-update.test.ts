@@ -1,0 +1,63 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openQueue } from '../../../src/queue/open-queue.ts';
+import { checkInvariants } from '../../support/invariants.ts';
+import {
+  addJob,
+  endInPeace,
+  readJobRow,
+  startWaiting,
+  untilState,
+  WITHIN_MS,
+} from '../../support/queue-workers.ts';
+import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { until } from '../../support/until.ts';
+
+/** In its first run it waits, and says then what becomes of its progress. */
+const handler = `
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+export default async ({ update }) => {
+  if (existsSync('begun')) return;
+  writeFileSync('begun', '');
+  while (!existsSync('go')) await sleep(10);
+  const said = await update({ done: 99 }).then(() => 'fulfilled', (error) => error.message);
+  writeFileSync('said.part', said);
+  renameSync('said.part', 'said');
+};
+`;
+
+async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promise<void> {
+  const queue = await openQueue({ root, env: {} });
+  if (how === 'requeue') await queue.requeue([id]);
+  else {
+    await queue.fail(id);
+    await queue.delete(id);
+  }
+  await queue.close();
+}
+
+test.each([
+  ['requeue', 'The claim of job 1 (a) holds no more: the job is queued; nothing was changed.'],
+  ['delete', 'There is no job 1 in the queue; `runner jobs` lists those there are.'],
+] as const)(
+  'progress of a job that is lost by %s is refused, and its handler told why',
+  async (how, why) => {
+    const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': handler });
+    const path = (name: string) => join(root, name);
+    const id = await addJob(root, 'a');
+    const worker = startWaiting(root);
+    await until('it has begun', () => existsSync(path('begun')), WITHIN_MS);
+    await lose(root, id, how);
+    writeFileSync(path('go'), '');
+    await until('it has said how that was', () => existsSync(path('said')), WITHIN_MS);
+    expect(readFileSync(path('said'), 'utf8')).toBe(why);
+    if (how === 'requeue') {
+      await untilState(root, id, 'finished');
+      expect(readJobRow(root, id).data).toBe('{}');
+    }
+    await endInPeace(worker);
+    checkInvariants(root);
+  },
+);

@@ -1,0 +1,115 @@
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { cronPlace } from '../support/cron-place.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { shellScript } from '../support/invariants-evidence.ts';
+import { queryLog } from '../support/open-log.ts';
+import { runBoundByModes } from '../support/run-bound-by-modes.ts';
+import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+
+const scripts = {
+  'jobs/15min/r.sh': shellScript(),
+  'jobs/hourly/a.sh': shellScript(),
+  'jobs/daily/a.sh': shellScript(),
+  'jobs/queue/mail.sh': 'exit 0\n',
+};
+
+const run = (root: string, ...args: readonly string[]) =>
+  runBoundByModes(['--root', root, ...args], cronPlace(root));
+
+/** A root with a folder that nobody may look into. */
+async function close(
+  folder: string,
+  before: readonly (readonly string[])[] = [],
+  files: Readonly<Record<string, FileContent>> = scripts,
+): Promise<string> {
+  const root = makeTemporaryRoot(files);
+  for (const args of before) await run(root, ...args);
+  chmodSync(join(root, folder), 0o300);
+  onTestFinished(() => chmodSync(join(root, folder), 0o700));
+  return root;
+}
+
+const refusal = (folder: string): string =>
+  `${folder}: it cannot be read: permission denied; allow it with: chmod u+rX ${folder}`;
+
+const isDue = (root: string): boolean =>
+  queryLog(root, 'select 1 from jobs where run_at <= ?', Date.now()).length > 0;
+
+const ran = (root: string): string[] =>
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
+    ({ script }) => script,
+  );
+
+test('a tier that cannot be read is told of, and keeps no other from running when it is due', async () => {
+  const root = await close('jobs/15min');
+  expect(await run(root, 'due')).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: `runner: ${refusal('jobs/15min')}\n`,
+  });
+  expect(ran(root)).toEqual(['hourly/a', 'daily/a']);
+  checkInvariants(root);
+});
+
+test('called by its name, it is told of', async () => {
+  const root = await close('jobs/15min');
+  expect(await run(root, '15min')).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: `runner: ${refusal('jobs/15min')}\n`,
+  });
+});
+
+test('what is due in it is told of by other passes, and not as if the log were broken', async () => {
+  const fails = shellScript({ tags: ['@retries 1', '@retry-delay 1s'], exit: '1' });
+  const root = await close('jobs/15min', [['15min']], { ...scripts, 'jobs/15min/r.sh': fails });
+  await until('its next try is due', () => isDue(root));
+  expect(await run(root, 'daily')).toEqual({
+    status: 0,
+    stdout: '',
+    stderr: `runner: ${refusal('jobs/15min')}\n`,
+  });
+  expect(ran(root)).toEqual(['15min/r', 'daily/a']);
+  checkInvariants(root);
+});
+
+test.each([
+  [['list'], 0, 'hourly/a'],
+  [['report', '--json'], 0, '"presence": "unknown"'],
+  [['why', 'hourly/a'], 0, 'hourly/a.sh'],
+  [['why', '15min/r'], 0, `It does not run: nothing in a folder runs that cannot be read.`],
+  [['why', '15min/other'], 0, `It does not run: nothing in a folder runs that cannot be read.`],
+])('who looks is told, and of all else besides: %j', async (args, status, text) => {
+  const root = await close('jobs/15min', [['15min'], ['hourly']]);
+  const answer = await run(root, ...args);
+  expect(answer).toMatchObject({ status, stdout: expect.stringContaining(text) });
+  expect(answer.stdout).not.toContain('"gone"');
+  const isOfOther = args.includes('hourly/a');
+  if (!isOfOther) {
+    expect(`${answer.stdout}${answer.stderr}`).toContain('jobs/15min: it cannot be read');
+  }
+});
+
+test('handlers that cannot be read keep no tier from running, and jobs wait', async () => {
+  const root = await close('jobs/queue', [['add', 'mail']]);
+  const told = `runner: ${refusal('jobs/queue')}\n`;
+  for (const args of [['due'], ['hourly'], ['work', '--wait', '1ms']]) {
+    const { status, stderr } = await run(root, ...args);
+    expect([args, status, stderr]).toEqual([args, 0, told]);
+  }
+  expect(ran(root)).toEqual(['15min/r', 'hourly/a', 'daily/a', 'hourly/a']);
+  expect(queryLog(root, "select state from jobs where name = 'mail'")).toEqual([
+    { state: 'queued' },
+  ]);
+});
+
+test('where jobs/ itself cannot be read, a tier that is named runs all the same', async () => {
+  const root = await close('jobs');
+  expect(await run(root, 'hourly')).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(ran(root)).toEqual(['hourly/a']);
+  const { status, stderr } = await run(root, 'due');
+  expect([status, stderr]).toEqual([2, `runner: ${refusal(join(root, 'jobs'))}\n`]);
+});
