@@ -1,4 +1,5 @@
 import { abortOnTermination } from './abort-on-termination.ts';
+import { describeReason } from './describe-error.ts';
 import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
 import type { HandlerJob } from './handler-contract.ts';
 import { toJsonText } from './json-text.ts';
@@ -42,7 +43,7 @@ export function createHandlerContext(
     lastSuccess: toDate(job.lastSuccess),
     previouslyCrashed: job.previouslyCrashed,
     parentData: job.parentData === null ? null : JSON.parse(job.parentData),
-    children: job.children ?? noChildren,
+    children: job.children === null ? noChildren : JSON.parse(job.children),
     // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
     get signal() {
       termination ??= abortOnTermination();
@@ -52,7 +53,7 @@ export function createHandlerContext(
     log: (...values) => isOpen && console.log(...values),
     update: (data) => (isOpen ? update(data, sendUpdate) : Promise.resolve()),
     retry: (options) => end(toRetry(options)),
-    fail: (reason) => end({ kind: 'fail', reason: String(reason) }),
+    fail: (reason) => end({ kind: 'fail', reason: describeReason(reason) }),
   };
   return {
     context,
@@ -79,14 +80,33 @@ function update(data: unknown, send: (data: string) => Promise<void>): Promise<v
   return sent;
 }
 
-function toRetry({ delay, priority, name, data }: RetryRequest = {}): SpokenAsk {
-  const json = data === undefined ? null : toJsonText(data);
-  if (json !== null && 'problem' in json) throw new TypeError(`retry(): the data ${json.problem}`);
+const retryOptions = ['delay', 'priority', 'name', 'data'];
+
+/** A slip such as `dely` must not pass for a default, nor `retry('5m')`. */
+function assertRetry(request: unknown): void {
+  const isRequest = typeof request === 'object' && request !== null;
+  const found = isRequest
+    ? Object.keys(request)
+    : [typeof request === 'string' ? JSON.stringify(request) : String(request)];
+  const wrong = found.find((each) => !isRequest || !retryOptions.includes(each));
+  if (wrong === undefined) return;
+  throw new TypeError(`retry() takes { ${retryOptions.join(', ')} }, found ${wrong}`);
+}
+
+function toRetry(request: RetryRequest = {}): SpokenAsk {
+  assertRetry(request);
+  const { delay, priority, name, data } = request;
+  // Whether it can have that is for the runner to say; here it must only come as far as there.
+  const words = JSON.parse(writeFor('what it asks for', { delay, priority, name }));
   return {
     kind: 'retry',
-    ...(delay !== undefined && { delay }),
-    ...(priority !== undefined && { priority }),
-    ...(name !== undefined && { name }),
-    ...(json !== null && { data: json.text }),
+    ...words,
+    ...(data !== undefined && { data: writeFor('the data', data) }),
   };
+}
+
+function writeFor(what: string, value: unknown): string {
+  const json = toJsonText(value);
+  if ('text' in json) return json.text;
+  throw new TypeError(`retry(): ${what} ${json.problem}`);
 }

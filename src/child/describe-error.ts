@@ -18,8 +18,8 @@ export function describeError(thrown: unknown): ProbeError {
 
 function describeRealError(error: Error): ProbeError {
   return {
-    name: String(error.name),
-    message: String(error.message).slice(0, MAX_MESSAGE_LENGTH),
+    name: cutMessage(error.name),
+    message: cutMessage(error.message),
     // Shows nested causes and the errors of an AggregateError as well.
     stack: inspect(error, 4).slice(0, MAX_STACK_LENGTH),
   };
@@ -30,7 +30,18 @@ function describeOther(thrown: unknown): ProbeError {
   const text = typeof thrown === 'string' ? thrown : inspect(thrown, 2);
   return {
     name: `thrown ${typeof thrown}`,
-    message: text.slice(0, MAX_MESSAGE_LENGTH),
+    message: cutMessage(text),
     stack: null,
   };
+}
+
+/** Why a handler fails its job, by its own words; anything can be given. */
+export function describeReason(reason: unknown): string {
+  const isNone = reason === undefined || reason === null || reason === '';
+  return isNone ? 'its handler failed it, and gave no reason' : describeError(reason).message;
+}
+
+/** What is kept of an error's message, and of the reason that a handler gives. */
+export function cutMessage(message: unknown): string {
+  return String(message).slice(0, MAX_MESSAGE_LENGTH);
 }

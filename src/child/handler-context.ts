@@ -1,3 +1,5 @@
+import type { Signal } from './signal.ts';
+
 /**
  * What a handler is given: its job, and what it can do about it. A new one for each try.
  *
@@ -31,14 +33,15 @@ export interface HandlerContext<Data = unknown> {
    * @example
    * const response = await fetch(data.url, { signal });
    */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** Writes a line to the run's output, as `console.log` does. */
   log(...values: unknown[]): void;
   /**
    * Replaces the job's data in the log: how far it has come. A later try begins with it.
    *
    * @param data anything that can be written as JSON, at most 1 MiB
-   * @returns fulfilled once it is in the log; rejected if it cannot be written
+   * @returns fulfilled once it is in the log; rejected if it cannot be written, or the job was taken away
+   *   meanwhile. In a process of its own (`@isolate`) fulfilled once it is handed over
    * @example
    * for (const [index, row] of rows.entries()) {
    *   await send(row);

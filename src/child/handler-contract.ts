@@ -1,5 +1,4 @@
 import type { FileState } from './file-state.ts';
-import type { HandlerChildren } from './handler-context.ts';
 import type { ProbeResult } from './probe-contract.ts';
 
 /** What a handler is told of its job. JSON stays text until the child reads it; instants in epoch milliseconds. */
@@ -16,7 +15,8 @@ export interface HandlerJob {
   readonly previouslyCrashed: boolean;
   /** JSON; null: it has no parent. */
   readonly parentData: string | null;
-  readonly children: HandlerChildren | null;
+  /** JSON of `HandlerChildren`; null: there are none to tell of. */
+  readonly children: string | null;
 }
 
 /** What a warm child is started with, as JSON in one environment variable. */

@@ -3,6 +3,7 @@ import { callHandler } from './call-handler.ts';
 import { describeError } from './describe-error.ts';
 import { describeUnsettled } from './describe-unsettled.ts';
 import { emptyFolder } from './empty-folder.ts';
+import { guardExit } from './guard-exit.ts';
 import {
   CHANNEL_FD,
   type HostOptions,
@@ -45,6 +46,7 @@ export class HandlerServer {
   readonly #updates: HandlerUpdates;
   readonly #channel: Channel;
   readonly #shelf: HandlerShelf;
+  readonly #exit: typeof process.exit;
   #current: Run | null = null;
   #last: LastRun | null = null;
   /** Nothing is left that keeps it alive, and the handler has not ended. */
@@ -53,6 +55,7 @@ export class HandlerServer {
 
   constructor(options: HostOptions) {
     this.#options = options;
+    this.#exit = guardExit(() => !this.#isOver(this.#runs.getStore()));
     process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
     process.on('beforeExit', () => {
       this.#hasRunOut = true;
@@ -70,7 +73,7 @@ export class HandlerServer {
   }
 
   #take(message: ToChild): void {
-    if ('bye' in message) process.exit(0);
+    if ('bye' in message) this.#exit(0);
     if ('updated' in message) {
       this.#updates.settle(message.updated, message.problem);
       this.#keepAlive();
@@ -136,14 +139,14 @@ export class HandlerServer {
     this.#isOrphan = true;
     this.#updates.settleAll();
     if (this.#current !== null) return;
-    if (this.#last === null) process.exit(0);
+    if (this.#last === null) this.#exit(0);
     this.#leave(this.#last, this.#last.result);
   }
 
   #leave(paths: Pick<LastRun, 'resultPath' | 'outputPath'>, result: ProbeResult): never {
     linkAnew(this.#options.output, paths.outputPath);
     writeResult(paths.resultPath, result);
-    process.exit(0);
+    return this.#exit(0);
   }
 
   /** Of a run that has ended, the one that is under way is not to blame; all else ends the process. */
@@ -155,9 +158,14 @@ export class HandlerServer {
       lastRunId: run?.message.runId ?? this.#last?.runId ?? null,
       sentence: sentenceOf(describeError(thrown)),
     };
-    if (run !== null && owner !== undefined && owner !== run) run.stray ??= stray;
+    if (run !== null && this.#isOver(owner)) run.stray ??= stray;
     // A listener besides ours: the handler deals with it itself.
     else if (process.listenerCount('uncaughtException') === 1) this.#endByError(thrown, stray);
+  }
+
+  /** Whatever no run has begun belongs to the one that is under way. */
+  #isOver(run: Run | undefined): boolean {
+    return run !== undefined && run !== this.#current;
   }
 
   #endByError(thrown: unknown, stray: Stray): void {
@@ -166,7 +174,7 @@ export class HandlerServer {
       this.#current.error = describeError(thrown);
       process.stderr.write(`Uncaught ${this.#current.error.stack ?? stray.sentence}\n`);
     }
-    process.exit(1);
+    this.#exit(1);
   }
 
   #recordExit(code: number): void {

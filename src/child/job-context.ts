@@ -1,3 +1,5 @@
+import type { Signal } from './signal.ts';
+
 /**
  * What a script's default function is given.
  *
@@ -27,7 +29,7 @@ export interface JobContext {
    * Aborted at the time limit, or when the runner is told to stop; SIGKILL follows after 10 s. A
    * script that never looks at it ends at SIGTERM, as any program does.
    */
-  readonly signal: AbortSignal;
+  readonly signal: Signal;
   /** Writes a line to the run's output, as `console.log` does. */
   log(...values: unknown[]): void;
 }

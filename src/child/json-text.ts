@@ -1,3 +1,6 @@
+import { cutMessage } from './describe-error.ts';
+import { DEEPEST_JSON, isTooDeep } from './json-depth.ts';
+
 /** What a job's row holds of data or of a result. */
 export const MAX_JSON_BYTES = 1024 * 1024;
 
@@ -14,14 +17,17 @@ export function toJsonText(value: unknown): JsonText {
   }
   if (text === undefined) return { problem: `cannot be written as JSON: it is ${nameOf(value)}` };
   const bytes = text.length * 3 > MAX_JSON_BYTES ? Buffer.byteLength(text) : 0;
-  if (bytes <= MAX_JSON_BYTES) return { text };
-  return { problem: `is ${bytes} bytes of JSON, and at most ${MAX_JSON_BYTES} are kept` };
+  if (bytes > MAX_JSON_BYTES) {
+    return { problem: `is ${bytes} bytes of JSON, and at most ${MAX_JSON_BYTES} are kept` };
+  }
+  if (!isTooDeep(text)) return { text };
+  return { problem: `is JSON nested deeper than ${DEEPEST_JSON}, and no deeper is kept` };
 }
 
 /** V8 draws the circle in further lines. */
 function firstLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return message.split('\n', 1)[0] as string;
+  return cutMessage(message.split('\n', 1)[0]);
 }
 
 function nameOf(value: unknown): string {

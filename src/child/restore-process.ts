@@ -5,8 +5,11 @@ export interface ProcessState {
   restore(): void;
 }
 
-/** Listeners of these change how the process ends: one that is left would do so for others' jobs. */
+/** Listeners of these change how the process ends: one that is left, or is gone, would do so for others' jobs. */
 const endingEvents = ['SIGTERM', 'SIGINT', 'SIGHUP', 'uncaughtException', 'unhandledRejection'];
+
+/** Listeners of these tidy up: one more is welcome. */
+const lastEvents = ['beforeExit', 'exit'];
 
 /**
  * Takes down what a handler must not change for the next one: variables, current folder, umask, exit
@@ -16,7 +19,7 @@ export function keepProcessState(): ProcessState {
   const cwd = process.cwd();
   const umask = process.umask();
   const variables = readVariables();
-  const listeners = endingEvents.map(
+  const listeners = [...endingEvents, ...lastEvents].map(
     (event) => [event, process.listeners(asSignal(event))] as const,
   );
   return {
@@ -25,7 +28,7 @@ export function keepProcessState(): ProcessState {
       if (process.umask() !== umask) process.umask(umask);
       process.exitCode = undefined;
       restoreVariables(variables);
-      for (const [event, before] of listeners) removeAdded(event, before);
+      for (const [event, before] of listeners) restoreListeners(event, before);
     },
   };
 }
@@ -33,9 +36,13 @@ export function keepProcessState(): ProcessState {
 /** The types know each event by itself. */
 const asSignal = (event: string): 'SIGTERM' => event as 'SIGTERM';
 
-function removeAdded(event: string, before: readonly NodeJS.SignalsListener[]): void {
+function restoreListeners(event: string, before: readonly NodeJS.SignalsListener[]): void {
   const signal = asSignal(event);
-  if (process.listenerCount(signal) === before.length) return;
+  for (const listener of before) {
+    if (process.listenerCount(signal, listener) === 0) process.on(signal, listener);
+  }
+  // A list of them would be made for each job.
+  if (process.listenerCount(signal) === before.length || lastEvents.includes(event)) return;
   for (const listener of process.listeners(signal)) {
     if (!before.includes(listener)) process.off(signal, listener);
   }

@@ -53,12 +53,21 @@ function readEntry(file: string, source: string): Compiled | null {
 /** Without a writable cache the script still runs, compiled anew each time. */
 function writeEntry(folder: string, file: string, source: string, compiled: Compiled): void {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
     const temporary = `${file}.${process.pid}`;
     const entry = `${header(compiled.format)}${source}\n${compiled.code}`;
     writeFileSync(temporary, entry, { mode: 0o600 });
     renameSync(temporary, file);
   } catch {}
+}
+
+/** In the cache's own: where that is gone, its state folder may be somewhere else by now. */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
 }
 
 /** Another Node may strip otherwise. */

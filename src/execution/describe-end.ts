@@ -26,6 +26,8 @@ export interface EndFacts {
   readonly errorSentence: string | null;
   /** What a handler itself says of its end; an exit code would add nothing to it. */
   readonly ownSentence?: string | null;
+  /** It was ended because it wrote into the channel to the runner. */
+  readonly isGarbled?: boolean;
 }
 
 /** All wording about how a run ended: the first reason that applies. Null: it succeeded. */
@@ -36,6 +38,7 @@ export function describeEnd(facts: EndFacts): string | null {
   if (facts.startFailure !== null) return facts.startFailure;
   if (facts.memoryFailure === 'heap-limit') return describeHeapLimit(facts.heapLimitBytes);
   if (facts.memoryFailure === 'refused') return REFUSED_MEMORY;
+  if (facts.isGarbled) return GARBLED;
   if (facts.signal === 'SIGKILL') return describeForeignKill(facts.lastSeenRssBytes);
   if (facts.signal !== null) return describeSignal(facts.signal);
   if (facts.exitCode === 0) return null;
@@ -92,6 +95,9 @@ function describeHeapLimit(heapLimitBytes: number | null): string {
 
 const REFUSED_MEMORY =
   'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+
+const GARBLED =
+  'something in its process wrote to descriptor 4, which leads to the runner, and it was ended for that';
 
 function describeForeignKill(lastSeenRssBytes: number | null): string {
   const seen = lastSeenRssBytes === null ? '' : ` (last seen ${size(lastSeenRssBytes)})`;

@@ -49,10 +49,19 @@ export function describeFailedStart(output: string): string | null {
 
 /** Node ended before it could call a handler, for a reason that is not known here. */
 export function describeEarlyEnd(end: number | string | null, output: string): string {
-  const how = typeof end === 'number' ? `with exit code ${end}` : `by ${end}`;
+  const how = describeHow(end);
   const [lastLine = ''] = output.trimEnd().split('\n').slice(-1);
   const said = lastLine === '' ? '' : `; its last words: ${lastLine.slice(0, 200)}`;
   return `the process for handlers ended ${how} before it called one${said}`;
+}
+
+/** A process that had served others was gone when its next job came. */
+export function describeGone(end: number | string | null): string {
+  return `the process that waited for it had ended ${describeHow(end)}, so another one was started`;
+}
+
+function describeHow(end: number | string | null): string {
+  return typeof end === 'number' ? `with exit code ${end}` : `by ${end}`;
 }
 
 /** Neither the script nor its time limit is to blame. */

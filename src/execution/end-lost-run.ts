@@ -15,6 +15,7 @@ import { fieldsOf, readNodeWords } from './handler-end.ts';
 import { keepOutput } from './keep-output.ts';
 import { describeError, endUnmeasured, measureBySelf } from './make-end.ts';
 import type { Masker } from './mask-secrets.ts';
+import { judgeExit } from './outcome.ts';
 import { readProbeResult } from './probe-result.ts';
 import type { KeptOutput, RunEnd } from './run-end.ts';
 import { runFilesOf } from './run-files.ts';
@@ -113,8 +114,8 @@ function endBySelf(
 ): RunEnd {
   const finishedAt = Math.round(statSync(runFilesOf(state, runId).result).mtimeMs);
   const { exitCode } = result;
-  const outcome = exitCode === 0 ? 'succeeded' : 'failed';
   const words = readNodeWords(result, masker);
+  const outcome = judgeExit(exitCode, words.ask);
   const said = words.ask || result.refusal ? words.sentence : null;
   return {
     ...measureBySelf(result),

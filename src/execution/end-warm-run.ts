@@ -79,7 +79,7 @@ interface WarmEnd {
 
 function collectFacts(
   request: HandlerRequest,
-  { termination, memory, sampled, durationMs }: WarmObservation,
+  { termination, memory, sampled, durationMs, served }: WarmObservation,
   { exit, result, output, words }: WarmEnd,
 ): EndFacts {
   const isFine = exit === null && result?.exitCode === 0 && termination.cause === null;
@@ -98,6 +98,7 @@ function collectFacts(
     lastSeenRssBytes: sampled.maxRssBytes,
     errorSentence: describeError(result),
     ownSentence: words?.sentence ?? null,
+    isGarbled: 'exit' in served && served.isGarbled,
   };
 }
 

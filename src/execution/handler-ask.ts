@@ -1,7 +1,10 @@
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerAsk } from '../child/handler-contract.ts';
 import type { SpokenAsk } from '../child/probe-contract.ts';
-import { parseDurationMs } from '../config/duration.ts';
+import { describeFound } from '../config/describe-found.ts';
+import { expectedDuration, parseDelayMs } from '../config/duration.ts';
+import { describeExcess } from '../config/job-json.ts';
+import { readJobName } from '../config/job-name.ts';
 
 /** What a handler asked for; null: it asked wrongly. */
 export interface AskReading {
@@ -9,6 +12,8 @@ export interface AskReading {
   /** What it asked for, or why it cannot have it. */
   readonly sentence: string;
 }
+
+type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
 
 /** By which a program asks to be tried again, as sendmail and its like do (EX_TEMPFAIL). */
 export const RETRY_EXIT_CODE = 75;
@@ -21,15 +26,10 @@ export const plainRetry = {
 
 export function readAsk(spoken: SpokenAsk): AskReading {
   if (spoken.kind === 'fail') return { ask: spoken, sentence: spoken.reason };
+  const problem = findProblem(spoken);
+  if (problem !== null) return { ask: null, sentence: problem };
   const { delay, priority, name, data } = spoken;
-  const delayMs = delay === undefined ? 0 : parseDelayMs(delay);
-  if (delayMs === null) return refuse('a duration such as 10m as delay', delay);
-  if (priority !== undefined && !Number.isSafeInteger(priority)) {
-    return refuse('a whole number as priority', priority);
-  }
-  if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    return refuse('the name of a handler as name', name);
-  }
+  const delayMs = readDelayMs(delay) ?? 0;
   const ask: HandlerAsk = {
     kind: 'retry',
     ...(delay !== undefined && { delayMs }),
@@ -40,12 +40,27 @@ export function readAsk(spoken: SpokenAsk): AskReading {
   return { ask, sentence: describeRetry(delayMs, name) };
 }
 
-function parseDelayMs(delay: unknown): number | null {
-  return typeof delay === 'string' ? parseDurationMs(delay) : null;
+/** What the log would refuse, or nobody could take: the handler has failed then like any other. */
+function findProblem({ delay, priority, name, data }: SpokenRetry): string | null {
+  if (delay !== undefined && readDelayMs(delay) === null) {
+    return describeWrong(`${expectedDuration(delay, '10m')} as delay`, delay);
+  }
+  if (priority !== undefined && !Number.isSafeInteger(priority)) {
+    return describeWrong('a whole number as priority', priority);
+  }
+  const named = name === undefined ? null : readJobName(name);
+  if (named !== null && 'expected' in named)
+    return describeWrong(`${named.expected} as name`, name);
+  const excess = data === undefined ? null : describeExcess(data);
+  return excess === null ? null : `the data of retry() expects ${excess}`;
 }
 
-function refuse(expected: string, found: unknown): AskReading {
-  return { ask: null, sentence: `retry() expects ${expected}, found ${JSON.stringify(found)}` };
+function readDelayMs(delay: unknown): number | null {
+  return typeof delay === 'string' ? parseDelayMs(delay.trim()) : null;
+}
+
+function describeWrong(expected: string, found: unknown): string {
+  return `retry() expects ${expected}, found ${describeFound(found)}`;
 }
 
 function describeRetry(delayMs: number, name: string | undefined): string {

@@ -25,7 +25,8 @@ function maskError(error: ProbeError, { text }: Masker): ProbeError {
   return { name: text(name), message: text(message), stack: stack === null ? null : text(stack) };
 }
 
-function isProbeResult(value: unknown): value is ProbeResult {
+/** Whether it is what our side of a child writes: a handler can write there, too. */
+export function isProbeResult(value: unknown): value is ProbeResult {
   if (typeof value !== 'object' || value === null) return false;
   const result = value as Record<string, unknown>;
   const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];

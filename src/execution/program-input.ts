@@ -19,7 +19,7 @@ function toProgramLine(job: HandlerJob): string {
     ['lastSuccess', JSON.stringify(toText(job.lastSuccess))],
     ['previouslyCrashed', String(job.previouslyCrashed)],
     ['parentData', onOneLine(job.parentData ?? 'null')],
-    ['children', JSON.stringify(job.children ?? { finished: [], failed: [], cancelled: [] })],
+    ['children', onOneLine(job.children ?? '{"finished":[],"failed":[],"cancelled":[]}')],
   ];
   return `{${fields.map(([key, value]) => `"${key}":${value}`).join(',')}}\n`;
 }

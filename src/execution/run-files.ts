@@ -7,7 +7,8 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { errorCode } from '../config/error-code.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 
 /** Where one run's files are while it runs. */
@@ -47,11 +48,21 @@ export function createRunFiles(files: RunFiles, input: string | null = null): Op
   try {
     return create(files, input);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const code = errorCode(error);
+    if (code === 'ENOENT') restoreFolders([files.output, files.result, files.temporary]);
+    else if (code !== 'EEXIST') throw error;
     // A log that was set aside starts its ids anew: what an older run left here is not ours.
     removeRunFiles(files);
     return create(files, input);
   }
+}
+
+/**
+ * Makes the folders of these files again: a script, or a cleaner of the host, may have removed them since
+ * the call began. Not the one that holds them: without that, this is no state folder any more.
+ */
+export function restoreFolders(paths: readonly string[]): void {
+  for (const path of paths) ifPossible(() => mkdirSync(dirname(path), { mode: 0o700 }));
 }
 
 function create(files: RunFiles, input: string | null): OpenOutput {
@@ -95,8 +106,8 @@ function removeFolder(path: string): void {
 }
 
 /** A script can leave what cannot be removed (read-only, or still written to), or remove it itself. */
-export function ifPossible(remove: () => void): void {
+export function ifPossible(act: () => void): void {
   try {
-    remove();
+    act();
   } catch {}
 }

@@ -4,6 +4,7 @@ import type { JobMessage } from '../child/handler-contract.ts';
 import {
   describeEarlyEnd,
   describeFailedStart,
+  describeGone,
   describeHungStart,
 } from './describe-not-started.ts';
 import { describeStray, endWarmRun } from './end-warm-run.ts';
@@ -50,7 +51,10 @@ async function tryWarm(
   const { child, note } = taken;
   request.onStarted(child.pid);
   const stopWatching = watch(child, request, files);
-  const served = await child.serve(messageOf(request, files), request.onUpdate);
+  const served = await child.serve(messageOf(request, files), request.onUpdate).catch((error) => {
+    stopWatching();
+    throw error;
+  });
   const watched = stopWatching();
   const durationMs = performance.now() - startedAt;
   const unbegun = findUnbegun(request, child, served, watched);
@@ -82,9 +86,12 @@ function findUnbegun(
   { termination: { cause } }: Watched,
 ): Unbegun | null {
   if ('message' in served) return null;
-  const { exit, stray } = served;
+  const { exit, stray, isUnread } = served;
   if (stray !== null && stray.lastRunId !== request.runId) {
     return { unbegun: describeStray(stray.runId, stray.sentence), retryAfterMs: 0 };
+  }
+  if (child.isReady && isUnread && cause === null) {
+    return { unbegun: describeGone(exit.code ?? exit.signal), retryAfterMs: 0 };
   }
   if (child.isReady || (cause !== null && cause !== 'hung')) return null;
   const output = readHead(child.files.fd);

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { splitLines } from '../child/message-lines.ts';
+import { LONGEST_MESSAGE } from './child-message.ts';
 import type { HandlerFacts } from './run-request.ts';
 import { settleWithin } from './settle-within.ts';
 
@@ -16,14 +17,18 @@ export function takeUpdates(
   { onUpdate }: Pick<HandlerFacts, 'onUpdate'>,
 ): () => Promise<void> {
   let written: Promise<unknown> = Promise.resolve();
-  const write = async (line: string): Promise<void> => onUpdate(JSON.parse(line) as string);
+  const write = async (line: string): Promise<void> => {
+    const data: unknown = JSON.parse(line);
+    // A handler can write there by its number, as into a file of its own.
+    if (typeof data === 'string') await onUpdate(data);
+  };
   channel.setEncoding('utf8');
   channel.on(
     'data',
     splitLines((line) => {
       // Nobody waits for an answer there.
       written = written.then(() => write(line)).catch(() => {});
-    }),
+    }, LONGEST_MESSAGE),
   );
   channel.on('error', () => {});
   const ended = new Promise<void>((resolve) => channel.once('close', resolve));

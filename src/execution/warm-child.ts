@@ -1,17 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type FileState, isUnchanged } from '../child/file-state.ts';
-import {
-  type EndMessage,
-  type FromChild,
-  type JobMessage,
-  STRAY_FILE,
-  type Stray,
-} from '../child/handler-contract.ts';
+import type { EndMessage, FromChild, JobMessage, Stray } from '../child/handler-contract.ts';
 import { readStartTicks } from '../process/process-identity.ts';
 import { describeNoFiles } from './describe-not-started.ts';
 import type { HandlerRequest } from './handler-request.ts';
+import { readStray } from './read-stray.ts';
 import type { HandlerFacts } from './run-request.ts';
 import { settleWithin } from './settle-within.ts';
 import { kindOf, startHost } from './start-host.ts';
@@ -21,13 +14,18 @@ import { openWarmChannel, type WarmChannel } from './warm-channel.ts';
 import { WarmFiles } from './warm-files.ts';
 
 /** How a child's part of a run ended. */
-export type ServedRun =
-  | { readonly message: EndMessage }
-  | {
-      readonly exit: Exit;
-      /** It ended itself for what an earlier run had left behind. */
-      readonly stray: Stray | null;
-    };
+export type ServedRun = { readonly message: EndMessage } | EndedChild;
+
+/** A process that is gone, and was not to go. */
+interface EndedChild {
+  readonly exit: Exit;
+  /** It ended itself for what an earlier run had left behind. */
+  readonly stray: Stray | null;
+  /** It was gone before it had read what it was to do. */
+  readonly isUnread: boolean;
+  /** We have ended it for what it said. */
+  readonly isGarbled: boolean;
+}
 
 const CLOSE_MS = 1_000;
 
@@ -48,6 +46,9 @@ export class WarmChild {
   readonly #gone: Promise<Exit>;
   #exit: Exit | null = null;
   #stray: Stray | null = null;
+  #isGarbled = false;
+  /** In its present run: then it has read what it was to do. */
+  #hasUpdated = false;
   #loaded: readonly FileState[] = [];
   #settle: (served: ServedRun) => void = () => {};
   #onUpdate: HandlerFacts['onUpdate'] = () => {};
@@ -75,8 +76,7 @@ export class WarmChild {
     this.#channel = openWarmChannel(
       started.channel as Duplex,
       (message) => this.#take(message),
-      // What it says cannot be told from what its handler says any more.
-      () => signalGroup(this.pid, 'SIGKILL'),
+      () => this.#endGarbled(),
     );
     this.#gone = this.#waitForEnd(started);
   }
@@ -104,12 +104,13 @@ export class WarmChild {
   async serve(message: JobMessage, onUpdate: HandlerFacts['onUpdate']): Promise<ServedRun> {
     this.jobs += 1;
     this.#onUpdate = onUpdate;
+    this.#hasUpdated = false;
     // Waiting for the process's end anew with each job would add up until then.
     const ended = new Promise<ServedRun>((resolve) => {
       this.#settle = resolve;
     });
     if (this.#exit === null) this.#channel.send(message);
-    else this.#settle({ exit: await this.#gone, stray: this.#stray });
+    else this.#settle({ ...this.#describeEnd(await this.#gone), isUnread: true });
     const served = await ended;
     await this.#updates;
     return served;
@@ -143,6 +144,7 @@ export class WarmChild {
 
   /** One after the other, as the handler has sent them. */
   #write(updated: number, data: string): void {
+    this.#hasUpdated = true;
     const onUpdate = this.#onUpdate;
     const write = async (): Promise<void> => onUpdate(data);
     const tell = (problem: string | null): void => this.#channel.send({ updated, problem });
@@ -157,16 +159,17 @@ export class WarmChild {
     this.#exit = exit;
     this.#stray = readStray(this.files.temporary);
     await this.#channel.drain();
-    this.#settle({ exit, stray: this.#stray });
+    this.#settle(this.#describeEnd(exit));
     return exit;
   }
-}
 
-/** Null: it has ended for another reason. */
-function readStray(temporary: string): Stray | null {
-  try {
-    return JSON.parse(readFileSync(join(temporary, STRAY_FILE), 'utf8')) as Stray;
-  } catch {
-    return null;
+  #describeEnd(exit: Exit): EndedChild {
+    const isUnread = this.#channel.hasLost && !this.#hasUpdated;
+    return { exit, stray: this.#stray, isUnread, isGarbled: this.#isGarbled };
+  }
+
+  #endGarbled(): void {
+    this.#isGarbled = true;
+    signalGroup(this.pid, 'SIGKILL');
   }
 }

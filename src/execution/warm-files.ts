@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { linkAnew } from '../child/link-anew.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../process/process-identity.ts';
-import { ifPossible, type RunFiles } from './run-files.ts';
+import { ifPossible, type RunFiles, restoreFolders } from './run-files.ts';
 
 let made = 0;
 
@@ -35,6 +35,7 @@ export class WarmFiles {
     this.name = nameWarmChild(made);
     this.output = join(state.output, this.name);
     this.temporary = join(state.temporary, this.name);
+    restoreFolders([this.output, this.temporary, join(state.results, this.name)]);
     mkdirSync(this.temporary, { mode: 0o700 });
     this.appendFd = openSync(this.output, 'ax', 0o600);
     this.fd = openSync(this.output, 'r+');

@@ -31,6 +31,13 @@ test('what is no whole line yet is kept back', () => {
   expect(found).toEqual(['one', 'two']);
 });
 
+test('a line that is too long is handed on in parts', () => {
+  const found: string[] = [];
+  const take = splitLines((line) => found.push(line), 4);
+  for (const piece of ['one\n', 'tw', 'o,', 'three', 'f\n', 'four\n']) take(piece);
+  expect(found).toEqual(['one', 'two,three', 'f', 'four']);
+});
+
 describe('what is kept as JSON', () => {
   test('is any value that JSON has a word for', () => {
     fc.assert(
@@ -46,6 +53,14 @@ describe('what is kept as JSON', () => {
     ['é'.repeat(MAX_JSON_BYTES / 2 - 1), true],
     ['é'.repeat(MAX_JSON_BYTES / 2), false],
   ])('has at most 1 MiB, counted in bytes', (value, isKept) => {
+    expect('text' in toJsonText(value)).toBe(isKept);
+  });
+
+  test.each([
+    [1000, true],
+    [1001, false],
+  ])('is nested %i deep: %j', (depth, isKept) => {
+    const value: unknown = JSON.parse('['.repeat(depth) + ']'.repeat(depth));
     expect('text' in toJsonText(value)).toBe(isKept);
   });
 

