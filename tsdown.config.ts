@@ -1,3 +1,4 @@
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defineConfig, type UserConfig } from 'tsdown';
 
@@ -85,5 +86,15 @@ export default defineConfig([
     entry: { 'handler-host': 'src/child/handler-host.ts' },
     deps: { neverBundle: [/^\.\/compile-typescript\.cjs$/], onlyBundle: false },
   },
-  { ...shared, entry: { index: 'src/index.ts' }, format: 'esm', dts: true },
+  {
+    ...shared,
+    entry: { index: 'src/index.ts' },
+    format: 'esm',
+    dts: true,
+    // `require` gets the very same module, but TypeScript asks for types by another name.
+    hooks: {
+      'build:done': ({ options: { outDir } }) =>
+        copyFile(join(outDir, 'index.d.mts'), join(outDir, 'index.d.cts')),
+    },
+  },
 ]);

@@ -40,5 +40,5 @@ export type {
   When,
 } from './queue/queue.ts';
 export { QueueError, type QueueErrorCode } from './queue/queue-error.ts';
-export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';
+export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/job-words.ts';
 export { type StoreFailureKind, StoreUnavailable } from './store/store-unavailable.ts';

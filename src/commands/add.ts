@@ -107,10 +107,12 @@ async function addOne(
   await withQueue(context, options.root, async (queue, root) => {
     const before = context.now();
     const id = await queue.add(name, data, readJobOptions(options));
+    // Of a unique key that is taken, it is another job, perhaps of another name.
+    const job = options.json && options.unique === undefined ? null : await queue.get(id);
     if (options.json) context.stdout.write(`${JSON.stringify({ id })}\n`);
-    else await tellAdded(context, await queue.get(id), { id, before, options });
+    else await tellAdded(context, job, { id, before, options });
     const { noteUnhandled } = await import('./note-unhandled.ts');
-    await noteUnhandled(context, root, [name]);
+    await noteUnhandled(context, root, [job?.name ?? name]);
   });
 }
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { RunEnd } from '../execution/run-end.ts';
+import { isFailure } from '../store/outcomes.ts';
 import type { Runner } from '../worker/runner.ts';
 import type { RunFinished, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
@@ -9,17 +9,12 @@ const LAST_LINES = 20;
 /** A worker of the queue may meet thousands. */
 const MOST_TOLD = 100;
 
-/** A handler that has asked for another try has not failed. */
-export function isFailure({ outcome, ask }: RunEnd): boolean {
-  return outcome !== 'succeeded' && ask?.kind !== 'retry';
-}
-
 export interface FailureSummary {
   /** Writes it to stderr, where cron makes a mail of it; nothing when nothing failed. */
   print(): Promise<void>;
 }
 
-/** Collects the runs that did not succeed: one message for a pass, however many they are. */
+/** Collects the runs that failed: one message for a pass, however many they are. */
 export function summarizeFailures(
   context: CommandContext,
   runner: Runner,
@@ -32,7 +27,7 @@ export function summarizeFailures(
   events.on('run-finished', (run) => {
     runs += 1;
     tiers.add(run.script.split('/', 1)[0] as string);
-    if (!isFailure(run.end)) return;
+    if (!isFailure(run.end.outcome)) return;
     failures += 1;
     if (failed.length < MOST_TOLD) failed.push(run);
   });
@@ -42,14 +37,26 @@ export function summarizeFailures(
       const names = [...tiers].join(', ');
       const what = names === 'queue' ? 'runs of the queue' : `scripts of ${names}`;
       const head = `runner: ${failures} of ${runs} ${what} did not succeed (${runner.root} on ${hostname()})`;
-      const blocks = await Promise.all(failed.map(describeFailure));
+      const removed = await findRemoved(runner, failed);
+      const blocks = await Promise.all(
+        failed.map((run) => describeFailure(run, removed.has(run.runId))),
+      );
       const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
       context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
     },
   };
 }
 
-async function describeFailure({ script, runId, end, nextTryAt }: RunFinished): Promise<string> {
+async function findRemoved(runner: Runner, failed: readonly RunFinished[]) {
+  const { findRemovedRuns } = await import('./find-removed-runs.ts');
+  return await findRemovedRuns(
+    runner,
+    failed.map(({ runId }) => runId),
+  );
+}
+
+async function describeFailure(run: RunFinished, isRemoved: boolean): Promise<string> {
+  const { script, jobId, end, nextTryAt } = run;
   const { printable, printableLine } = await import('../report/printable.ts');
   const { formatDuration } = await import('../report/format.ts');
   const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
@@ -58,14 +65,19 @@ async function describeFailure({ script, runId, end, nextTryAt }: RunFinished): 
   const none = end.outcome === 'not-started' ? [] : ['(no output)'];
   const output = lines.join('') === '' ? none : lines;
   return [
-    `${printableLine(script)} ${how}: ${reason}`,
+    `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),
     ...(nextTryAt === null
       ? []
       : [
           `  tried again by the next ${script.startsWith('queue/') ? 'worker' : 'pass of any tier'}, ${formatDuration(Math.max(0, nextTryAt - Date.now()))} from now or later`,
         ]),
-    // What the log does not have yet cannot be shown.
-    ...(typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : []),
+    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run)),
   ].join('\n');
+}
+
+/** What the log does not have yet cannot be shown. */
+function whereToLook({ runId, jobId }: RunFinished): string[] {
+  const run = typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : [];
+  return jobId === null ? run : [...run, `  its job: runner job ${jobId}`];
 }

@@ -42,14 +42,16 @@ export function readJobLines(text: string): JobLine[] {
 }
 
 function readJob(content: string, line: number): NewJob<unknown> {
-  const job = parseJson(content, `Line ${line}`);
+  const job = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
   if (typeof job !== 'object' || job === null || Array.isArray(job)) {
     throw new UsageError(
       `Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`,
     );
   }
   for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
-  return job as unknown as NewJob<unknown>;
+  // Only data is passed on; a number among the options is to be one.
+  const options = JSON.parse(content) as NewJob<unknown>;
+  return 'data' in job ? { ...options, data: job.data } : options;
 }
 
 function unknownKey(key: string, line: number): UsageError {

@@ -18,6 +18,8 @@ const verbs = {
 
 export type JobVerb = keyof typeof verbs;
 
+export const jobVerbs = Object.keys(verbs) as readonly JobVerb[];
+
 /** The options of `runner job`, as they were typed. */
 export interface JobWords {
   readonly token?: string;
@@ -55,9 +57,9 @@ const flags: Readonly<Record<keyof JobWords, string>> = {
 /** @throws {UsageError} that names the nearest verb */
 export function readVerb(word: string): JobVerb {
   if (Object.hasOwn(verbs, word)) return word as JobVerb;
-  const nearest = nearestName(word, Object.keys(verbs));
+  const nearest = nearestName(word, jobVerbs);
   throw new UsageError(
-    `runner job <id> expects one of ${Object.keys(verbs).join(', ')}, ` +
+    `runner job <id> expects one of ${jobVerbs.join(', ')}, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }
@@ -82,7 +84,6 @@ function withVerb(flag: string, verb: JobVerb): string {
 }
 
 function withoutVerb(flag: string, option: keyof JobWords): string {
-  const names = Object.keys(verbs) as JobVerb[];
-  const having = names.filter((name) => (verbs[name] as readonly string[]).includes(option));
+  const having = jobVerbs.filter((name) => (verbs[name] as readonly string[]).includes(option));
   return `${flag} goes with a verb: \`runner job <id> ${having.join('|')} ${flag} …\`.`;
 }

@@ -1,8 +1,9 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { printableLine } from '../report/printable.ts';
 import type { CommandContext } from './command-context.ts';
-import { assertOptions, type JobVerb, type JobWords, readVerb } from './job-verbs.ts';
+import { assertOptions, type JobVerb, type JobWords, jobVerbs, readVerb } from './job-verbs.ts';
 
 interface JobCommandOptions extends JobWords {
   readonly json?: true;
@@ -45,7 +46,7 @@ export function jobCommand(context: CommandContext): Command {
     .option('--token <token>', 'of the claim')
     .option('--result <json>', 'what it gave; - reads it from stdin')
     .option('--data <json>', 'replaces its data; - reads it from stdin')
-    .option('--delay <duration>', 'not before this has passed: 10m')
+    .addOption(new Option('--delay <duration>', 'not before this has passed: 10m').conflicts('at'))
     .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00"')
     .option('--priority <n>', 'higher ones go first')
     .option('--name <name>', 'it goes on under this name')
@@ -68,7 +69,7 @@ async function job(
   { id: word, verb: verbWord }: { readonly id: string; readonly verb: string | undefined },
   options: JobCommandOptions,
 ): Promise<void> {
-  const id = readJobNumber(word);
+  const id = readJobNumber(word, verbWord);
   const verb = verbWord === undefined ? null : readVerb(verbWord);
   assertOptions(verb, options);
   if (verb === null) await (await import('./show-job.ts')).showJob(context, id, options);
@@ -93,9 +94,19 @@ async function change(context: CommandContext, { id, verb, options }: Request): 
   context.stdout.write(text);
 }
 
-function readJobNumber(word: string): number {
-  if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
+function readJobNumber(word: string, verbWord: string | undefined): number {
+  if (isJobNumber(word)) return Number(word);
+  const isSwapped = verbWord !== undefined && isJobNumber(verbWord);
+  const verb = isSwapped ? nearestName(word, jobVerbs) : null;
+  const cure =
+    verb === null
+      ? '`runner jobs` lists them.'
+      : `did you mean \`runner job ${verbWord} ${verb}\`?`;
   throw new UsageError(
-    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; \`runner jobs\` lists them.`,
+    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
   );
+}
+
+function isJobNumber(word: string): boolean {
+  return /^[1-9]\d{0,14}$/.test(word);
 }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import type { Job, ListOptions } from '../queue/queue.ts';
 import type { Database } from '../store/open-store.ts';
 import type { CommandContext } from './command-context.ts';
 import { withLog } from './open-log.ts';
@@ -9,6 +10,7 @@ interface JobsOptions {
   readonly upcoming?: string;
   readonly count?: true;
   readonly limit?: string;
+  readonly order?: string;
   readonly json?: true;
   readonly root?: string;
 }
@@ -19,6 +21,7 @@ Examples:
   runner jobs 'mail/*'                only those of such names; * also stands for /
   runner jobs --state failed          what has failed, or was buried; \`runner kick\` queues it again
   runner jobs --state ready           what is due; delayed: what waits for its time
+  runner jobs --order next            what is taken next comes first
   runner jobs --count                 how many of each name are in which state
   runner jobs --upcoming 10           the next ten times, also of jobs that repeat
   runner jobs --json                  for programs; docs/json.md names the keys
@@ -37,9 +40,16 @@ export function jobsCommand(context: CommandContext): Command {
         'state',
         'count',
         'limit',
+        'order',
       ]),
     )
-    .addOption(new Option('--count', 'how many of each name').conflicts(['state', 'limit']))
+    .addOption(
+      new Option('--count', 'how many of each name').conflicts(['state', 'limit', 'order']),
+    )
+    .option(
+      '--order <what>',
+      'newest; next: as they are taken; soonest: by their time (default: newest)',
+    )
     .option('--limit <n>', 'at most so many (default: 50)')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
@@ -73,6 +83,9 @@ function chooseDescription({ upcoming, count }: JobsOptions): Describe {
   return count === true ? describeCounts : describeList;
 }
 
+/** Whether it is one is for the queue to say. */
+type JobOrder = NonNullable<ListOptions['order']>;
+
 const DEFAULT_LIMIT = 50;
 const MOST_UPCOMING = 1000;
 
@@ -81,10 +94,13 @@ async function describeList(db: Database, { context, pattern, options }: Request
   const { readJobs } = await import('../report/read-jobs.ts');
   const limit = readCount('--limit', options.limit) ?? DEFAULT_LIMIT;
   const states = options.state === undefined ? {} : readJobStates(options.state);
-  const list = await readJobs(db, { pattern, ...states, limit }, context.now());
+  const order = options.order === undefined ? {} : { order: options.order as JobOrder };
+  const list = await readJobs(db, { pattern, ...states, ...order, limit }, context.now());
   if (options.json) {
-    const { jobToJson } = await import('../report/job-json.ts');
-    return await formatJson({ jobs: list.jobs.map(jobToJson) });
+    const { heldJobToJson } = await import('../report/job-json.ts');
+    const { findHold } = await import('../report/find-hold.ts');
+    const toJson = (job: Job) => heldJobToJson(job, findHold(list.pauses, job));
+    return await formatJson({ jobs: list.jobs.map(toJson) });
   }
   const { renderJobs } = await import('../report/terminal/render-jobs.ts');
   return renderJobs(list, await screenOf(context));

@@ -42,6 +42,14 @@ async function kick(
   const { withQueue } = await import('./with-queue.ts');
   const kicked = await withQueue(context, options.root, (queue) => queue.kickMany(patterns, count));
   const { countOf } = await import('../report/format.ts');
-  const told = options.json ? JSON.stringify({ kicked }) : `Kicked ${countOf(kicked, 'job')}.`;
+  const told = options.json
+    ? JSON.stringify({ kicked })
+    : `Kicked ${countOf(kicked, 'job')}${kicked === 0 ? hintFor(patterns) : '.'}`;
   context.stdout.write(`${told}\n`);
+}
+
+/** All other verbs take numbers. */
+function hintFor(patterns: readonly string[]): string {
+  const id = patterns.find((pattern) => /^\d+$/.test(pattern));
+  return id === undefined ? '.' : `; \`runner job ${id} kick\` kicks the job of that number.`;
 }

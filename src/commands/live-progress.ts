@@ -2,6 +2,8 @@ import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
 import { formatBytes, formatDuration } from '../report/format.ts';
 import { firstLine, printableLine } from '../report/printable.ts';
+import { isFailure } from '../store/outcomes.ts';
+import type { Outcome } from '../store/schema.ts';
 import type {
   PassStarted,
   RunFinished,
@@ -65,8 +67,11 @@ function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass
   if (scripts.length === 0 && ended.length === 0)
     return `${tier}: nothing to run now; \`runner status\` tells why.`;
   const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
+  const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
+  const released = ended.length - succeeded - failed;
   const counts = [`${succeeded} succeeded`];
-  if (ended.length > succeeded) counts.push(`${ended.length - succeeded} did not`);
+  if (failed > 0) counts.push(`${failed} did not`);
+  if (released > 0) counts.push(`${released} released`);
   if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
   return `${tier}: ${counts.join(', ')}, in ${formatDuration(performance.now() - startedAt)}`;
 }
@@ -82,11 +87,14 @@ function describeRunning(run: Running, width: number, frame: number): string {
 }
 
 function describeFinished({ script, end }: RunFinished, width: number): string {
-  const succeeded = end.outcome === 'succeeded';
-  const mark = succeeded ? kleur.green('✔') : kleur.red('✖');
-  const outcome = succeeded ? kleur.green(end.outcome) : kleur.red(end.outcome);
+  const { sign, paint } = lookOf(end.outcome);
   const padding = ' '.repeat(Math.max(0, 'not-started'.length - end.outcome.length));
   const figures = `${formatDuration(end.durationMs).padStart(8)}  ${formatBytes(end.maxRssBytes).padStart(8)}`;
   const reason = end.reason === null ? '' : `  ${firstLine(end.reason)}`;
-  return `${mark} ${printableLine(script).padEnd(width)}  ${outcome}${padding}  ${figures}${reason}`;
+  return `${paint(sign)} ${printableLine(script).padEnd(width)}  ${paint(end.outcome)}${padding}  ${figures}${reason}`;
+}
+
+function lookOf(outcome: Outcome) {
+  if (outcome === 'succeeded') return { sign: '✔', paint: kleur.green };
+  return isFailure(outcome) ? { sign: '✖', paint: kleur.red } : { sign: '↻', paint: kleur.yellow };
 }

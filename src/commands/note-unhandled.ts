@@ -1,4 +1,6 @@
-import { nearestName } from '../config/near-miss.ts';
+import { withoutParameters } from '../config/job-name.ts';
+import { nearestPath } from '../config/near-miss.ts';
+import { matchGlob } from '../queue/sqlite-glob.ts';
 import { printableLine } from '../report/printable.ts';
 import type { CommandContext } from './command-context.ts';
 import { listHandlerNames } from './list-handler-names.ts';
@@ -13,12 +15,31 @@ export async function noteUnhandled(
   names: readonly string[],
 ): Promise<void> {
   const handlers = await listHandlerNames(root);
-  const unhandled = names.filter((name) => !handlers.includes(name)).slice(0, MOST_NOTES);
+  const unhandled = names.filter((name) => !isHandled(name, handlers)).slice(0, MOST_NOTES);
   for (const name of unhandled) context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
 }
 
+/** Tells of patterns that a worker here finds no handler for: it takes no job because of them. */
+export async function noteUnfitting(
+  context: CommandContext,
+  root: string,
+  patterns: readonly string[],
+): Promise<void> {
+  const handlers = await listHandlerNames(root);
+  const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
+  for (const pattern of patterns.slice(0, MOST_NOTES)) {
+    if (fits(pattern) || fits(withoutParameters(pattern))) continue;
+    const what = `no handler that fits ${printableLine(pattern)} here`;
+    context.stderr.write(`Note: jobs/queue/ has ${what}, so no job of such a name is taken.\n`);
+  }
+}
+
+function isHandled(name: string, handlers: readonly string[]): boolean {
+  return handlers.includes(name) || handlers.includes(withoutParameters(name));
+}
+
 export function describeUnhandled(name: string, handlers: readonly string[]): string {
-  const nearest = nearestName(name, handlers);
+  const nearest = nearestPath(withoutParameters(name), handlers);
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
   return `Note: jobs/queue/ has no handler for ${printableLine(name)} here, so it waits for one${guess}`;
 }

@@ -1,4 +1,4 @@
-import { parseDurationMs } from '../config/duration.ts';
+import { expectedDuration, parseDurationMs } from '../config/duration.ts';
 import { UsageError } from '../config/usage-error.ts';
 
 /** Milliseconds of `--budget`; null where it is not given. */
@@ -6,7 +6,6 @@ export function readBudget(text: string | undefined): number | null {
   if (text === undefined) return null;
   const budgetMs = parseDurationMs(text.trim());
   if (budgetMs !== null) return budgetMs;
-  throw new UsageError(
-    `--budget expects a duration such as 55s or 14m, found ${JSON.stringify(text)}.`,
-  );
+  const expected = expectedDuration(text, '55s or 14m');
+  throw new UsageError(`--budget expects ${expected}, found ${JSON.stringify(text)}.`);
 }

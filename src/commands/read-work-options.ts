@@ -1,11 +1,13 @@
-import { parseDurationMs } from '../config/duration.ts';
 import {
   type Reader,
   readByteSize,
+  readDelayMs,
+  readDurationMs,
   readPositiveNumber,
   readWholeNumber,
 } from '../config/reading.ts';
 import { UsageError } from '../config/usage-error.ts';
+import { readPatterns } from '../queue/name-patterns.ts';
 import type { WorkRequest } from '../worker/queue/work-request.ts';
 
 /** As they stand on the command line. */
@@ -22,21 +24,15 @@ export interface WorkOptions {
   readonly watchFile?: string;
 }
 
-const readDuration: Reader<number> = (found) => {
-  const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
-  if (durationMs !== null) return { value: durationMs };
-  return { expected: 'a duration such as 55s, 14m or 2h' };
-};
-
 /** @throws {UsageError} that names the first wrong option */
 export function readWorkOptions(
   patterns: readonly string[],
   options: WorkOptions,
 ): Omit<WorkRequest, 'watchedFiles'> {
-  const forMs = read('--for', options.for, readDuration);
-  const waitMs = read('--wait', options.wait, readDuration);
+  const forMs = read('--for', options.for, readDurationMs);
+  const waitMs = read('--wait', options.wait, readDelayMs);
   return {
-    patterns,
+    patterns: patterns.length === 0 ? [] : readPatterns(patterns),
     forMs,
     // With a time to fill it waits that long; without, it ends when nothing is due.
     waitMs: waitMs ?? (forMs === null ? 0 : null),

@@ -27,7 +27,8 @@ Examples:
   runner report --csv > report.csv          for a spreadsheet
 
 A time is a duration back from now (90m, 12h, 7d, 4w) or local (2026-11-01, "2026-11-01 10:00");
-a day given to --until is that whole day. Success is the share of ended runs that succeeded;
+a day given to --until is that whole day. Success is the share that succeeded of all runs
+that succeeded or failed; released ones, whose jobs were given back, are counted by themselves.
 p50, p95 and max are durations of all ended runs; cpu is the median, memory the highest peak.`;
 
 /** `runner report`: what the log says, of all scripts or of one. */

@@ -1,11 +1,12 @@
 import { fstatSync } from 'node:fs';
+import { isFailure } from '../store/outcomes.ts';
 import type { Call } from '../worker/pass.ts';
 import type { CallSummary } from '../worker/run-tier.ts';
 import type { Runner } from '../worker/runner.ts';
 import { createStopRequest } from '../worker/stop-request.ts';
 import { createWorkerEvents, type WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
-import { isFailure, summarizeFailures } from './failure-summary.ts';
+import { summarizeFailures } from './failure-summary.ts';
 import { finishOnSignals, stopOnSignals } from './stop-on-signals.ts';
 
 export interface ShowOptions {
@@ -76,6 +77,6 @@ function mayBeTerminal(): boolean {
 
 function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
   if (isBroken) return 1;
-  const failed = ends?.some(isFailure) ?? false;
+  const failed = ends?.some(({ outcome }) => isFailure(outcome)) ?? false;
   return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
 }

@@ -1,5 +1,8 @@
+import { parseExactly } from '../config/exact-json.ts';
+import { selectPauses } from '../queue/pauses.ts';
 import { readJob } from '../queue/read-job.ts';
 import { noSuchJob } from '../queue/refusals.ts';
+import { findHold } from '../report/find-hold.ts';
 import type { JobStory } from '../report/job-json.ts';
 import {
   selectActivityOfJob,
@@ -26,17 +29,18 @@ export async function showJob(
   options: ShowOptions,
 ): Promise<void> {
   const text = await withLog(context, options.root, async ({ db }) =>
-    describe(context, await readStory(db, id), options),
+    describe(context, await readStory(db, id, context.now()), options),
   );
   const { openTextOutput } = await import('../report/text-output.ts');
   await openTextOutput(context.stdout).write(text);
 }
 
-async function readStory(db: Database, id: number): Promise<JobStory> {
-  const job = await readJob(db, id);
+async function readStory(db: Database, id: number, nowMs: number): Promise<JobStory> {
+  const job = await readJob(db, id, parseExactly);
   if (job === null) throw noSuchJob(id);
   return {
     job,
+    hold: findHold(await selectPauses(db, nowMs), job),
     children: await selectChildren(db, id, MOST_CHILDREN),
     runs: await selectRunsOfJob(db, id, MOST_RUNS),
     activity: await selectActivityOfJob(db, job, MOST_ACTIVITY),

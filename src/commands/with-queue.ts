@@ -1,3 +1,4 @@
+import { parseExactly } from '../config/exact-json.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { CommandContext } from './command-context.ts';
 import { rootOf } from './open-log.ts';
@@ -10,8 +11,9 @@ export async function withQueue<T>(
 ): Promise<T> {
   const { env, cwd, now } = context;
   const root = rootOf(context, rootOption);
-  const { openQueue } = await import('../queue/open-queue.ts');
-  const queue = await openQueue({ root, env, cwd, now });
+  const { buildQueue } = await import('../queue/build-queue.ts');
+  // Data is only passed on here: to whoever claims a job, or looks at it.
+  const queue = await buildQueue({ root, env, cwd, now }, parseExactly);
   try {
     return await use(queue, root);
   } finally {

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { workOffQueue } from '../worker/queue/work-off-queue.ts';
+import type { WorkRequest } from '../worker/queue/work-request.ts';
 import type { CommandContext } from './command-context.ts';
 import { openRunner } from './open-runner.ts';
 import { readWorkOptions, type WorkOptions } from './read-work-options.ts';
@@ -16,6 +17,7 @@ export async function workAndShow(
   // A worker lives long and makes much that is soon garbage: unasked, V8 lets that space grow by 50 MB.
   setFlagsFromString('--semi-space-growth-factor=1');
   const runner = await openRunner(context, options.root);
+  await tellUnfitting(context, runner.root, request);
   const watchedFiles = [
     join(runner.state.path, 'restart'),
     ...['ts', 'js', 'mjs', 'json'].map((kind) => join(runner.root, `runner.config.${kind}`)),
@@ -25,4 +27,14 @@ export async function workAndShow(
   await runAndShow(context, runner, { isQueue: true }, (call) =>
     workOffQueue(call, { ...request, watchedFiles }),
   );
+}
+
+async function tellUnfitting(
+  context: CommandContext,
+  root: string,
+  { patterns, failsUnknown }: Pick<WorkRequest, 'patterns' | 'failsUnknown'>,
+): Promise<void> {
+  if (patterns.length === 0 || failsUnknown) return;
+  const { noteUnfitting } = await import('./note-unhandled.ts');
+  await noteUnfitting(context, root, patterns);
 }

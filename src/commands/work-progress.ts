@@ -2,9 +2,9 @@ import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
 import { formatDuration } from '../report/format.ts';
 import { firstLine, printableLine } from '../report/printable.ts';
+import { isFailure } from '../store/outcomes.ts';
 import type { RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
-import { isFailure } from './failure-summary.ts';
 
 const REDRAW_MS = 100;
 
@@ -12,7 +12,7 @@ const REDRAW_MS = 100;
 export function showProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
   const running = new Map<RunStarted['runId'], string>();
-  const counts = { succeeded: 0, failed: 0, givenBack: 0 };
+  const counts = { succeeded: 0, failed: 0, released: 0 };
   const startedAt = performance.now();
   const above = (line: string): void => {
     screen.clear();
@@ -29,11 +29,10 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
   events.on('run-finished', (run) => {
     running.delete(run.runId);
     if (run.end.outcome === 'succeeded') counts.succeeded += 1;
-    else if (!isFailure(run.end)) counts.givenBack += 1;
-    else {
+    else if (isFailure(run.end.outcome)) {
       counts.failed += 1;
       above(describeFailure(run));
-    }
+    } else counts.released += 1;
   });
   events.on('pass-finished', () => {
     clearInterval(timer);
@@ -45,23 +44,23 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
 interface Counts {
   readonly succeeded: number;
   readonly failed: number;
-  readonly givenBack: number;
+  readonly released: number;
 }
 
 function describeWork(
-  { succeeded, failed, givenBack }: Counts,
+  { succeeded, failed, released }: Counts,
   running: ReadonlyMap<unknown, string>,
   elapsedMs: number,
 ): string {
-  const released = givenBack === 0 ? '' : `, ${givenBack} given back`;
-  const done = `${succeeded} succeeded, ${failed} failed${released}`;
-  const perSecond = Math.round(((succeeded + failed + givenBack) * 1000) / Math.max(elapsedMs, 1));
+  const givenBack = released === 0 ? '' : `, ${released} released`;
+  const done = `${succeeded} succeeded, ${failed} failed${givenBack}`;
+  const perSecond = Math.round(((succeeded + failed + released) * 1000) / Math.max(elapsedMs, 1));
   const now =
     running.size === 0 ? '' : `, running ${[...running.values()].map(printableLine).join(', ')}`;
   return `queue: ${done} in ${formatDuration(elapsedMs)} (${perSecond}/s)${now}`;
 }
 
-function describeFailure({ script, end }: RunFinished): string {
+function describeFailure({ script, jobId, end }: RunFinished): string {
   const reason = end.reason === null ? '' : `  ${firstLine(end.reason)}`;
-  return `${kleur.red('✖')} ${printableLine(script)}  ${kleur.red(end.outcome)}${reason}`;
+  return `${kleur.red('✖')} ${printableLine(script)}  job ${jobId}  ${kleur.red(end.outcome)}${reason}`;
 }

@@ -11,7 +11,7 @@ are given back. A changed runner.config or runner, or \`touch .runner/restart\`,
 
 Examples:
   runner work                               all that is due now
-  runner work --for 55s                     called by cron each minute
+  runner work --for 55s                     called by cron each minute, see runner cron --work
   runner work 'mail/*' --for 14m            only jobs of these names
   runner work --for 55s --concurrency 2     two at the same time
   runner work --max-load 4 --adaptive --concurrency 8 --for 14m`;

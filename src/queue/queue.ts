@@ -145,6 +145,7 @@ export interface FinishOptions {
 export interface RetryOptions {
   /** How long to wait: `10m`. Default: now; of a repeating job, its next time. */
   readonly delay?: string;
+  /** Counts instead of the delay. */
   readonly runAt?: When;
   readonly priority?: number;
   /** The job goes on under another name. */

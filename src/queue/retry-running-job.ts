@@ -28,9 +28,6 @@ export async function retryRunningJob(
 
 function readRetry(options: RetryOptions, at: number): Extract<Ending, { kind: 'retry' }> {
   const { delay, runAt, priority, name, data } = options;
-  if (delay !== undefined && runAt !== undefined) {
-    throw new QueueError('invalid', 'A retry expects either a delay or a time, not both.');
-  }
   return {
     kind: 'retry',
     isTry: false,

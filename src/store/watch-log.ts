@@ -9,10 +9,10 @@ export interface LogWatch {
   look(): number;
   /**
    * Sleeps until another connection has committed since that look, the clock shows `untilMs` (null:
-   * never), or the signal tells to stop; not at all if that is so already. If something is wrong with
+   * never), or a signal tells to stop; not at all if that is so already. If something is wrong with
    * the log, that counts as a change: whoever looks for work then meets it.
    */
-  changed(since: number, untilMs: number | null, signal?: AbortSignal): Promise<WaitEnd>;
+  changed(since: number, untilMs: number | null, ...signals: AbortSignal[]): Promise<WaitEnd>;
   /**
    * There was something to do. Who never finds anything while others write all the time is woken less
    * and less often, in the end each 20 ms.
@@ -44,12 +44,12 @@ export function watchLog(
   return {
     look: read,
     found: () => pace.noteFound(),
-    changed: async (since, untilMs, signal) => {
+    changed: async (since, untilMs, ...signals) => {
       const end = await waitForChange({
         folder,
         hasChanged: () => differs(read, since),
         untilMs,
-        signals: signal === undefined ? [closing.signal] : [closing.signal, signal],
+        signals: [closing.signal, ...signals],
         restMs: pace.restMs(),
         slowPollMs,
         blindPollMs: BLIND_POLL_MS,

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
@@ -58,6 +58,21 @@ describe('runner add', () => {
     expect(jobsOf(root).map(({ data }) => data)).toEqual(['{"secret":1}', '[2]']);
   });
 
+  test('keeps each number as it is written, also one with more digits than JavaScript has', () => {
+    const root = makeQueueSite();
+    const keyed = ['--unique', 'k', '--on-duplicate', 'merge'];
+    inRoot(root, 'add', 'export', '{"id":9007199254740993}', ...keyed);
+    inRoot(root, 'add', 'export', '{"price":1.50,"ids":[-9223372036854775808]}', ...keyed);
+    withInput(root, '9007199254740993', 'add', 'export', '-');
+    const line = '{"name":"export","data":{"id":9007199254740993},"priority":7.0}\n';
+    withInput(root, line, 'add', '--many');
+    expect(jobsOf(root)).toMatchObject([
+      { data: '{"id":9007199254740993,"price":1.50,"ids":[-9223372036854775808]}' },
+      { data: '9007199254740993' },
+      { data: '{"id":9007199254740993}', priority: 7 },
+    ]);
+  });
+
   test('tells what became of a job whose unique key another has', () => {
     const root = makeQueueSite();
     inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');
@@ -85,6 +100,15 @@ describe('runner add', () => {
     );
   });
 
+  test('notes nothing of a name that no job got, as another has the unique key', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'export', '--unique', 'k');
+    for (const more of [[], ['--json']]) {
+      const { status, stderr } = inRoot(root, 'add', 'nowhere', '--unique', 'k', ...more);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    }
+  });
+
   test('a child of what runs waits for it', () => {
     const root = makeQueueSite();
     inRoot(root, 'add', 'export');
@@ -104,9 +128,14 @@ describe('runner add', () => {
     [['../x'], "A job's name expects"],
     [['x', '--priority', '1.5'], 'A priority expects a whole number such as 500, found "1.5".'],
     [['x', '--at', 'soon'], 'A time expects one such as +10 minutes'],
-    [['x', '--retries', 'many'], 'The retries expects a whole number from 0 to 100, found "many".'],
+    [
+      ['x', '--retries', 'many'],
+      'The number of retries expects a whole number from 0 to 100, found "many".',
+    ],
     [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
     [['x', '--missed', 'never'], 'expects one of all, once, skip, found "never".'],
+    [['x', '--missed', 'skip'], 'expects a repeat rule beside it.'],
+    [['x', '--on-duplicate', 'merge'], 'expects a unique key beside it.'],
     [['x', '--lease', '5'], 'A lease expects a duration'],
     [['x', '--parent', 'one'], 'The parent expects a job\'s number, found "one".'],
     [['x', '--many'], '`runner add --many` reads the names from stdin.'],
@@ -119,6 +148,17 @@ describe('runner add', () => {
     expect(stderr).toContain(message);
     expect(stderr).toMatch(/^runner: .*\n$/);
     if (existsSync(join(root, '.runner/activity.db'))) expect(jobsOf(root)).toEqual([]);
+  });
+
+  test('wrong settings are told a line each', () => {
+    const root = makeQueueSite();
+    const settings = { defaults: { timeout: 'soon' }, queue: { lease: 5 } };
+    writeFileSync(join(root, 'runner.config.json'), JSON.stringify(settings));
+    const { status, stderr } = inRoot(root, 'add', 'export');
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      /^runner: runner\.config\.json:1: defaults\.timeout .*\nrunner\.config\.json:1: queue\.lease .*\n$/,
+    );
   });
 
   test('what is not possible as things stand exits 1', () => {

@@ -20,6 +20,7 @@ function startUnder(version: string): Started {
     versions: { node: version },
     execPath: '/usr/bin/node',
     env: {},
+    umask: () => 0o022,
     stderr: {
       write: (text: string) => {
         printed += text;

@@ -26,6 +26,27 @@ describe('runner claim', () => {
     expect(inRoot(root, 'job', '1', 'finish', '--token', job.token).status).toBe(0);
   });
 
+  test('prints numbers as they stand in the log: the data, the children, what the parent gave', () => {
+    const root = makeQueueSite();
+    const id = '9007199254740993';
+    inRoot(root, 'add', 'parent', `{"parent":${id}}`);
+    inRoot(root, 'claim', 'parent');
+    inRoot(root, 'add', 'child', `{"child":${id}}`, '--parent', '1');
+    inRoot(root, 'job', '1', 'finish');
+    const child = inRoot(root, 'claim').stdout;
+    expect(child).toContain(`"child": ${id}`);
+    expect(child).toContain(`"parent": ${id}`);
+    const finished = inRoot(root, 'job', '2', 'finish', '--result', `{"result":${id}}`, '--json');
+    const told = [
+      finished,
+      ...['job 2 --json', 'job 2', 'jobs --json', 'claim'].map((command) =>
+        inRoot(root, ...command.split(' ')),
+      ),
+    ].map(({ stdout }) => stdout);
+    for (const stdout of told) expect(stdout).toContain(`"child": ${id}`);
+    expect(told.filter((stdout) => stdout.includes(`"result": ${id}`))).toHaveLength(5);
+  });
+
   test('exits 1 and prints nothing when there is none', () => {
     const root = makeQueueSite();
     const nothing = { status: 1, stdout: '', stderr: '' };
@@ -59,6 +80,14 @@ describe('runner claim', () => {
     inRoot(root, 'add', 'mail/welcome');
     expect(await waiting.ended).toMatchObject({ status: 0, stderr: '' });
     expect(inRoot(root, 'job', '2').stdout).toContain('job 2 · running');
+  });
+
+  test('a wait of nothing is none', () => {
+    const root = makeQueueSite();
+    inRoot(root, 'add', 'export', '--at', '+1h');
+    expect(inRoot(root, 'claim', '--wait', '0s')).toEqual({ status: 1, stdout: '', stderr: '' });
+    inRoot(root, 'add', 'export');
+    expect(jsonOf(inRoot(root, 'claim', '--wait', '0s'))).toMatchObject({ id: 2 });
   });
 
   test('gives up when the wait is over', () => {
@@ -108,6 +137,7 @@ describe('runner claim', () => {
 
   test.each([
     [['--wait', 'long'], 'expects a duration'],
+    [['mail['], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail["'],
     [['--lease', '5'], 'A lease expects a duration'],
     [['--count', '0'], '--count expects a whole number from 1'],
   ])('%j is wrong use', (args, message) => {

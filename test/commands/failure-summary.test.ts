@@ -1,6 +1,9 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { jsonOf } from '../support/queue-site.ts';
 import { runPass } from '../support/run-pass.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('a pass with failures prints one summary on stderr, with the last 20 lines of each', () => {
   const { status, stdout, stderr, root, run } = runPass({
@@ -29,4 +32,54 @@ test('control characters of a script do not reach the mail', () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
   expect(stderr).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f]/);
   expect(stderr).toContain('exit code 1');
+});
+
+test.each([
+  ['work', 'runs of the queue'],
+  ['hourly', 'scripts of hourly, queue'],
+])('of the queue `runner %s` names the job, and how to look at it', (command, what) => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'true\n',
+    'jobs/queue/export.sh': executable('#!/bin/sh\necho no orders\nexit 3\n'),
+  });
+  inRoot(root, 'add', 'export', '--at', '+1h');
+  inRoot(root, 'add', 'export');
+  const { status, stdout, stderr } = inRoot(root, command);
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  const [head, failure] = stderr.split('\n\n');
+  expect(head).toContain(`${what} did not succeed`);
+  const { runs } = jsonOf(inRoot(root, 'job', '2', '--json'));
+  expect(failure?.trimEnd().split('\n')).toEqual([
+    expect.stringMatching(/^queue\/export \(job 2\) failed after \d+ms: exit code 3$/),
+    '  | no orders',
+    `  all of it: runner show ${runs[0].id}`,
+    '  its job: runner job 2',
+  ]);
+  expect(inRoot(root, 'show', String(runs[0].id)).stdout).toMatch(
+    /\njob {11}2 · `runner job 2` shows it\nstarted /,
+  );
+  expect(jsonOf(inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({ job: 2 });
+});
+
+test('where nothing is kept of what failed, it leads nowhere', () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': '{ "queue": { "archive": { "gone": "remove", "kept": "keep-failed" } } }',
+    'jobs/queue/gone.sh': executable('#!/bin/sh\nexit 3\n'),
+    'jobs/queue/kept.sh': executable('#!/bin/sh\nexit 4\n'),
+  });
+  inRoot(root, 'add', 'gone');
+  inRoot(root, 'add', 'kept');
+  inRoot(root, 'add', 'gone', '--retries', '1');
+  const [, ...failures] = inRoot(root, 'work').stderr.trimEnd().split('\n\n');
+  const ends = failures.map((failure) => failure.split('\n').slice(-2));
+  expect(ends).toEqual([
+    ['  | (no output)', '  no more is kept of it: queue.archive'],
+    ['  all of it: runner show 2', '  its job: runner job 2'],
+    ['  all of it: runner show 3', '  its job: runner job 3'],
+  ]);
+});
+
+test('a run of a script has no job to look at', () => {
+  const { root, run } = runPass({ 'a.sh': 'true\n' });
+  expect(inRoot(root, 'show', String(run('a').id)).stdout).not.toContain('job ');
 });

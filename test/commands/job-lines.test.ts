@@ -10,9 +10,18 @@ test('each line that is not empty is a job, and keeps its number', () => {
   expect(readJobLines('')).toEqual([]);
 });
 
+test('numbers of the data stay as they are written, those of options are numbers', () => {
+  const [line] = readJobLines('{"name":"a","data":[1.0,9007199254740993],"priority":5e2}');
+  expect(JSON.stringify(line?.job.data)).toBe('[1.0,9007199254740993]');
+  expect(line?.job.priority).toBe(500);
+});
+
 describe('a wrong line is named:', () => {
   test.each([
-    ['{"name":"a"}\n{"name":', 'Line 2 expects JSON'],
+    [
+      '{"name":"a"}\n{"name":',
+      'Line 2 expects JSON, such as {"name":"mail/welcome","data":{}}, found',
+    ],
     ['\n[]', 'Line 2 expects an object such as {"name":"mail/welcome","data":{}}.'],
     ['null', 'Line 1 expects an object'],
     [

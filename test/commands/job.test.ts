@@ -46,19 +46,33 @@ describe('runner job', () => {
   test('as JSON has every key of docs/json.md', () => {
     const { read } = makeJob();
     const job = read();
-    expect(Object.keys(job)).toEqual([...keys, 'children', 'runs', 'activity']);
+    expect(Object.keys(job)).toEqual([...keys, 'pause', 'children', 'runs', 'activity']);
     expect(job).toMatchObject({
       id: 1,
       state: 'running',
       data: { a: 1 },
       result: null,
       attempts: 1,
+      pause: null,
     });
-    expect(job.runs).toMatchObject([{ id: 1, outcome: 'running', script: 'queue/export' }]);
+    expect(job.runs).toMatchObject([
+      { id: 1, outcome: 'running', script: 'queue/export', tier: 'queue', job: 1 },
+    ]);
     expect(job.activity).toMatchObject([
       { event: 'job-queued', detail: null, run: null },
       { event: 'job-running', run: 1 },
     ]);
+  });
+
+  test('shows what keeps it from being run', () => {
+    const { root, job, read } = makeJob({ isClaimed: false });
+    inRoot(root, 'pause', 'queue', '--for', '2h');
+    expect(job().stdout).toMatch(
+      /\npaused {8}the queue · until \d\d-\d\d \d\d:\d\d · `runner resume queue` ends it\n/,
+    );
+    expect(read()).toMatchObject({ pause: { name: 'queue', kind: 'pause' } });
+    inRoot(root, 'resume');
+    expect(job().stdout).not.toContain('paused');
   });
 
   test('shows children, a long text cut, and nothing that could write to the terminal', () => {
@@ -82,6 +96,8 @@ describe('runner job', () => {
   test.each([
     [['x'], 2, 'runner job expects the number of a job, found "x"; `runner jobs` lists them.'],
     [['0'], 2, 'runner job expects the number of a job'],
+    [['bury', '1'], 2, 'found "bury"; did you mean `runner job 1 bury`?'],
+    [['x', '1'], 2, 'found "x"; `runner jobs` lists them.'],
     [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists those there are.'],
     [['9', 'kick'], 1, 'There is no job 9 in the queue'],
     [['1', 'explode'], 2, 'runner job <id> expects one of finish, retry'],
@@ -91,7 +107,10 @@ describe('runner job', () => {
     [['1', 'finish', '--result', '-', '--data', '-'], 2, 'Either --data or --result'],
     [['1', 'update'], 2, '`runner job <id> update` expects --data, --priority'],
     [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) holds no more'],
+    [['1', 'retry', '--delay', '5m', '--at', '+1h'], 2, 'cannot be used with option'],
     [['1', 'retry', '--delay', '5'], 2, 'expects a duration such as'],
+    [['1', 'retry', '--delay', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
+    [['1', 'touch', '--lease', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
     [['1', 'delete'], 1, 'Job 1 (export) is running, and only a job that does not run'],
   ])('%j exits %i and changes nothing', (args, status, message) => {
     const { root, read } = makeJob();
@@ -139,6 +158,7 @@ describe('runner job <id>', () => {
       data: {},
       reason: 'too busy',
       counters: { releases: 1 },
+      runs: [{ outcome: 'released', reason: 'too busy' }],
     });
   });
 

@@ -42,6 +42,52 @@ describe('runner jobs', () => {
     ]);
   });
 
+  test('shows what waits in the order in which it is taken, or by its time', () => {
+    const root = fillQueue();
+    inRoot(root, 'add', 'late', '--at', '2036-01-02', '--priority', '999');
+    expect(idsOf(root, '--order', 'newest')).toEqual([6, 5, 4, 3, 2, 1]);
+    expect(idsOf(root, '--order', 'next')).toEqual([6, 5, 3, 4]);
+    expect(idsOf(root, '--order', 'soonest')).toEqual([5, 3, 4, 6]);
+    expect(idsOf(root, '--order', 'next', '--state', 'ready', '--limit', '1')).toEqual([5]);
+    expect(inRoot(root, 'jobs', '--order', 'next', '--limit', '2').stdout).toContain('shows more');
+    expect(inRoot(root, 'jobs', '--order', 'next', '--limit', '4').stdout).not.toContain('shows');
+  });
+
+  test('tells what waits because of a pause or a fuse, and what ends that', () => {
+    const root = fillQueue();
+    inRoot(root, 'pause', 'mail/*', '--fail');
+    inRoot(root, 'pause', 'mail/b*');
+    inRoot(root, 'pause', 'export', '--fail');
+    inRoot(root, 'pause', 'import/*');
+    inRoot(root, 'pause', 'hourly');
+    const { stdout } = inRoot(root, 'jobs');
+    expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
+      'job  name          state    when                       tries  why',
+      '  5  export        queued   due now, will fail             0',
+      '  4  export        queued   due 2036-01-01, will fail      0',
+      '  3  mail/bye      queued   due 2036-01-01, paused         0',
+      expect.stringMatching(/^ {2}2 {2}mail\/welcome {2}running {2}since \d\d-\d\d \d\d:\d\d +1$/),
+      expect.stringMatching(/^ {2}1 {2}mail\/welcome {2}failed .* no such address$/),
+      '',
+      'paused',
+      '  export · fails when it is due · until resumed · `runner resume export` ends it',
+      "  mail/b* · until resumed · `runner resume 'mail/b*'` ends it",
+      '',
+      'times in UTC',
+      '',
+    ]);
+    const { jobs } = jsonOf(inRoot(root, 'jobs', '--json'));
+    const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
+    const fuse = { name: 'queue/export', kind: 'fuse', until: null, since: expect.any(String) };
+    expect(pauses).toEqual([
+      fuse,
+      fuse,
+      { name: 'queue/mail/b*', kind: 'pause', until: null, since: expect.any(String) },
+      null,
+      null,
+    ]);
+  });
+
   test.each([
     [[], [5, 4, 3, 2, 1]],
     [['mail/*'], [3, 2, 1]],
@@ -135,6 +181,7 @@ describe('runner jobs', () => {
 
   test.each([
     [['--state', 'faild'], 'found "faild"; did you mean failed?'],
+    [['--order', 'oldest'], 'The order expects one of newest, next, soonest, found "oldest".'],
     [['--limit', '0'], '--limit expects a whole number from 1'],
     [['--upcoming', 'all'], '--upcoming expects a whole number from 1 to 1000, found "all".'],
     [

@@ -34,6 +34,12 @@ test('other names are left alone', () => {
   expect(inRoot(root, 'kick', 'export', 'mail/w*').stdout).toBe('Kicked 3 jobs.\n');
 });
 
+test('a number that is no name is told to be one of a job', () => {
+  expect(inRoot(makeFailed(), 'kick', '3').stdout).toBe(
+    'Kicked 0 jobs; `runner job 3 kick` kicks the job of that number.\n',
+  );
+});
+
 test.each([
   [[], "missing required argument 'pattern'"],
   [['*', '--count', 'all'], '--count expects a whole number from 1'],

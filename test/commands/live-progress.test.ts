@@ -57,6 +57,23 @@ describe.runIf(hasTmux)('on a terminal', () => {
     expect(terminal.read('-e')).toContain('\x1b[32m');
   });
 
+  test('a job that is given back is neither a success nor a failure', async () => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/a.sh': 'true\n',
+      'jobs/queue/later.sh': 'exit 75\n',
+    });
+    const runner = `'${process.execPath}' '${commandPath}'`;
+    const terminal = openTerminal(root);
+    terminal.type(
+      `r() { ${runner} "$@"; }; r add later; r hourly; r add later; r work; echo "exit $?"`,
+    );
+    await until('both have ended', () => /^exit 0$/m.test(terminal.read()));
+    const screen = terminal.read();
+    expect(screen).toMatch(/^↻ queue\/later +released .* exit code 75: asked for another try$/mu);
+    expect(screen).toMatch(/^queue: 0 succeeded, 1 released, in /m);
+    expect(screen).toMatch(/^queue: 0 succeeded, 0 failed, 1 released in /m);
+  });
+
   test('NO_COLOR does without colours', async () => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
     const terminal = openTerminal(root, { NO_COLOR: '1' });

@@ -5,6 +5,11 @@ test.each([['{"a":1}'], ['[]'], ['"x"'], ['1'], ['null'], [' true ']])('%s is JS
   expect(parseJson(text, 'The data')).toEqual(JSON.parse(text));
 });
 
+test('what is nested too deep is told so', () => {
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+  expect(() => parseJson(deep, 'The data')).toThrow(/found what is nested too deep\.$/);
+});
+
 test.each([
   ['', 'found nothing'],
   ['  \n', 'found nothing'],

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
@@ -57,6 +57,45 @@ test('patterns say which jobs it takes, --max-jobs how many', async () => {
   expect(queryLog(root, told)).toEqual([{ reason: 'it has taken 1 job' }]);
 });
 
+test('parameters in the names of jobs tell them apart, and their handler is the same', async () => {
+  const root = makeSite({ 'jobs/queue/mail/a.mjs': 'export default ({ name }) => ({ name });\n' });
+  const add = (...args: readonly string[]) =>
+    runCommand(['--root', root, 'add', ...args], cronPlace(root));
+  expect(add('mail/a?user=7')).toMatchObject({ status: 0, stderr: '' });
+  expect(add('mail/b?user=7').stderr).toContain('no handler for mail/b?user=7 here');
+  expect(work(root).status).toBe(0);
+  const [told, waits] = [readJobRow(root, 1), readJobRow(root, 2)];
+  expect(told).toMatchObject({ state: 'finished', name: 'mail/a?user=7' });
+  expect(JSON.parse(told.result ?? '')).toEqual({ name: 'mail/a?user=7' });
+  expect(waits.state).toBe('queued');
+  const status = runCommand(['--root', root, 'status'], cronPlace(root)).stdout;
+  expect(status).toContain('mail/b?user=7: 1 job without a handler here');
+  const report = runCommand(['--root', root, 'report'], cronPlace(root)).stdout;
+  expect(report).toMatch(/ mail\/a\?user=7 /);
+  expect(report).not.toContain('gone');
+  checkInvariants(root);
+});
+
+test('patterns that lead to no job are told of, or refused', async () => {
+  const root = makeSite({ 'jobs/queue/mail/a.mjs': noop });
+  expect(work(root, 'noop', 'mail/a?user=*', 'mail/*', '--wait', '0s')).toMatchObject({
+    stderr: '',
+  });
+  expect(work(root, 'mial/*', 'noop')).toEqual({
+    status: 0,
+    stdout: '',
+    stderr:
+      'Note: jobs/queue/ has no handler that fits mial/* here, so no job of such a name is taken.\n',
+  });
+  expect(work(root, 'mial/*', '--fail-unknown').stderr).toBe('');
+  for (const wrong of ['', 'mail[']) {
+    expect(work(root, wrong)).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/^runner: A pattern expects .+, found .+\n$/),
+    });
+  }
+});
+
 test('a job without a handler here waits, or fails if it is asked to', async () => {
   const root = makeSite();
   const id = await addJob(root, 'elsewhere');
@@ -72,13 +111,35 @@ test('a failed job is told of as cron mails it, one that is given back is not', 
   const root = makeSite({
     'jobs/queue/fails.mjs': 'export default () => { throw new TypeError("boom"); };\n',
     'jobs/queue/later.sh': executable('#!/bin/sh\nexit 75\n'),
+    'jobs/queue/again.mjs': "export default ({ retry }) => retry({ delay: '1h' });\n",
   });
-  await addJob(root, 'later');
+  const ids = [await addJob(root, 'later'), await addJob(root, 'again')];
   expect(work(root)).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(ids.flatMap((id) => readJobRuns(root, id))).toMatchObject([
+    { outcome: 'released', reason: 'exit code 75: asked for another try' },
+    { outcome: 'released', reason: 'asked for another try in 1h' },
+  ]);
+  checkInvariants(root);
   await addJob(root, 'fails');
   const { status, stderr } = work(root);
   expect(status).toBe(1);
-  expect(stderr).toMatch(/^runner: 1 of 1 .*\n\nqueue\/fails failed after .*: TypeError: boom\n/);
+  expect(stderr).toMatch(
+    /^runner: 1 of 1 .*\n\nqueue\/fails \(job 3\) failed after .*: TypeError: boom\n/,
+  );
+});
+
+test('a handler that asks for what the log would refuse has failed like any other', async () => {
+  const root = makeSite({
+    'jobs/queue/out.mjs': "export default ({ retry }) => retry({ name: '../x' });\n",
+  });
+  const id = await addJob(root, 'out');
+  const { status, stderr } = work(root);
+  expect(status).toBe(1);
+  const reason = expect.stringMatching(/^retry\(\) expects a handler's path .*, found "\.\.\/x"$/);
+  expect(stderr).toContain('queue/out (job 1) failed after');
+  expect(readJobRuns(root, id)).toMatchObject([{ outcome: 'failed', reason }]);
+  expect(readJobRow(root, id)).toMatchObject({ state: 'failed', name: 'out', releases: 0, reason });
+  checkInvariants(root);
 });
 
 test('with --for it waits for jobs until its time is over', async () => {
@@ -121,9 +182,40 @@ test('a second signal ends the job in hand, which is given back', async () => {
   await untilRuns(root);
   worker.kill('SIGTERM');
   worker.kill('SIGINT');
+  const { status, stderr } = await worker.ended;
   // Whichever of the two it was told of first.
-  expect([143, 130]).toContain((await worker.ended).status);
+  expect([143, 130]).toContain(status);
+  expect(stderr).toBe('');
   expect(readJobRow(root, id)).toMatchObject({ state: 'retrying', attempts: 0, releases: 1 });
+  expect(readJobRuns(root, id)).toMatchObject([
+    { outcome: 'released', reason: 'stopped with the runner, ended with SIGTERM' },
+  ]);
+  checkInvariants(root);
+});
+
+test('a handler that is ended by a second signal says itself with what it goes on', async () => {
+  const root = makeSite({
+    'jobs/queue/heeds.mjs': `import { writeFileSync } from 'node:fs';
+export default async ({ signal, retry }) => {
+  const timer = setTimeout(() => {}, 60_000);
+  const told = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  writeFileSync('begun', '');
+  await told;
+  clearTimeout(timer);
+  retry({ delay: '1h', data: { at: 4 } });
+};\n`,
+  });
+  const id = await addJob(root, 'heeds');
+  const worker = startWaiting(root);
+  await until('it has begun', () => existsSync(join(root, 'begun')), WITHIN_MS);
+  worker.kill('SIGTERM');
+  worker.kill('SIGINT');
+  expect((await worker.ended).stderr).toBe('');
+  const [run] = readJobRuns(root, id);
+  expect(run).toMatchObject({ outcome: 'released' });
+  const job = readJobRow(root, id);
+  expect(job).toMatchObject({ state: 'retrying', data: '{"at":4}', attempts: 0, releases: 1 });
+  expect(job.run_at - (run?.finished_at ?? 0)).toBe(3_600_000);
   checkInvariants(root);
 });
 
@@ -136,6 +228,7 @@ test('a job whose process is ended together with its worker is given back, too',
   for (const { pid } of listRunProcesses(root)) process.kill(pid, 'SIGTERM');
   await worker.ended;
   expect(readJobRow(root, id)).toMatchObject({ state: 'retrying', attempts: 0, releases: 1 });
+  expect(readJobRuns(root, id)).toMatchObject([{ outcome: 'released', signal: 'SIGTERM' }]);
 });
 
 test.each(['.runner/restart', 'runner.config.json', 'deployed'])(
@@ -186,8 +279,10 @@ test('a handler that writes where only its runner is heard is ended, and the wor
 });
 
 test.each([
-  ['--for', 'soon', 'a duration such as 55s, 14m or 2h'],
-  ['--wait', '10', 'a duration such as 55s, 14m or 2h'],
+  ['--for', 'soon', 'a duration such as 30s, 10m or 2h'],
+  ['--for', '100001d', 'a duration of at most 100000d'],
+  ['--wait', '10', 'a duration such as 30s, 10m or 2h'],
+  ['--wait', '-1s', 'a duration such as 30s, 10m or 2h'],
   ['--max-jobs', '0', 'a whole number from 1 to 1000000000'],
   ['--concurrency', '65', 'a whole number from 1 to 64'],
   ['--max-load', '-1', 'a number above 0, up to 10000'],

@@ -53,17 +53,6 @@ test.each(['fail', 'bury', 'retry'] as const)(
   },
 );
 
-test('a delay and a time at once are refused, as only one of them could count', async () => {
-  const { queue, take, dump } = await openTestQueue();
-  const job = await take();
-  const before = dump();
-  await expect(queue.retry(job, { delay: '5m', runAt: '+1h' })).rejects.toMatchObject({
-    code: 'invalid',
-    message: 'A retry expects either a delay or a time, not both.',
-  });
-  expect(dump()).toBe(before);
-});
-
 test.each(['kick', 'finish', 'bury', 'touch'] as const)(
   '%s tells a child that waits for its parent what it waits for',
   async (verb) => {

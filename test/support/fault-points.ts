@@ -16,6 +16,8 @@ export interface Fault {
   readonly clockFrom?: number;
   /** Or a file: from its making on. */
   readonly clockWhen?: string;
+  /** How many times faster than it is its monotonic clock runs. */
+  readonly pace?: number;
   /** What it reads from stdin. */
   readonly input?: string;
 }
@@ -55,7 +57,10 @@ export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');
 }
 
-function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, input }: Fault): Place {
+function placeOf(
+  root: string,
+  { at, clockMs, clockFrom = 0, clockWhen, pace, input }: Fault,
+): Place {
   const { cwd, env } = cronPlace(root);
   const from = clockWhen === undefined ? `from ${clockFrom}` : `when ${clockWhen}`;
   return {
@@ -67,6 +72,7 @@ function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, input }:
       TZ: 'UTC',
       NODE_OPTIONS: `--require=${preload}`,
       ...(at !== undefined && { FAULT_AT: at }),
+      ...(pace !== undefined && { FAULT_PACE: String(pace) }),
       ...(clockMs !== undefined && { FAULT_CLOCK: `${clockMs} ${from}` }),
     },
   };

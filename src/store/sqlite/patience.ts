@@ -4,8 +4,9 @@ import { errorCode } from '../../config/error-code.ts';
 import type { Connection } from './connection.ts';
 
 /** While SQLite itself waits for a lock, the whole process stands still: no signal, no time limit, no lease is served. */
-const STANDSTILL_MS = 50;
-const PAUSE_MS = 10;
+const STANDSTILL_MS = 10;
+const FIRST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 25;
 
 /** How long a locked log is waited for. */
 export interface Patience {
@@ -51,11 +52,12 @@ export class PatientConnection implements DatabaseConnection {
     deadline: number,
     wasInTransaction: boolean,
   ): Promise<QueryResult<Row>> {
-    for (let error = firstError; ; ) {
+    let error = firstError;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       // A transaction that SQLite has ended is lost: the rest of it must not be done alone.
       const isSame = this.#database.inTransaction === wasInTransaction;
       if (!isBusy(error) || !isSame || performance.now() >= deadline) throw error;
-      await sleep(PAUSE_MS);
+      await sleep(pauseMs);
       try {
         return await this.#inner.executeQuery(query);
       } catch (again) {
