@@ -1,4 +1,7 @@
-/** Shows instants in one time zone. The store knows only UTC. */
+import { isInstant } from '../config/instant.ts';
+import { UNKNOWN } from './unknown.ts';
+
+/** Shows instants in one time zone, and what is none as unknown. The store knows only UTC. */
 export interface Clock {
   /** `Europe/Berlin`. */
   readonly zone: string;
@@ -16,10 +19,12 @@ export function createClock(nowMs: number, timeZone?: string): Clock {
   return {
     zone: format.resolvedOptions().timeZone,
     dateTime: (atMs) => {
+      if (!isInstant(atMs)) return UNKNOWN;
       const at = parts(atMs);
       return `${at.year}-${at.month}-${at.day} ${at.hour}:${at.minute}:${at.second}`;
     },
     short: (atMs) => {
+      if (!isInstant(atMs)) return UNKNOWN;
       const at = parts(atMs);
       if (at.year !== thisYear) return `${at.year}-${at.month}-${at.day}`;
       return `${at.month}-${at.day} ${at.hour}:${at.minute}`;

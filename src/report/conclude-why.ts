@@ -4,6 +4,7 @@ import { resumeCommand } from './pause-text.ts';
 import { printableLine } from './printable.ts';
 import type { TierState } from './tier-state.ts';
 import type { WhyFacts } from './why-facts.ts';
+import { concludeRunning } from './why-running.ts';
 
 /** What is wrong before the log is even asked. */
 export interface Obstacles {
@@ -21,18 +22,12 @@ export function concludeWhy(
   if (settingsProblem !== null) {
     return 'It does not run: no call starts anything until the settings are put right.';
   }
-  if (facts.running !== null) return concludeRunning(facts, clock);
+  if (facts.running !== null) return concludeRunning(facts.running, facts.tier.tier, clock);
   if (script.refusals.length > 0) {
     return 'It does not run: it is refused until what is named above is put right.';
   }
   if (facts.pause !== null) return concludePaused(facts, clock);
   return concludeWaiting(facts, clock) ?? concludeTier(facts, clock);
-}
-
-function concludeRunning({ running, tier }: WhyFacts, clock: Clock): string {
-  if (running === null || !running.isOrphan) return 'It is running now.';
-  const since = clock.short(running.startedAtMs);
-  return `It still runs since ${since}, without its runner; ${printableLine(tier.tier)} starts it again once it has ended.`;
 }
 
 function concludePaused({ pause }: WhyFacts, clock: Clock): string {
@@ -53,11 +48,14 @@ function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | n
   return `It is tried again with ${when}.`;
 }
 
-function concludeTier({ tier }: WhyFacts, clock: Clock): string {
+function concludeTier({ tier, isDueAgain }: WhyFacts, clock: Clock): string {
   const name = printableLine(tier.tier);
   if (tier.periodMs === null) return `It runs when somebody calls \`runner ${name}\`.`;
   if (tier.lastScheduledCallMs === null) {
     return `It does not run by itself because cron has never called ${name}: \`runner cron --install\` lets it.`;
+  }
+  if (isDueAgain && !tier.expected?.isOverdue) {
+    return `It will run with the next call of \`runner due\`, as the last pass of ${name} died.`;
   }
   return concludeNext(tier, tier.lastScheduledCallMs, clock);
 }

@@ -2,6 +2,7 @@ import { stringify } from 'csv-stringify/sync';
 import type { ScriptOverview } from './overview.ts';
 import { printable } from './printable.ts';
 import type { RunRecord } from './run-record.ts';
+import { instant } from './shared-json.ts';
 
 type Cell = string | number | null;
 
@@ -15,6 +16,7 @@ export function scriptsToCsv(scripts: readonly ScriptOverview[]): string {
       runs: summary.runs,
       succeeded: summary.succeeded,
       failed: summary.failed,
+      released: summary.released,
       successRate: summary.successRate,
       p50DurationMs: summary.p50DurationMs,
       p95DurationMs: summary.p95DurationMs,
@@ -33,8 +35,9 @@ export function scriptsToCsv(scripts: readonly ScriptOverview[]): string {
 /** `runner report <script> --csv`: one line for each run. */
 export function runsToCsv(runs: readonly RunRecord[]): string {
   return formatCsv(
-    runs.map(({ error, scheduledForMs, startedAtMs, finishedAtMs, ...run }) => ({
+    runs.map(({ jobId, error, scheduledForMs, startedAtMs, finishedAtMs, ...run }) => ({
       ...run,
+      job: jobId,
       scheduledFor: instant(scheduledForMs),
       startedAt: instant(startedAtMs),
       finishedAt: instant(finishedAtMs),
@@ -52,6 +55,7 @@ const scriptTitles = [
   'runs',
   'succeeded',
   'failed',
+  'released',
   'successRate',
   'p50DurationMs',
   'p95DurationMs',
@@ -88,6 +92,7 @@ const runTitles = [
   'pid',
   'outputBytes',
   'outputDroppedBytes',
+  'job',
 ];
 
 /**
@@ -103,8 +108,4 @@ function formatCsv(rows: readonly Readonly<Record<string, Cell>>[], titles: stri
 
 function toSafeCell(cell: Cell): Cell {
   return typeof cell === 'string' ? printable(cell) : cell;
-}
-
-function instant(atMs: number | null): string | null {
-  return atMs === null ? null : new Date(atMs).toISOString();
 }

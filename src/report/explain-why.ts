@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { Script } from '../discovery/script.ts';
+import { isFailure } from '../store/outcomes.ts';
 import type { Clock } from './clock.ts';
 import { describeError } from './describe-error.ts';
 import { describeOptions } from './describe-options.ts';
@@ -7,8 +8,9 @@ import { countOf, formatDuration, formatPeriod } from './format.ts';
 import { describePaused, resumeCommand } from './pause-text.ts';
 import { printableLine } from './printable.ts';
 import type { RunRecord } from './run-record.ts';
-import type { Finding } from './why.ts';
+import { type Finding, fine, notable, wrong } from './why.ts';
 import type { WhyFacts } from './why-facts.ts';
+import { explainRunning } from './why-running.ts';
 
 /** What the findings are told with. */
 export interface Telling {
@@ -36,6 +38,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): Finding[] {
     explainTier(facts),
     explainCall(facts, clock),
     explainLastPass(facts, clock),
+    ...explainSkippedPass(facts, clock),
     explainLock(facts, clock),
     explainPause(facts, clock),
     ...explainJob(facts, clock),
@@ -63,6 +66,9 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   const next = clock.short(expected.atMs);
   if (expected.isOverdue) {
     return wrong('called', `${called}, and not when it should have again, ${next}${hand}`, DOCTOR);
+  }
+  if (tier.dueAgainFor !== null) {
+    return fine('called', `${called}, and due again, as its pass died${hand}`);
   }
   const when = expected.atMs > nowMs ? `next about ${next}` : `due since ${next}`;
   return fine('called', `${called}, ${when}${hand}`);
@@ -95,10 +101,19 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
     return notable(
       'last pass',
       `${when}; it died before its end`,
-      'The next one does what it left.',
+      tier.dueAgainFor === null
+        ? 'The next one does what it left.'
+        : 'The next call of `runner due` does what it left.',
     );
   }
   return fine('last pass', `${when}, ${state === 'running' ? 'still at work' : 'came to its end'}`);
+}
+
+function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): Finding[] {
+  if (skippedPass === null) return [];
+  const { startedAt, reason } = skippedPass;
+  const why = printableLine(reason ?? 'nobody says why');
+  return [notable('skipped', `the pass of ${clock.short(startedAt)} was left out: ${why}`, null)];
 }
 
 function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): Finding {
@@ -120,23 +135,16 @@ function explainPause({ pause, script }: WhyFacts, clock: Clock): Finding {
 
 function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   const { running, waiting, droppedJob } = facts;
-  if (running !== null) return [explainRunning(facts, clock)];
+  if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
   if (waiting !== null) return [explainWaiting(facts, clock)];
   if (droppedJob === null) return [];
-  const when = clock.short(droppedJob.createdAtMs);
+  const { createdAtMs, attempts, onCrash } = droppedJob;
+  const at = attempts === 0 ? 'before it ran' : `after try ${attempts}`;
   const reason = printableLine(droppedJob.reason ?? 'nobody says why');
-  return [notable('last job', `that of ${when} was cancelled before it ran: ${reason}`, null)];
-}
-
-function explainRunning({ running, nowMs }: WhyFacts, clock: Clock): Finding {
-  if (running === null) return fine('job', 'none');
-  const { id, script, startedAtMs, isOrphan, pid } = running;
-  const since = `run ${id} goes on since ${clock.short(startedAtMs)}, for ${formatDuration(nowMs - startedAtMs)}`;
-  const who = pid === null ? '' : ` (pid ${pid})`;
-  if (!isOrphan)
-    return notable('job', since + who, `\`runner tail -f ${printableLine(script)}\` follows it.`);
-  const cure = 'A pass ends it at its time limit; until it has ended, it is not started again.';
-  return notable('job', `${since}${who}, though its runner is gone`, cure);
+  const isMeant = onCrash === 'skip' && facts.lastRun?.outcome === 'crashed';
+  const rest = isMeant ? '; by its @on-crash skip it is not tried again' : '';
+  const text = `that of ${clock.short(createdAtMs)} was cancelled ${at}: ${reason}${rest}`;
+  return [notable('last job', text, null)];
 }
 
 function explainWaiting({ waiting }: WhyFacts, clock: Clock): Finding {
@@ -151,24 +159,24 @@ function explainWaiting({ waiting }: WhyFacts, clock: Clock): Finding {
   return notable('job', `left for the next call, waits since ${clock.short(sinceMs)}${why}`, null);
 }
 
-function explainLastRun({ lastRun }: WhyFacts, clock: Clock): Finding {
+function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): Finding {
   if (lastRun === null) return notable('last run', 'it has never run', null);
   const { id, outcome, durationMs, startedAtMs } = lastRun;
   const run = `run ${id} of ${clock.short(startedAtMs)}`;
-  if (outcome === 'running') return fine('last run', `${run} goes on`);
+  if (outcome === 'running') {
+    const isSeen = running?.liveness === 'alive';
+    return fine('last run', `${run} ${isSeen ? 'goes on' : 'has no end in the log yet'}`);
+  }
   const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
   if (outcome === 'succeeded') return fine('last run', `${run} succeeded${took}`);
-  const why = describeError(lastRun, '') ?? outcome;
-  return notable(
-    'last run',
-    `${run} ${outcome}${took}: ${why}`,
-    `\`runner show ${id}\` tells more.`,
-  );
+  const text = `${run} ${outcome}${took}: ${describeError(lastRun, '') ?? outcome}`;
+  if (!isFailure(outcome)) return fine('last run', text);
+  return notable('last run', text, `\`runner show ${id}\` tells more.`);
 }
 
 function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): Finding {
   if (lastSuccess === null) {
-    const hasFailed = lastRun !== null && lastRun.outcome !== 'running';
+    const hasFailed = lastRun !== null && isFailure(lastRun.outcome);
     return hasFailed ? notable('last success', 'none', null) : fine('last success', 'none');
   }
   const text = describeRunDate(lastSuccess, clock, nowMs);
@@ -179,16 +187,4 @@ function describeRunDate({ id, startedAtMs }: RunRecord, clock: Clock, nowMs: nu
   const days = Math.floor((nowMs - startedAtMs) / 86_400_000);
   const ago = days < 1 ? '' : `, ${countOf(days, 'day')} ago`;
   return `run ${id} of ${clock.short(startedAtMs)}${ago}`;
-}
-
-export function fine(topic: string, text: string): Finding {
-  return { topic, verdict: 'fine', text, cure: null };
-}
-
-export function notable(topic: string, text: string, cure: string | null): Finding {
-  return { topic, verdict: 'notable', text, cure };
-}
-
-export function wrong(topic: string, text: string, cure: string | null): Finding {
-  return { topic, verdict: 'wrong', text, cure };
 }

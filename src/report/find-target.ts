@@ -2,6 +2,7 @@ import { basename, dirname, extname, join, resolve, sep } from 'node:path';
 import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Discovery, Ignored, Script } from '../discovery/script.ts';
+import { describeFolder } from './describe-folder.ts';
 import { printableLine } from './printable.ts';
 
 /** What somebody meant who asked about a script, by its name or by its file. */
@@ -21,13 +22,21 @@ export interface TargetQuery {
   readonly logged: readonly string[];
 }
 
-/** @throws {UsageError} when it names a tier, a handler, or several scripts */
+/** @throws {UsageError} when it names nothing, a tier or a folder above, a handler, or several scripts */
 export function findTarget(query: TargetQuery): Target {
   const { word, discovery, logged } = query;
   const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
-  if (discovery.tiers.some(({ name }) => name === word)) throw namesTier(word);
-  const found = findScript(query, scripts);
+  if (word.trim() === '') {
+    throw new UsageError('`runner why` expects the name of a script, or a file in jobs/.');
+  }
+  const tiers = [
+    ...discovery.tiers.map(({ name }) => name),
+    ...discovery.unread.map(({ tier }) => tier),
+  ];
+  const found = tiers.includes(word) ? null : findScript(query, scripts);
   if (found !== null) return { kind: 'script', script: found };
+  const folder = describeFolder({ ...query, paths: pathsOf(query), tiers });
+  if (folder !== null) throw new UsageError(`${quote(word)} ${folder}`);
   assertNoHandler(query);
   const ignored = findIgnored(query);
   if (ignored !== null) return { kind: 'ignored', ignored };
@@ -82,14 +91,16 @@ function findIgnored(query: TargetQuery): Ignored | null {
   return null;
 }
 
-/** By what a file may be meant: `_x.sh.disabled` also by `x.sh.disabled`, `x.sh` and `x`. */
+/** By what a file may be meant: `_x.sh.disabled` also by `_x`, `x.sh.disabled`, `x.sh` and `x`. */
 function namesOf(path: string): readonly string[] {
   const name = basename(path);
-  const names = [name, name.replace(/^[._]+|~$/g, '')];
-  for (let last = names.at(-1) ?? ''; extname(last) !== ''; last = names.at(-1) ?? '') {
-    names.push(basename(last, extname(last)));
-  }
-  return names;
+  return [name, name.replace(/^[._]+|~$/g, '')].flatMap(withShorter);
+}
+
+/** A name, and what is left of it without its extensions. */
+function withShorter(name: string): readonly string[] {
+  const extension = extname(name);
+  return extension === '' ? [name] : [name, ...withShorter(basename(name, extension))];
 }
 
 function endsWith(name: string, label: string): boolean {
@@ -121,13 +132,6 @@ function assertNoHandler(query: TargetQuery): void {
   throw new UsageError(
     `${quote(query.word)} is the handler of jobs called ${name}: \`runner jobs ${name}\` lists them, ` +
       `\`runner status\` tells how the queue stands.${refusals.join('')}`,
-  );
-}
-
-function namesTier(word: string): UsageError {
-  return new UsageError(
-    `${quote(word)} is a tier: \`runner status\` shows how it stands. To ask about a script, name it: ` +
-      `${printableLine(word)}/<script>.`,
   );
 }
 

@@ -1,8 +1,6 @@
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-
-/** What stands where a figure is unknown. */
-export const UNKNOWN = '–';
+import { UNKNOWN } from './unknown.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -1,9 +1,10 @@
+import type { Pause } from '../queue/pauses.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/queue.ts';
 import { runToJson } from './json.ts';
 import type { UpcomingRun } from './read-upcoming.ts';
 import type { RunRecord } from './run-record.ts';
 import type { JobActivity, JobChild } from './select-job-story.ts';
-import { instant } from './shared-json.ts';
+import { instant, pauseToJson } from './shared-json.ts';
 
 /** One job of the queue, as docs/json.md describes it. */
 export function jobToJson(job: Job): object {
@@ -32,9 +33,16 @@ export function jobToJson(job: Job): object {
   };
 }
 
+/** The same, with what keeps it from being run. */
+export function heldJobToJson(job: Job, hold: Pause | null): object {
+  return { ...jobToJson(job), pause: hold && pauseToJson(hold) };
+}
+
 /** What became of a job besides what its row tells. */
 export interface JobStory {
   readonly job: Job;
+  /** What keeps it from being run; null: nothing does. */
+  readonly hold: Pause | null;
   readonly children: readonly JobChild[];
   /** Newest first. */
   readonly runs: readonly RunRecord[];
@@ -43,9 +51,9 @@ export interface JobStory {
 }
 
 /** `runner job <id> --json`. */
-export function jobStoryToJson({ job, children, runs, activity }: JobStory): object {
+export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory): object {
   return {
-    ...jobToJson(job),
+    ...heldJobToJson(job, hold),
     children: children.map(({ id, name, state }) => ({ id, name, state })),
     runs: runs.map(runToJson),
     activity: activity.map(({ atMs, event, detail, runId }) => ({
@@ -80,5 +88,5 @@ export function upcomingToJson({ atMs, job, isExpected }: UpcomingRun): object {
 }
 
 function iso(date: Date | null): string | null {
-  return date === null ? null : date.toISOString();
+  return date === null ? null : instant(date.getTime());
 }

@@ -28,6 +28,7 @@ export function overviewToJson(overview: Overview): object {
       runs: totals.runs,
       succeeded: totals.succeeded,
       failed: totals.failed,
+      released: totals.released,
       successRate: totals.successRate,
       durationMs: totals.totalDurationMs,
       cpuMs: totals.totalCpuMs,
@@ -47,6 +48,7 @@ export function runToJson(run: RunRecord): object {
     id: run.id,
     script: run.script,
     tier: run.tier,
+    job: run.jobId,
     outcome: run.outcome,
     attempt: run.attempt,
     scheduledFor: instant(run.scheduledForMs),
@@ -71,7 +73,7 @@ export function runToJson(run: RunRecord): object {
 
 /** What is in `jobs/`: `runner list --json`. */
 export function discoveryToJson(
-  { tiers, handlers, ignored, warnings }: Discovery,
+  { tiers, unread, handlers, ignored, warnings }: Discovery,
   pauses: readonly Pause[] = [],
 ): object {
   return {
@@ -81,6 +83,7 @@ export function discoveryToJson(
       pause: pausedToJson(pauses, name),
       scripts: scripts.map((script) => foundScriptToJson(script, pauses)),
     })),
+    unread: unread.map(({ tier, reason }) => ({ tier, reason })),
     handlers: handlers.map((script) => foundScriptToJson(script, pauses)),
     ignored: ignored.map(({ path, reason }) => ({ path, reason })),
     warnings,
@@ -149,6 +152,7 @@ function scriptToJson({ summary, ...script }: ScriptOverview): object {
     runs: summary.runs,
     succeeded: summary.succeeded,
     failed: summary.failed,
+    released: summary.released,
     successRate: summary.successRate,
     p50DurationMs: summary.p50DurationMs,
     p95DurationMs: summary.p95DurationMs,

@@ -56,7 +56,7 @@ export interface ScriptOverview {
   readonly summary: Summary;
   /** The newest run, however old; null: never run. */
   readonly lastRun: RunRecord | null;
-  /** First line of why the last run did not succeed; null when it did. */
+  /** First line of why the last run failed; null when it did not. */
   readonly lastError: string | null;
   /** Oldest first, at most 20, however old. */
   readonly recentRuns: readonly RecentRun[];
@@ -71,6 +71,8 @@ export interface KnownTier {
   readonly tier: string;
   readonly periodMs: number | null;
   readonly scripts: readonly string[];
+  /** Its folder cannot be read: whether a script is there is not known. Default false. */
+  readonly isUnread?: boolean;
 }
 
 /** `hourly` of `hourly/clean-tmp`. */

@@ -1,17 +1,8 @@
 import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
+import { outcomes } from '../store/outcomes.ts';
 import type { Outcome } from '../store/schema.ts';
 import { printableLine } from './printable.ts';
-
-const outcomes: readonly Outcome[] = [
-  'succeeded',
-  'failed',
-  'timed-out',
-  'killed',
-  'crashed',
-  'not-started',
-  'running',
-];
 
 /**
  * The outcomes that `--outcome failed,timed-out` names.

@@ -2,7 +2,7 @@
 export interface QueueStatus {
   readonly counts: QueueCounts;
   /** Of jobs that wait, those that nothing in `jobs/queue/` here is for; most jobs first. */
-  readonly withoutHandler: readonly NameCount[];
+  readonly withoutHandler: readonly UnhandledName[];
   /** How many workers of the queue live. */
   readonly workers: number;
 }
@@ -17,9 +17,11 @@ export interface QueueCounts {
 }
 
 /** How many jobs of a name wait. */
-export interface NameCount {
+export interface UnhandledName {
   readonly name: string;
   readonly jobs: number;
+  /** The handler that may have been meant; null: none has such a name. */
+  readonly nearest: string | null;
 }
 
 /** Whether there is anything to tell. */

@@ -1,7 +1,10 @@
 import type { Kysely } from 'kysely';
+import { withoutParameters } from '../config/job-name.ts';
 import { compareBytes } from '../discovery/byte-order.ts';
 import { tierPeriodMs } from '../discovery/tier-period.ts';
+import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import { findPause, type Pause, selectPauses } from '../queue/pauses.ts';
+import { isFailure } from '../store/outcomes.ts';
 import type { ActivityLog, Outcome } from '../store/schema.ts';
 import { describeError } from './describe-error.ts';
 import { findMissedPasses } from './missed-passes.ts';
@@ -133,7 +136,7 @@ async function readLastPass(
   const outcomes = await selectPassOutcomes(db, pass.id);
   const running = outcomes.filter((outcome) => outcome === 'running').length;
   const succeeded = outcomes.filter((outcome) => outcome === 'succeeded').length;
-  const failed = outcomes.length - succeeded - running;
+  const failed = outcomes.filter(isFailure).length;
   const liveness = pass.state === 'running' ? await selectPassLiveness(db, pass.id) : null;
   return { ...pass, succeeded, failed, running, liveness };
 }
@@ -163,7 +166,7 @@ async function readScripts(
     scripts.push({
       script,
       tier: tierOf(script),
-      presence: presenceOf(query.known, (tier) => tier.scripts.includes(script)),
+      presence: presenceOfScript(query.known, script),
       summary: summarizeRuns(found.figures.get(script) ?? []),
       lastRun,
       lastError: lastRun && (await readLastError(db, lastRun)),
@@ -194,6 +197,19 @@ function hadOutcome(
   return outcomes === undefined || (runs ?? []).some((run) => outcomes.includes(run.outcome));
 }
 
+/** Parameters in a job's name tell jobs apart; their handler is the same. */
+function isScriptOf(script: string): (name: string) => boolean {
+  const isQueued = tierOf(script) === WHOLE_QUEUE;
+  return (name) => name === script || (isQueued && name === withoutParameters(script));
+}
+
+function presenceOfScript(known: readonly KnownTier[] | undefined, script: string): Presence {
+  const isUnread = known?.some((each) => each.isUnread && each.tier === tierOf(script));
+  return isUnread
+    ? 'unknown'
+    : presenceOf(known, ({ scripts }) => scripts.some(isScriptOf(script)));
+}
+
 function presenceOf(
   known: readonly KnownTier[] | undefined,
   holdsIt: (tier: KnownTier) => boolean,
@@ -204,7 +220,7 @@ function presenceOf(
 
 /** A script that throws names its error itself; of any other, the last line it wrote says most. */
 async function readLastError(db: Kysely<ActivityLog>, run: RunRecord): Promise<string | null> {
-  if (run.outcome === 'succeeded' || run.outcome === 'running') return null;
+  if (!isFailure(run.outcome)) return null;
   return describeError(run, run.error === null ? await selectOutputEnd(db, run.id) : '');
 }
 

@@ -1,7 +1,9 @@
 import { type Kysely, sql } from 'kysely';
+import { withoutParameters } from '../config/job-name.ts';
+import { nearestPath } from '../config/near-miss.ts';
 import { isWaitingJob } from '../queue/job-states.ts';
 import type { ActivityLog } from '../store/schema.ts';
-import type { NameCount, QueueCounts, QueueStatus } from './queue-status.ts';
+import type { QueueCounts, QueueStatus, UnhandledName } from './queue-status.ts';
 
 type Log = Kysely<ActivityLog>;
 
@@ -20,8 +22,12 @@ export async function readQueueStatus(
   return {
     counts: await selectCounts(db, names),
     withoutHandler: names
-      .filter(({ name }) => !known.has(name))
-      .map(({ name, ready, delayed }) => ({ name, jobs: ready + delayed }))
+      .filter(({ name }) => !known.has(name) && !known.has(withoutParameters(name)))
+      .map(({ name, ready, delayed }) => ({
+        name,
+        jobs: ready + delayed,
+        nearest: nearestPath(withoutParameters(name), handlers),
+      }))
       .toSorted(byJobs),
     workers: await countWorkers(db),
   };
@@ -33,7 +39,7 @@ export async function selectWaitingNames(db: Log): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-function byJobs(one: NameCount, other: NameCount): number {
+function byJobs(one: UnhandledName, other: UnhandledName): number {
   return other.jobs - one.jobs || (one.name < other.name ? -1 : 1);
 }
 

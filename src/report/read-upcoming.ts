@@ -67,7 +67,7 @@ async function selectNext(db: Database, { pattern, limit }: UpcomingQuery): Prom
     .orderBy('id')
     .limit(limit)
     .execute();
-  return rows.map(toJob);
+  return rows.map((row) => toJob(row));
 }
 
 async function selectRunningRepeaters(
@@ -83,5 +83,5 @@ async function selectRunningRepeaters(
     .where(fitsPatterns(readPatterns(pattern)))
     .limit(limit)
     .execute();
-  return rows.map(toJob);
+  return rows.map((row) => toJob(row));
 }

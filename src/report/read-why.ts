@@ -1,14 +1,14 @@
 import { relative } from 'node:path';
 import type { Kysely } from 'kysely';
 import type { StateFolder } from '../config/state-folder.ts';
-import type { Discovery, Ignored, Script } from '../discovery/script.ts';
+import type { Discovery, Ignored, Script, Unread } from '../discovery/script.ts';
 import type { ActivityLog } from '../store/schema.ts';
 import { concludeWhy } from './conclude-why.ts';
-import { explainFacts, explainFile, fine, type Telling, wrong } from './explain-why.ts';
+import { explainFacts, explainFile, type Telling } from './explain-why.ts';
 import { findTarget } from './find-target.ts';
 import { printable, printableLine } from './printable.ts';
 import { selectScriptNames } from './select-names.ts';
-import type { Finding, Why } from './why.ts';
+import { type Finding, fine, type Why, wrong } from './why.ts';
 import { readWhyFacts } from './why-facts.ts';
 
 export interface WhyQuery extends Telling {
@@ -77,14 +77,31 @@ async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: strin
     script: name,
     findings: [
       ...explainSettings(query),
-      wrong('found', `no file in jobs/ makes ${printableLine(name)} any more`, LIST),
+      explainMissing(query, name, `no file in jobs/ makes ${printableLine(name)} any more`, LIST),
       ...explainFacts(facts, query).filter(({ topic }) => ofPast.has(topic)),
     ],
-    conclusion: 'It does not run because its file is gone; it did run when it was there.',
+    conclusion: findUnread(query, name)
+      ? UNREAD
+      : 'It does not run because its file is gone; it did run when it was there.',
   };
 }
 
 const LIST = '`runner list` shows what is there, and what is ignored and why.';
+
+const UNREAD = 'It does not run: nothing in a folder runs that cannot be read.';
+
+function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
+  const inJobs = name.replace(/^jobs\//, '');
+  return discovery.unread.find(({ tier }) => inJobs.startsWith(`${tier}/`));
+}
+
+/** Of what is in a folder that cannot be read nobody can say that it is not there. */
+function explainMissing(query: WhyQuery, name: string, text: string, cure: string): Finding {
+  const unread = findUnread(query, name);
+  return unread === undefined
+    ? wrong('found', text, cure)
+    : wrong('found', printableLine(unread.reason), null);
+}
 
 function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
   const file = printableLine(relative(query.root, path));
@@ -108,8 +125,13 @@ function explainUnknown(query: WhyQuery, nearest: string | null): Why {
     script: null,
     findings: [
       ...explainSettings(query),
-      wrong('found', `there is no script and no other file ${word} in jobs/`, guess),
+      explainMissing(
+        query,
+        query.word,
+        `there is no script and no other file ${word} in jobs/`,
+        guess,
+      ),
     ],
-    conclusion: 'It does not run because it is not there.',
+    conclusion: findUnread(query, query.word) ? UNREAD : 'It does not run because it is not there.',
   };
 }

@@ -1,3 +1,4 @@
+import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { MeasuredBy, Outcome, RunRow } from '../store/schema.ts';
 
 /** One run as the readers of the log see it. Instants are epoch milliseconds, unknown is null. */
@@ -5,6 +6,8 @@ export interface RunRecord {
   readonly id: number;
   readonly script: string;
   readonly tier: string | null;
+  /** The number of a job of the queue; null: it is a script's run. */
+  readonly jobId: number | null;
   readonly outcome: Outcome;
   readonly attempt: number;
   readonly scheduledForMs: number | null;
@@ -47,6 +50,7 @@ export const runColumns = [
   'id',
   'script',
   'tier',
+  'job_id',
   'outcome',
   'attempt',
   'scheduled_for',
@@ -75,6 +79,7 @@ export function toRunRecord(row: Pick<RunRow, (typeof runColumns)[number]>): Run
     id: row.id,
     script: row.script,
     tier: row.tier,
+    jobId: row.tier === WHOLE_QUEUE ? row.job_id : null,
     outcome: row.outcome,
     attempt: row.attempt,
     scheduledForMs: row.scheduled_for,

@@ -55,10 +55,11 @@ export async function selectActivityOfJob(
   job: { readonly id: number; readonly createdAt: Date },
   limit: number,
 ): Promise<JobActivity[]> {
+  const createdMs = job.createdAt.getTime();
   const newest = await db
     .selectFrom('activity')
     .select(['at as atMs', 'event', 'detail', 'run_id as runId'])
-    .where('at', '>=', job.createdAt.getTime())
+    .where('at', '>=', Number.isNaN(createdMs) ? 0 : createdMs)
     .where('job_id', '=', job.id)
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')

@@ -12,7 +12,7 @@ export interface RunningRun {
   readonly host: string;
   /** The most that its processes were seen with so far. */
   readonly maxRssBytes: number | null;
-  /** Its runner is gone, and it runs on. */
+  /** Its runner is gone; whether it runs on tells `liveness`. */
   readonly isOrphan: boolean;
   /**
    * `dead`: its runner and its process are both gone. Who opens the log records that first, so that
@@ -78,14 +78,17 @@ interface RunningRow {
   readonly pid_start_ticks: number | null;
 }
 
+const NO_PID = 0;
+
 /** A script can outlive its runner, and goes on writing its output when it does. */
 function livenessOf(row: RunningRow): Liveness {
   const ofWorker = livenessOfWorker(row);
   if (ofWorker !== 'dead') return ofWorker;
   const { host, boot_id: bootId, pid, pid_start_ticks: startTicks } = row;
+  const liveness = checkLiveness({ host, bootId, pid: pid ?? NO_PID, startTicks });
+  if (pid !== null || liveness === 'on-another-host') return liveness;
   // Not written down in time. Who found its worker dead has looked for it, or it would have ended.
-  if (pid === null) return row.worker_state === 'running' ? 'dead' : 'alive';
-  return checkLiveness({ host, bootId, pid, startTicks });
+  return row.worker_state === 'running' ? 'dead' : 'alive';
 }
 
 function livenessOfWorker(row: RunningRow): Liveness {

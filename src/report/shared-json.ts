@@ -1,3 +1,4 @@
+import { isInstant } from '../config/instant.ts';
 import type { Pause } from '../queue/pauses.ts';
 import type { WaitingJob } from './status.ts';
 
@@ -18,7 +19,7 @@ export function pauseToJson({ name, kind = 'pause', until, createdAt }: Pause): 
   return { name, kind, until: instant(until), since: instant(createdAt) };
 }
 
-/** An ISO 8601 string in UTC. */
+/** An ISO 8601 string in UTC; null where no date can be made of it. */
 export function instant(atMs: number | null): string | null {
-  return atMs === null ? null : new Date(atMs).toISOString();
+  return isInstant(atMs) ? new Date(atMs).toISOString() : null;
 }

@@ -27,7 +27,7 @@ function queueToJson({ counts, withoutHandler, workers }: QueueStatus): object {
   return {
     ...counts,
     workers,
-    withoutHandler: withoutHandler.map(({ name, jobs }) => ({ name, jobs })),
+    withoutHandler: withoutHandler.map(({ name, jobs, nearest }) => ({ name, jobs, nearest })),
   };
 }
 
@@ -40,6 +40,7 @@ function tierToJson(state: TierState): object {
     lastCalledBySchedule: instant(state.lastScheduledCallMs),
     nextCall: instant(expected?.atMs ?? null),
     isOverdue: expected?.isOverdue ?? false,
+    isDueAgain: state.dueAgainFor !== null,
     holder: holder && holderToJson(holder),
     pause: pause && pauseToJson(pause),
   };

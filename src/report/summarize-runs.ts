@@ -1,3 +1,4 @@
+import { isFailure } from '../store/outcomes.ts';
 import type { Outcome } from '../store/schema.ts';
 
 /** What a summary needs of one run; the index `runs_summary` holds just this. */
@@ -14,9 +15,11 @@ export interface Totals {
   /** All that started, the running ones included. */
   readonly runs: number;
   readonly succeeded: number;
-  /** All that ended in any other way. */
+  /** All that ended in any other way, but for the released ones. */
   readonly failed: number;
-  /** Of those that ended, the share that succeeded: 0 to 1. */
+  /** Those whose job was given back: they say nothing of success or failure. */
+  readonly released: number;
+  /** Of those that succeeded or failed, the share that succeeded: 0 to 1. */
   readonly successRate: number | null;
   readonly totalDurationMs: number | null;
   readonly totalCpuMs: number | null;
@@ -34,15 +37,16 @@ export interface Summary extends Totals {
 }
 
 export function summarizeRuns(runs: readonly RunFigures[]): Summary {
-  const running = countOutcome(runs, 'running');
-  const succeeded = countOutcome(runs, 'succeeded');
+  const succeeded = countOutcomes(runs, (outcome) => outcome === 'succeeded');
+  const failed = countOutcomes(runs, isFailure);
   const durations = sorted(runs.map((run) => run.durationMs));
   const cpu = sorted(runs.map(cpuOf));
   return {
     runs: runs.length,
     succeeded,
-    failed: runs.length - running - succeeded,
-    successRate: rate(succeeded, runs.length - running),
+    failed,
+    released: countOutcomes(runs, (outcome) => outcome === 'released'),
+    successRate: rate(succeeded, failed),
     p50DurationMs: nearestRank(durations, 0.5),
     p95DurationMs: nearestRank(durations, 0.95),
     maxDurationMs: nearestRank(durations, 1),
@@ -62,7 +66,8 @@ export function addUp(summaries: readonly Summary[]): Totals {
     runs: sum('runs') ?? 0,
     succeeded,
     failed,
-    successRate: rate(succeeded, succeeded + failed),
+    released: sum('released') ?? 0,
+    successRate: rate(succeeded, failed),
     totalDurationMs: sum('totalDurationMs'),
     totalCpuMs: sum('totalCpuMs'),
     maxRssBytes: nearestRank(known(summaries, 'maxRssBytes').sort(), 1),
@@ -77,12 +82,15 @@ export function nearestRank(ascending: Float64Array, share: number): number | nu
   return ascending[Math.max(0, Math.ceil(ascending.length * share) - 1)] ?? null;
 }
 
-function countOutcome(runs: readonly RunFigures[], outcome: Outcome): number {
-  return runs.reduce((count, run) => count + Number(run.outcome === outcome), 0);
+function countOutcomes(
+  runs: readonly RunFigures[],
+  isCounted: (outcome: Outcome) => boolean,
+): number {
+  return runs.reduce((count, { outcome }) => count + Number(isCounted(outcome)), 0);
 }
 
-function rate(succeeded: number, ended: number): number | null {
-  return ended === 0 ? null : succeeded / ended;
+function rate(succeeded: number, failed: number): number | null {
+  return succeeded + failed === 0 ? null : succeeded / (succeeded + failed);
 }
 
 function cpuOf(run: RunFigures): number | null {

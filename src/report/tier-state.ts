@@ -1,8 +1,13 @@
 import type { Kysely } from 'kysely';
 import type { StateFolder } from '../config/state-folder.ts';
-import { tierPeriodMs } from '../discovery/tier-period.ts';
+import { periodStart, tierPeriodMs } from '../discovery/tier-period.ts';
 import { findLockHolder } from '../lock/lock-file.ts';
-import { type LastPass, selectLastPass } from '../queue/last-pass.ts';
+import {
+  countCrashedPasses,
+  type LastPass,
+  PASS_TRIES,
+  selectLastPass,
+} from '../queue/last-pass.ts';
 import { findPause, type Pause } from '../queue/pauses.ts';
 import type { ActivityLog, WorkerKind } from '../store/schema.ts';
 import { type ExpectedCall, expectCall, type LastCall } from './expect-call.ts';
@@ -16,6 +21,11 @@ export interface TierState {
   /** By cron, or whatever else calls it without a terminal; skipped calls too. */
   readonly lastScheduledCallMs: number | null;
   readonly expected: ExpectedCall | null;
+  /**
+   * The beginning of this period if its pass died and the next call of `runner due` takes that up; null:
+   * there is no such pass, or cron calls the tier by its name.
+   */
+  readonly dueAgainFor: number | null;
   /** Who has its lock. */
   readonly holder: TierHolder | null;
   readonly pause: Pause | null;
@@ -44,15 +54,28 @@ export async function readTierState(
   { holders, pauses, nowMs }: TierFacts,
 ): Promise<TierState> {
   const lastCall = await selectLastCall(db, tier, { isByHand: false });
+  const lastPass = await selectLastPass(db, tier);
   return {
     tier,
     periodMs: tierPeriodMs(tier),
-    lastPass: await selectLastPass(db, tier),
+    lastPass,
     lastScheduledCallMs: lastCall?.atMs ?? null,
     expected: expectCall(tier, lastCall, nowMs),
+    dueAgainFor: lastCall?.isDue ? await findDueAgain(db, tier, lastPass, nowMs) : null,
     holder: holders.find((holder) => holder.tier === tier) ?? null,
     pause: findPause(pauses, tier),
   };
+}
+
+async function findDueAgain(
+  db: Kysely<ActivityLog>,
+  tier: string,
+  lastPass: LastPass | null,
+  nowMs: number,
+): Promise<number | null> {
+  const start = periodStart(tier, nowMs);
+  if (start === null || lastPass?.state !== 'crashed' || lastPass.startedAt < start) return null;
+  return (await countCrashedPasses(db, tier, start)) < PASS_TRIES ? start : null;
 }
 
 /** Who has these tiers, by the log or, without it, by their lock files. */

@@ -1,7 +1,9 @@
 import { statSync } from 'node:fs';
 import type { Kysely } from 'kysely';
+import type { CrashPolicy } from '../config/script-options.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import type { Script } from '../discovery/script.ts';
+import { type SkippedPass, selectScriptsDone, selectSkippedPass } from '../queue/last-pass.ts';
 import { findPause, type Pause, selectPauses } from '../queue/pauses.ts';
 import type { ActivityLog, JobState } from '../store/schema.ts';
 import { tierOf } from './overview.ts';
@@ -20,17 +22,23 @@ export interface WhyFacts {
   readonly fileChangedMs: number | null;
   readonly tier: TierState;
   readonly lastCallByHandMs: number | null;
+  /** It is of what a pass has left that died, and the next call of `runner due` takes up. */
+  readonly isDueAgain: boolean;
   readonly pause: Pause | null;
   readonly running: RunningRun | null;
   readonly waiting: WaitingJob | null;
   readonly lastRun: RunRecord | null;
   readonly lastSuccess: RunRecord | null;
-  /** Its newest job, where that never became a run. */
+  /** Its newest job, where that was given up. */
   readonly droppedJob: DroppedJob | null;
+  /** The newest pass of its tier, where that was left out. */
+  readonly skippedPass: SkippedPass | null;
 }
 
 export interface DroppedJob {
   readonly state: JobState;
+  readonly attempts: number;
+  readonly onCrash: CrashPolicy | null;
   readonly createdAtMs: number;
   readonly reason: string | null;
 }
@@ -51,20 +59,32 @@ export async function readWhyFacts(
   const tier = tierOf(script);
   const holders = await findHolders(db, states, [tier]);
   const pauses = await selectPauses(db, nowMs);
+  const tierState = await readTierState(db, tier, { holders, pauses, nowMs });
   const ofScript = (each: { readonly script: string }): boolean => each.script === script;
   return {
     script,
     nowMs,
     fileChangedMs: file === null ? null : changedMs(file.path),
-    tier: await readTierState(db, tier, { holders, pauses, nowMs }),
+    tier: tierState,
     lastCallByHandMs: (await selectLastCall(db, tier, { isByHand: true }))?.atMs ?? null,
+    isDueAgain: await isLeft(db, script, tierState),
     pause: findPause(pauses, script),
     running: (await selectRunning(db)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
     lastRun: await readLastRun(db, script, nowMs),
     lastSuccess: await readLastSuccess(db, script),
     droppedJob: await selectDroppedJob(db, script),
+    skippedPass: await selectSkippedPass(db, tier),
   };
+}
+
+async function isLeft(
+  db: Kysely<ActivityLog>,
+  script: string,
+  { tier, dueAgainFor }: TierState,
+): Promise<boolean> {
+  if (dueAgainFor === null) return false;
+  return !(await selectScriptsDone(db, tier, dueAgainFor)).includes(script);
 }
 
 /** Not the time of its content: a file that was moved here, or made executable, is new as a script. */
@@ -109,10 +129,10 @@ async function selectDroppedJob(
 ): Promise<DroppedJob | null> {
   const newest = await db
     .selectFrom('jobs')
-    .select(['state', 'created_at as createdAtMs', 'attempts', 'reason'])
+    .select(['state', 'created_at as createdAtMs', 'attempts', 'on_crash as onCrash', 'reason'])
     .where('name', '=', script)
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst();
-  return newest?.state === 'cancelled' && newest.attempts === 0 ? newest : null;
+  return newest?.state === 'cancelled' ? newest : null;
 }

@@ -17,3 +17,15 @@ export interface Finding {
   /** What to do about it; null where there is nothing to be done. */
   readonly cure: string | null;
 }
+
+export function fine(topic: string, text: string): Finding {
+  return { topic, verdict: 'fine', text, cure: null };
+}
+
+export function notable(topic: string, text: string, cure: string | null): Finding {
+  return { topic, verdict: 'notable', text, cure };
+}
+
+export function wrong(topic: string, text: string, cure: string | null): Finding {
+  return { topic, verdict: 'wrong', text, cure };
+}

@@ -13,8 +13,8 @@ test('the overview has a line for each script, and empty cells for what is unkno
   const id = await log.addRun('hourly/clean', now - 60_000, running);
   const { scripts } = await readOverview(log.db, window);
   expect(scriptsToCsv(scripts).split('\n')).toEqual([
-    'script,tier,presence,runs,succeeded,failed,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError',
-    `hourly/clean,hourly,unknown,1,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,`,
+    'script,tier,presence,runs,succeeded,failed,released,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError',
+    `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,`,
     '',
   ]);
 });
@@ -30,8 +30,8 @@ test('one script has a line for each run', async () => {
   });
   const { runs } = await readScriptRuns(log.db, 'hourly/clean', window);
   expect(runsToCsv(runs)).toBe(
-    'id,script,tier,outcome,attempt,scheduledFor,startedAt,finishedAt,durationMs,userCpuMs,systemCpuMs,maxRssBytes,measuredBy,exitCode,signal,reason,warning,errorName,errorMessage,contentHash,pid,outputBytes,outputDroppedBytes\n' +
-      `${id},hourly/clean,hourly,failed,1,,2026-11-03T14:04:00.000Z,2026-11-03T14:04:00.100Z,100,40,10,52428800,self,1,,exit code 1,,Error,"said ""no"",\ntwice",,,,\n`,
+    'id,script,tier,outcome,attempt,scheduledFor,startedAt,finishedAt,durationMs,userCpuMs,systemCpuMs,maxRssBytes,measuredBy,exitCode,signal,reason,warning,errorName,errorMessage,contentHash,pid,outputBytes,outputDroppedBytes,job\n' +
+      `${id},hourly/clean,hourly,failed,1,,2026-11-03T14:04:00.000Z,2026-11-03T14:04:00.100Z,100,40,10,52428800,self,1,,exit code 1,,Error,"said ""no"",\ntwice",,,,,\n`,
   );
 });
 

@@ -50,6 +50,8 @@ test.each([
   ['jobs/daily/old.sh', 'jobs/daily/old.sh.disabled'],
   ['old', 'jobs/daily/old.sh.disabled'],
   ['draft', 'jobs/daily/_draft.mjs'],
+  ['_draft', 'jobs/daily/_draft.mjs'],
+  ['daily/_draft', 'jobs/daily/_draft.mjs'],
   ['daily/plain', 'jobs/daily/plain'],
   ['jobs/daily/node_modules/x/y.js', 'jobs/daily/node_modules'],
 ])('%s is the file %s, which is ignored', async (word, path) => {
@@ -78,7 +80,21 @@ test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh']])(
   },
 );
 
-test('a tier, or the name of two scripts, is no answerable question', async () => {
-  await expect(find('hourly')).rejects.toThrow('"hourly" is a tier');
-  await expect(find('same')).rejects.toThrow('2 scripts: hourly/same, daily/same');
+test.each([
+  ['hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],
+  ['jobs/hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],
+  ['ROOT/jobs/daily/', '', 'is a tier: .* name it: daily/<script>\\.$'],
+  ['.', 'jobs/daily', 'is a tier: .* name it: daily/<script>\\.$'],
+  ['jobs', '', 'holds the tiers: `runner list`'],
+  ['queue', '', 'holds the handlers of queued jobs: `runner jobs`'],
+  ['jobs/queue', '', 'holds the handlers of queued jobs: `runner jobs`'],
+  ['same', '', 'is the name of 2 scripts: hourly/same, daily/same\\.'],
+])('%s, said in %j, is no answerable question', async (word, cwd, answer) => {
+  await expect(find(word, cwd)).rejects.toThrow(new RegExp(`^"\\S+" ${answer}`));
+});
+
+test.each([[''], [' ']])('%j names nothing', async (word) => {
+  await expect(find(word)).rejects.toThrow(
+    '`runner why` expects the name of a script, or a file in jobs/.',
+  );
 });

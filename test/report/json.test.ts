@@ -44,6 +44,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     id: ended,
     script: 'hourly/clean',
     tier: 'hourly',
+    job: null,
     outcome: 'failed',
     attempt: 1,
     scheduledFor: '2026-11-03T14:03:59.999Z',
@@ -94,7 +95,15 @@ test('the overview has every key of docs/json.md', async () => {
         maxRssBytes: null,
       },
     ],
-    totals: { runs: 2, succeeded: 1, failed: 0, successRate: 1, durationMs: 100, cpuMs: 50 },
+    totals: {
+      runs: 2,
+      succeeded: 1,
+      failed: 0,
+      released: 0,
+      successRate: 1,
+      durationMs: 100,
+      cpuMs: 50,
+    },
   });
   const { tiers, scripts } = json as Record<'tiers' | 'scripts', Record<string, unknown>[]>;
   expect(tiers[0]).toEqual({
@@ -126,6 +135,7 @@ test('the overview has every key of docs/json.md', async () => {
     runs: 1,
     succeeded: 1,
     failed: 0,
+    released: 0,
     successRate: 1,
     p50DurationMs: 100,
     p95DurationMs: 100,
@@ -177,7 +187,8 @@ test('the list has scripts with their options, and what was ignored and why', ()
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
   const tiers = [{ name: 'hourly', periodMs: 3_600_000, scripts: [script] }];
   const handler = { ...script, name: 'queue/mail', tier: 'queue', warnings: [] };
-  const discovery = { tiers, handlers: [handler], ignored, warnings: ['scripts?'] };
+  const unread = [{ tier: 'daily', reason: 'permission denied' }];
+  const discovery = { tiers, unread, handlers: [handler], ignored, warnings: ['scripts?'] };
   const pauses = [{ name: 'hourly/clean', until: null, createdAt: now }];
   expect(throughText(discoveryToJson(discovery, pauses))).toEqual({
     tiers: [
@@ -202,6 +213,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
         ],
       },
     ],
+    unread,
     handlers: [
       {
         script: 'queue/mail',

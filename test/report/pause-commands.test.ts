@@ -1,8 +1,11 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
+import { cronEnv } from '../support/run-pass.ts';
+import { startCommand } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const says = executable('#!/bin/sh\necho said\n');
@@ -73,7 +76,7 @@ describe('runner pause', () => {
     ],
     [['hourly/b'], 'did you mean hourly/a?'],
     [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
-    [['hourly', '--for', '900000000000w'], '--for expects a duration'],
+    [['hourly', '--for', '900000000000w'], '--for expects a duration of at most 100000d'],
   ])('%j is wrong use, and makes nothing', (args, message) => {
     const root = site();
     const { status, stdout, stderr } = inRoot(root, 'pause', ...args);
@@ -169,6 +172,23 @@ describe('runner resume', () => {
     expect(inRoot(root, 'resume')).toMatchObject({ status: 0, stdout: 'Nothing was paused.\n' });
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });
+});
+
+test('a log that stays locked is named by both, with what to do', async () => {
+  const root = site();
+  inRoot(root, 'pause');
+  const path = join(root, '.runner/activity.db');
+  const other = new Database(path);
+  onTestFinished(() => void other.close());
+  other.exec('begin exclusive');
+  // Side by side: each waits for a quarter of a minute.
+  const ends = ['pause', 'resume'].map(
+    (command) => startCommand([command], { cwd: root, env: cronEnv(root) }).ended,
+  );
+  const stderr =
+    `runner: ${path} stays locked by another program (database is locked). ` +
+    `If that lasts, end the program: \`fuser -v ${path}\` names it.\n`;
+  for (const end of ends) expect(await end).toEqual({ status: 1, stdout: '', stderr });
 });
 
 test.each(['pause', 'resume', 'status', 'why'])('runner %s --help has examples', (command) => {

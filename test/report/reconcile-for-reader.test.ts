@@ -111,6 +111,10 @@ describe('somebody who looks', () => {
     expect(stdout).toContain('hourly/waits · for ');
     expect(stdout).toContain('cut off: its process is gone');
     expect(stderr).toMatch(/^Note: what has died was not recorded, .*locked\n$/);
+    const why = inRoot(root, 'why', 'waits').stdout;
+    expect(why).toContain('and was cut off: its process is gone');
+    expect(why).toMatch(/\n\nIt was cut off some time after .*: its process is gone\.\n/);
+    expect(why).not.toMatch(/still runs|goes on/);
     other.exec('rollback');
     expect(inRoot(root, 'status')).toMatchObject({ status: 0, stderr: '' });
     expect(stateOf(root).runs).toMatchObject([{ outcome: 'crashed' }]);

@@ -29,6 +29,42 @@ test('one handler is found by the name of its jobs', () => {
   expect(inRoot(root, 'tail', 'mail/welcome').stderr).toContain('run 1 of queue/mail/welcome');
 });
 
+/** A job of which one run was given back, and another one finished. */
+function workTwice(): string {
+  const root = makeQueueSite();
+  inRoot(root, 'add', 'export');
+  for (const verb of ['retry', 'finish']) {
+    inRoot(root, 'claim');
+    inRoot(root, 'job', '1', verb);
+  }
+  return root;
+}
+
+test('what was given back is counted by itself, and only where there is any', () => {
+  const root = workTwice();
+  const { stdout } = inRoot(root, 'report');
+  expect(stdout).toMatch(/\n {2}script +last run +outcome +runs +released +success /);
+  expect(stdout).toMatch(/\n {2}export +\S+ \S+ +succeeded +2 +1 +100% /);
+  expect(stdout).toContain('· 0 failed · 1 released · 100% succeeded ·');
+  expect(inRoot(workOne(), 'report').stdout).not.toContain('released');
+});
+
+test('what was given back is chosen by its outcome, and has a reason, but is no error', () => {
+  const root = workTwice();
+  const { runs } = jsonOf(inRoot(root, 'report', 'export', '--outcome', 'released', '--json'));
+  expect(runs).toMatchObject([{ id: 1, outcome: 'released', reason: 'it was given back' }]);
+  expect(inRoot(root, 'report', 'export').stdout).toMatch(/ released .* it was given back\n/);
+  inRoot(root, 'add', 'export');
+  inRoot(root, 'claim');
+  inRoot(root, 'job', '2', 'retry');
+  const { scripts, totals } = jsonOf(inRoot(root, 'report', '--json'));
+  const own = { runs: 3, succeeded: 1, failed: 0, released: 2, successRate: 1 };
+  expect(totals).toMatchObject(own);
+  expect(scripts).toContainEqual(
+    expect.objectContaining({ ...own, script: 'queue/export', lastError: null }),
+  );
+});
+
 test('without handlers, and without runs of any, there is no queue in the report', () => {
   const root = makeQueueSite();
   expect(inRoot(root, 'report').stdout).toContain('`runner hourly` runs that tier now');

@@ -18,7 +18,7 @@ function run(fields: Partial<RunFigures> = {}): RunFigures {
 }
 
 describe('a summary', () => {
-  test('counts everything that ended without success as failed', () => {
+  test('counts everything that ended without success as failed, but for what was given back', () => {
     const outcomes = [
       'succeeded',
       'failed',
@@ -26,10 +26,15 @@ describe('a summary', () => {
       'killed',
       'crashed',
       'not-started',
+      'released',
+      'released',
       'running',
     ];
     const summary = summarizeRuns(outcomes.map((outcome) => run({ outcome } as RunFigures)));
-    expect(summary).toMatchObject({ runs: 7, succeeded: 1, failed: 5, successRate: 1 / 6 });
+    expect(summary).toMatchObject({
+      ...{ runs: 9, succeeded: 1, failed: 5 },
+      ...{ released: 2, successRate: 1 / 6 },
+    });
   });
 
   test('takes percentiles that were really measured', () => {
@@ -64,6 +69,7 @@ describe('a summary', () => {
   test('has no success rate before a run has ended', () => {
     expect(summarizeRuns([]).successRate).toBeNull();
     expect(summarizeRuns([run({ outcome: 'running' })]).successRate).toBeNull();
+    expect(summarizeRuns([run({ outcome: 'released' })]).successRate).toBeNull();
   });
 });
 
@@ -74,14 +80,16 @@ test('the nearest rank of one value is that value, for every share', () => {
 
 test('totals add up scripts, and keep what is unknown everywhere unknown', () => {
   const one = summarizeRuns([run(), run({ outcome: 'failed', maxRssBytes: 9000 })]);
-  const other = summarizeRuns([run({ userCpuMs: null }), run({ outcome: 'running' })]);
+  const left = [run({ outcome: 'running' }), run({ outcome: 'released', durationMs: null })];
+  const other = summarizeRuns([run({ userCpuMs: null }), ...left]);
   expect(addUp([one, other])).toEqual({
-    runs: 4,
+    runs: 5,
     succeeded: 2,
     failed: 1,
+    released: 1,
     successRate: 2 / 3,
     totalDurationMs: 400,
-    totalCpuMs: 120,
+    totalCpuMs: 160,
     maxRssBytes: 9000,
   });
   expect(addUp([])).toMatchObject({ runs: 0, successRate: null, totalCpuMs: null });

@@ -1,4 +1,5 @@
 import * as kleur from 'kleur/colors';
+import { isFailure } from '../../store/outcomes.ts';
 import type { Outcome } from '../../store/schema.ts';
 
 type Paint = (text: string) => string;
@@ -27,7 +28,8 @@ export function createPalette(isColoured: boolean): Palette {
 
 export function paintOutcome(palette: Palette, outcome: Outcome): Paint {
   if (outcome === 'succeeded') return palette.good;
-  return outcome === 'running' ? palette.live : palette.bad;
+  if (outcome === 'running') return palette.live;
+  return isFailure(outcome) ? palette.bad : palette.warning;
 }
 
 /** kleur judges by `process.stdout` as it is when it loads; the caller has judged better. */

@@ -1,10 +1,11 @@
-import type { Job, JobCounters } from '../../queue/queue.ts';
+import type { JobCounters } from '../../queue/queue.ts';
 import { countOf, formatCount } from '../format.ts';
 import type { JobStory } from '../job-json.ts';
 import { firstLine, printableLine } from '../printable.ts';
 import type { JobActivity, JobChild } from '../select-job-story.ts';
 import { describeTries, paintState } from './describe-job.ts';
 import { renderData } from './render-data.ts';
+import { describePause } from './render-pauses.ts';
 import { renderRunTable } from './render-runs.ts';
 import type { Screen } from './screen.ts';
 import { joinFitting } from './truncate.ts';
@@ -14,7 +15,7 @@ export function renderJob(story: JobStory, screen: Screen): string {
   const { job, children, runs, activity } = story;
   const { palette } = screen;
   const state = paintState(palette, job.state)(job.state);
-  const facts = factsOf(job, screen).filter(([, value]) => value !== null);
+  const facts = factsOf(story, screen).filter(([, value]) => value !== null);
   const lines = [
     `${palette.bold(printableLine(job.name))} · job ${job.id} · ${state}`,
     ...(job.reason === null ? [] : [printableLine(job.reason)]),
@@ -35,13 +36,15 @@ export function renderJob(story: JobStory, screen: Screen): string {
 
 type Fact = readonly [label: string, value: string | null];
 
-function factsOf(job: Job, { clock }: Screen): Fact[] {
+function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
+  const { clock } = screen;
   const instant = (date: Date | null): string | null =>
     date === null ? null : clock.dateTime(date.getTime());
   const isWaiting = job.finishedAt === null && job.state !== 'running';
   return [
     ['added', `${instant(job.createdAt)} (${clock.zone})`],
     [isWaiting ? 'due' : 'was due', instant(job.runAt)],
+    ['paused', hold && describePause(hold, screen).join(' · ')],
     ['scheduled for', instant(job.scheduledFor)],
     ['started', instant(job.startedAt)],
     ['ended', instant(job.finishedAt)],

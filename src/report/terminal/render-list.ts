@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path';
-import type { Discovery, Ignored, Script, Tier } from '../../discovery/script.ts';
+import type { Discovery, Ignored, Script, Tier, Unread } from '../../discovery/script.ts';
 import { EVERYTHING } from '../../queue/pause-names.ts';
 import type { Pause } from '../../queue/pauses.ts';
 import { describeSetOptions } from '../describe-options.ts';
@@ -20,6 +20,7 @@ export function renderList(
   const blocks = [
     renderPause(EVERYTHING, list),
     ...discovery.tiers.map((tier) => renderTier(tier, list)),
+    ...(discovery.unread.length > 0 ? [renderUnread(discovery.unread, screen)] : []),
     ...(discovery.handlers.length > 0 ? [renderHandlers(discovery.handlers, list)] : []),
     ...(discovery.ignored.length > 0 ? [renderIgnored(discovery.ignored, root, screen)] : []),
     ...(discovery.warnings.length > 0 ? [renderWarnings(discovery.warnings, screen)] : []),
@@ -91,6 +92,10 @@ function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen
     ),
   );
   return [`${bold('not scripts')} · ${countOf(ignored.length, 'file')}`, ...lines];
+}
+
+function renderUnread(unread: readonly Unread[], { palette }: Screen): string[] {
+  return unread.map(({ reason }) => palette.bad(printableLine(reason)));
 }
 
 function renderWarnings(warnings: readonly string[], { palette }: Screen): string[] {

@@ -1,5 +1,6 @@
 import sparkly from 'sparkly';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pause-names.ts';
+import { isFailure } from '../../store/outcomes.ts';
 import {
   countOf,
   formatBytes,
@@ -7,7 +8,6 @@ import {
   formatDuration,
   formatPeriod,
   formatRate,
-  UNKNOWN,
 } from '../format.ts';
 import type { LastPass, Overview, ScriptOverview, TierOverview } from '../overview.ts';
 import { tierOf } from '../overview.ts';
@@ -15,6 +15,8 @@ import { describePaused, resumeCommand } from '../pause-text.ts';
 import { printableLine } from '../printable.ts';
 import type { RunningRun } from '../select-running.ts';
 import type { RecentRun } from '../select-runs.ts';
+import { UNKNOWN } from '../unknown.ts';
+import { describeLiveness } from './describe-liveness.ts';
 import { describeWait } from './describe-wait.ts';
 import { type Palette, paintOutcome } from './palette.ts';
 import type { Screen } from './screen.ts';
@@ -26,7 +28,7 @@ const INDENT = '  ';
 /** The overview as lines of text: what runs, one block for each tier, totals. */
 export function renderOverview(overview: Overview, screen: Screen): string {
   const columns = fitColumns(
-    scriptColumns(screen),
+    scriptColumns(screen, overview.totals.released > 0),
     overview.scripts,
     screen.columns - INDENT.length,
   );
@@ -95,12 +97,6 @@ function fitIndented(parts: readonly string[], { columns }: Screen): string[] {
     parts.map((part) => truncate(part, room)),
     room,
   );
-}
-
-function describeLiveness(run: RunningRun): string {
-  if (run.isOrphan && run.liveness === 'alive') return 'runs on though its runner is gone';
-  if (run.liveness === 'on-another-host') return `on ${printableLine(run.host)}`;
-  return run.liveness === 'dead' ? 'cut off: the process is gone' : '';
 }
 
 function renderTier(
@@ -203,6 +199,7 @@ function renderTotals({ totals, scripts }: Overview, { palette, columns }: Scree
     countOf(scripts.length, 'script'),
     countOf(totals.runs, 'run'),
     `${formatCount(totals.failed)} failed`,
+    ...(totals.released > 0 ? [`${formatCount(totals.released)} released`] : []),
     `${formatRate(totals.successRate)} succeeded`,
     `${formatDuration(totals.totalDurationMs)} in all`,
     `${formatDuration(totals.totalCpuMs)} of CPU`,
@@ -211,10 +208,11 @@ function renderTotals({ totals, scripts }: Overview, { palette, columns }: Scree
   return joinFitting(parts, columns).map(palette.dim);
 }
 
-function scriptColumns(screen: Screen): readonly Column<ScriptOverview>[] {
+function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<ScriptOverview>[] {
   const { palette } = screen;
   const figure = (title: string, rank: number, text: Column<ScriptOverview>['text']) =>
     ({ title, rank, text, align: 'right' }) as const;
+  const released = figure('released', 2, (script) => formatCount(script.summary.released));
   return [
     { title: 'script', text: nameOf, shrinks: { first: 24, last: 12 } },
     { title: 'last run', rank: 9, text: (script) => lastRunOf(script, screen), paint: palette.dim },
@@ -224,6 +222,7 @@ function scriptColumns(screen: Screen): readonly Column<ScriptOverview>[] {
       paint: (text, script) => paintLast(text, script, palette),
     },
     figure('runs', 7, (script) => formatCount(script.summary.runs)),
+    ...(hasReleased ? [released] : []),
     figure('success', 8, (script) => formatRate(script.summary.successRate)),
     figure('p50', 5, (script) => formatDuration(script.summary.p50DurationMs)),
     figure('p95', 6, (script) => formatDuration(script.summary.p95DurationMs)),
@@ -263,9 +262,9 @@ function sparkline(runs: readonly RecentRun[]): string {
   return durations.every((duration) => duration === '') ? '' : sparkly(durations, { minimum: 0 });
 }
 
-/** One character is one run; those that did not succeed stand out. */
+/** One character is one run; those that failed stand out. */
 function paintSparkline(text: string, runs: readonly RecentRun[], palette: Palette): string {
   return [...text]
-    .map((bar, index) => (runs[index]?.outcome === 'succeeded' ? bar : palette.bad(bar)))
+    .map((bar, index) => (isFailure(runs[index]?.outcome ?? 'running') ? palette.bad(bar) : bar))
     .join('');
 }

@@ -2,9 +2,9 @@ import { countOf, formatCount } from '../format.ts';
 import { printableLine } from '../printable.ts';
 import {
   isQueueQuiet,
-  type NameCount,
   type QueueCounts,
   type QueueStatus,
+  type UnhandledName,
 } from '../queue-status.ts';
 import type { Screen } from './screen.ts';
 import { entry } from './status-entry.ts';
@@ -30,15 +30,16 @@ function describeCounts(counts: QueueCounts): string[] {
 /** More would drown the rest. */
 const MOST_NAMES = 10;
 
-function renderWithoutHandler(names: readonly NameCount[], screen: Screen): string[] {
-  const shown = names.slice(0, MOST_NAMES).map(({ name, jobs }) => describe(name, jobs));
+function renderWithoutHandler(names: readonly UnhandledName[], screen: Screen): string[] {
+  const shown = names.slice(0, MOST_NAMES).map(describe);
   const rest = names.length - shown.length;
   const more = rest === 0 ? [] : [`${countOf(rest, 'more name')} without a handler here`];
   return [...shown, ...more].flatMap((text) => entry([text], screen, screen.palette.warning));
 }
 
-function describe(name: string, jobs: number): string {
-  return `${printableLine(name)}: ${countOf(jobs, 'job')} without a handler here`;
+function describe({ name, jobs, nearest }: UnhandledName): string {
+  const guess = nearest === null ? '' : `; did you mean ${printableLine(nearest)}?`;
+  return `${printableLine(name)}: ${countOf(jobs, 'job')} without a handler here${guess}`;
 }
 
 const same = (text: string): string => text;

@@ -32,6 +32,7 @@ type Fact = readonly [label: string, value: string | null];
 function factsOf(run: RunRecord, { clock }: Screen): Fact[] {
   const instant = (ms: number | null): string | null => (ms === null ? null : clock.dateTime(ms));
   return [
+    ['job', run.jobId === null ? null : `${run.jobId} · \`runner job ${run.jobId}\` shows it`],
     ['started', `${clock.dateTime(run.startedAtMs)} (${clock.zone})`],
     ['finished', instant(run.finishedAtMs)],
     ['scheduled for', instant(run.scheduledForMs)],

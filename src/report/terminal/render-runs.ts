@@ -1,8 +1,9 @@
 import { describeError } from '../describe-error.ts';
-import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../format.ts';
+import { countOf, formatBytes, formatCount, formatDuration } from '../format.ts';
 import { firstLine, printableLine } from '../printable.ts';
 import type { ScriptRuns } from '../read-script-runs.ts';
 import type { RunRecord } from '../run-record.ts';
+import { UNKNOWN } from '../unknown.ts';
 import { paintOutcome } from './palette.ts';
 import type { Screen } from './screen.ts';
 import { type Column, fitColumns, renderTable } from './table.ts';

@@ -1,9 +1,12 @@
-import { countOf, formatBytes, formatDuration, formatPeriod, UNKNOWN } from '../format.ts';
-import { describePaused, nameOfPaused, resumeCommand } from '../pause-text.ts';
+import { countOf, formatBytes, formatDuration, formatPeriod } from '../format.ts';
+import { describePaused } from '../pause-text.ts';
 import { printableLine } from '../printable.ts';
 import type { Status, StatusRun, WaitingJob } from '../status.ts';
 import type { TierHolder, TierState } from '../tier-state.ts';
+import { UNKNOWN } from '../unknown.ts';
+import { describeLiveness } from './describe-liveness.ts';
 import { describeWait } from './describe-wait.ts';
+import { renderPauses } from './render-pauses.ts';
 import { renderQueue } from './render-queue.ts';
 import type { Screen } from './screen.ts';
 import { entry } from './status-entry.ts';
@@ -15,7 +18,7 @@ export function renderStatus(status: Status, screen: Screen): string {
     renderRunning(status, screen),
     renderWaiting(status, screen),
     renderQueue(status.queue, screen),
-    renderPauses(status, screen),
+    renderPauses(status.pauses, screen),
     renderTiers(status, screen),
     renderNotes(status, screen),
   ].filter((lines) => lines.length > 0);
@@ -60,9 +63,7 @@ function describeRun(run: StatusRun, { clock, nowMs }: Screen): string[] {
   return [
     printableLine(run.script),
     `for ${formatElapsed(nowMs - run.startedAtMs)}${usual}`,
-    run.liveness === 'dead' ? 'cut off: its process is gone' : '',
-    run.isOrphan && run.liveness !== 'dead' ? 'runs on though its runner is gone' : '',
-    run.liveness === 'on-another-host' ? `on ${printableLine(run.host)}` : '',
+    describeLiveness(run),
     run.attempt > 1 ? `try ${run.attempt}` : '',
     run.maxRssBytes === null ? '' : formatBytes(run.maxRssBytes),
     `since ${clock.short(run.startedAtMs)}`,
@@ -85,18 +86,6 @@ function renderWaiting({ waiting }: Status, screen: Screen): string[] {
 function describeWaiting(job: WaitingJob, screen: Screen): string[] {
   const reason = job.reason === null ? '' : printableLine(job.reason);
   return [printableLine(job.script), ...describeWait(job, screen), reason].filter(Boolean);
-}
-
-function renderPauses({ pauses }: Status, screen: Screen): string[] {
-  if (pauses.length === 0) return [];
-  const { palette, clock } = screen;
-  const lines = pauses.flatMap((pause) => {
-    const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
-    const fuse = pause.kind === 'fuse' ? ['fails when it is due'] : [];
-    const end = `\`${resumeCommand(pause)}\` ends it`;
-    return entry([nameOfPaused(pause), ...fuse, until, end], screen, palette.warning);
-  });
-  return [palette.bold('paused'), ...lines];
 }
 
 function renderTiers(status: Status, screen: Screen): string[] {
@@ -138,6 +127,7 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
   if (state.expected === null) return `never called by cron (${formatPeriod(state.periodMs)})`;
   const { atMs, isOverdue } = state.expected;
   if (isOverdue) return `overdue since ${clock.short(atMs)}: cron has not called it`;
+  if (state.dueAgainFor !== null) return 'with the next call of `runner due`';
   if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
   return `${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
 }

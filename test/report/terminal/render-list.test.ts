@@ -45,8 +45,9 @@ test('the list has each tier with its scripts, the handlers, and each other file
   };
   const handlers = [{ ...handler, tier: 'queue', options: { retries: 3 } }];
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
+  const unread = [{ tier: 'daily', reason: 'jobs/daily: it cannot be read' }];
   expect(
-    renderList({ tiers, handlers, ignored, warnings: ['tiers?'] }, '/root', screen),
+    renderList({ tiers, unread, handlers, ignored, warnings: ['tiers?'] }, '/root', screen),
   ).toBe(`hourly · every hour
   hourly/clean-tmp · jobs/hourly/clean-tmp.ts
     Removes old files · timeout 10m · 1 retry · retry after 5s · heap 256MB
@@ -58,6 +59,8 @@ test('the list has each tier with its scripts, the handlers, and each other file
 
 by-hand · runs by hand
   no scripts
+
+jobs/daily: it cannot be read
 
 queue · handlers of queued jobs
   queue/mail/welcome · jobs/queue/mail/welcome.ts
@@ -79,7 +82,13 @@ test('hostile names and tags are made visible', () => {
   };
   const tiers = [{ name: 'hour\rly', periodMs: null, scripts: [hostile] }];
   const text = renderList(
-    { tiers, handlers: [], ignored: [{ path: '/root/\x07', reason: '\x1bc' }], warnings: ['\x07'] },
+    {
+      tiers,
+      unread: [{ tier: '\x07', reason: '\x1bc' }],
+      handlers: [],
+      ignored: [{ path: '/root/\x07', reason: '\x1bc' }],
+      warnings: ['\x07'],
+    },
     '/root',
     screen,
   );

@@ -102,7 +102,7 @@ hourly · every hour
     await log.addRun('daily/lost', now - 5_000, { ...running, worker_id: dead });
     const text = await render(log, screen(100));
     expect(text).toContain('  hourly/works · for 1m 23s · pid 4242 · run 1\n');
-    expect(text).toContain('  daily/lost · for 5s · cut off: the process is gone · run 2\n');
+    expect(text).toContain('  daily/lost · for 5s · cut off: its process is gone · run 2\n');
   });
 
   test('has colours only where they are wanted, and is otherwise the same', async () => {

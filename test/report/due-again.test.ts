@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { writeLog } from '../support/written-log.ts';
+
+interface Died {
+  /** How many passes of this period. */
+  readonly passes?: number;
+  readonly calledBy?: 'due' | 'schedule';
+}
+
+/** A tier of which a script had succeeded when its pass of this year died; another one died with it. */
+async function makeRootOfDeadPass({ passes = 1, calledBy = 'due' }: Died = {}): Promise<string> {
+  const sh = executable('#!/bin/sh\n');
+  const root = makeTemporaryRoot({ 'jobs/yearly/done.sh': sh, 'jobs/yearly/left.sh': sh });
+  const { db, addPass, addRun } = await writeLog(root);
+  const at = Date.now();
+  const start = Date.UTC(new Date(at).getUTCFullYear(), 0, 1);
+  for (let count = 0; count < passes; count += 1) {
+    await addPass('yearly', at, { state: 'crashed' });
+  }
+  await db.updateTable('workers').set({ called_by: calledBy, scheduled_for: start }).execute();
+  await addRun('yearly/done', at, { worker_id: 1, scheduled_for: start });
+  await addRun('yearly/left', at, { worker_id: 1, scheduled_for: start, outcome: 'crashed' });
+  return root;
+}
+
+const statusOf = (root: string): string => inRoot(root, 'status').stdout;
+const isDueAgain = (root: string): unknown =>
+  JSON.parse(inRoot(root, 'status', '--json').stdout).tiers[0].isDueAgain;
+
+describe('what was left of a pass of `runner due` that died', () => {
+  test('is run by the next call of that, say status and why', async () => {
+    const root = await makeRootOfDeadPass();
+    expect(statusOf(root)).toMatch(/\nyearly .*, crashed +with the next call of `runner due`\n/);
+    expect(isDueAgain(root)).toBe(true);
+    const { stdout } = inRoot(root, 'why', 'left');
+    expect(stdout).toMatch(/✔ called +cron called it .*, and due again, as its pass died\n/);
+    expect(stdout).toMatch(/→ The next call of `runner due` does what it left\.\n/);
+    expect(stdout).toMatch(
+      /\n\nIt will run with the next call of `runner due`, as the last pass of yearly died\.\n/,
+    );
+  });
+
+  test('is what that call does', async () => {
+    const root = await makeRootOfDeadPass();
+    expect(inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
+    const { scripts } = JSON.parse(inRoot(root, 'report', '--json').stdout);
+    expect(
+      scripts.map((each: { script: string; runs: number }) => [each.script, each.runs]),
+    ).toEqual([
+      ['yearly/done', 1],
+      ['yearly/left', 2],
+    ]);
+    expect(isDueAgain(root)).toBe(false);
+  });
+
+  test('is not what had ended: that is run in the next period', async () => {
+    const root = await makeRootOfDeadPass();
+    expect(inRoot(root, 'why', 'done').stdout).toMatch(
+      /\n\nIt will run with the next pass of yearly, about /,
+    );
+  });
+
+  test.each<[string, Died]>([
+    ['two passes of the period have died', { passes: 2 }],
+    ['cron calls the tier by its name', { calledBy: 'schedule' }],
+  ])('waits for the next period where %s', async (_, died) => {
+    const root = await makeRootOfDeadPass(died);
+    expect(statusOf(root)).not.toContain('runner due');
+    expect(isDueAgain(root)).toBe(false);
+    expect(inRoot(root, 'why', 'left').stdout).toMatch(
+      /\n\nIt will run with the next pass of yearly, about /,
+    );
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import type { Why } from '../../src/report/why.ts';
+import { inRoot } from '../support/in-root.ts';
+import { queryLog } from '../support/open-log.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
+
+const DAY = 24 * 3_600_000;
+
+function textOf(root: string, topic: string): string | undefined {
+  const { findings }: Why = JSON.parse(inRoot(root, 'why', 'yearly/a', '--json').stdout);
+  return findings.find((each) => each.topic === topic)?.text;
+}
+
+const makeRoot = (tags = '') =>
+  makeTemporaryRoot({
+    'jobs/yearly/a.sh': executable(`#!/bin/sh\n${tags}`),
+    'runner.config.json': '{ "tiers": { "yearly": { "catchUp": "skip" } } }',
+  });
+
+describe('a pass that was left out', () => {
+  test('as it was missed, and is not made up for', async () => {
+    const root = makeRoot();
+    const { addPass } = await writeLog(root);
+    await addPass('yearly', Date.now() - 400 * DAY);
+    expect(textOf(root, 'skipped')).toBeUndefined();
+    expect(inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
+    expect(queryLog(root, "select state from workers where state = 'skipped'")).toHaveLength(1);
+    expect(textOf(root, 'skipped')).toMatch(
+      /^the pass of .+ was left out: it was missed by \d+d, and its tier's catchUp is 'skip'$/,
+    );
+  });
+
+  test('is told until there is another one', async () => {
+    const root = makeRoot();
+    const { addPass } = await writeLog(root);
+    await addPass('yearly', Date.now() - 2000, { state: 'skipped', reason: 'yearly is held' });
+    expect(textOf(root, 'skipped')).toContain('was left out: yearly is held');
+    expect(inRoot(root, 'yearly').status).toBe(0);
+    expect(textOf(root, 'skipped')).toBeUndefined();
+  });
+});
+
+test('a job whose run crashed and that is not to be tried again says so', async () => {
+  const root = makeRoot('# @on-crash skip\n');
+  const { db, addPass, addRun } = await writeLog(root);
+  const at = Date.now() - 2000;
+  const worker_id = await addPass('yearly', at, { state: 'running', pid: NO_SUCH_PID });
+  const run = await addRun('yearly/a', at, { ...running, worker_id });
+  const job = { claim_token: 'token', attempts: 1, on_crash: 'skip' as const };
+  await db.updateTable('jobs').set(job).execute();
+  expect(textOf(root, 'last job')).toMatch(
+    /^that of .+ was cancelled after try 1: the runner \(pid 5000000 .+; by its @on-crash skip it is not tried again$/,
+  );
+  expect(queryLog(root, 'select outcome from runs where id = ?', run)).toEqual([
+    { outcome: 'crashed' },
+  ]);
+});
