@@ -41,6 +41,7 @@ async function discoverAll(place: JobsPlace): Promise<Discovery> {
   const ignored = [...listed.ignored, ...found.flatMap((one) => one.ignored), ...queue.ignored];
   return {
     tiers,
+    unread: [...found.flatMap((one) => one.unread), ...queue.unread],
     handlers: queue.scripts,
     ignored: ignored.flatMap(listPlainFolder),
     warnings: warnOfUnusedSettings(place, tiers, queue.scripts),
@@ -55,7 +56,9 @@ function byPeriod(one: Tier, other: Tier): number {
 
 function discoverTier(place: JobsPlace, tier: string): Discovery {
   const folder = tierFolder(place.root, tier);
-  const { scripts, ignored } = readTier(enterFolder({ ...place, tier }, folder), folder);
-  const found = { name: tier, periodMs: tierPeriodMs(tier), scripts };
-  return { tiers: [found], handlers: [], ignored, warnings: [] };
+  const nothing = { tiers: [], unread: [], handlers: [], ignored: [], warnings: [] };
+  const content = readTier(enterFolder({ ...place, tier }, folder), folder);
+  if ('reason' in content) return { ...nothing, unread: [content] };
+  const { scripts, ignored } = content;
+  return { ...nothing, tiers: [{ name: tier, periodMs: tierPeriodMs(tier), scripts }], ignored };
 }

@@ -4,12 +4,14 @@ import { compareBytes } from './byte-order.ts';
 import { isSettled, markOf } from './file-mark.ts';
 import { type JobsPlace, QUEUE_TIER } from './jobs-place.ts';
 import { readHandlers } from './read-handlers.ts';
-import type { Script } from './script.ts';
+import type { Script, Unread } from './script.ts';
 
 /** The handlers that were found, and by what it can be told that they are still those. */
 export interface HandlerBook {
   /** Of jobs, sorted by bytes. */
   readonly names: readonly string[];
+  /** Their folder, where it cannot be read. */
+  readonly unread: readonly Unread[];
   /** By the names of their jobs. */
   readonly scripts: ReadonlyMap<string, Script>;
   /** What decides which handlers there are, and whether they are trusted. */
@@ -23,6 +25,7 @@ export interface HandlerBook {
 /** To be read again before long. */
 export const noHandlers: HandlerBook = {
   names: [],
+  unread: [],
   scripts: new Map(),
   folders: [],
   marks: new Map(),
@@ -37,6 +40,7 @@ export function readHandlerBook(place: JobsPlace): HandlerBook {
   const paths = [...folders, ...found.scripts.map(({ path }) => path)];
   return {
     names: [...scripts.keys()].toSorted(compareBytes),
+    unread: found.unread,
     scripts,
     folders,
     marks: new Map(paths.map((path) => [path, markOf(path)])),

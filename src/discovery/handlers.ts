@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { errorCode } from '../config/error-code.ts';
+import { withoutParameters } from '../config/job-name.ts';
 import type { Settings } from '../config/settings.ts';
 import { markOf } from './file-mark.ts';
 import {
@@ -15,14 +16,16 @@ import type { Script } from './script.ts';
 
 /** The handlers in `jobs/queue/`, as they are now. */
 export interface Handlers {
+  /** Why there are none, where their folder could not be read at first; null: it could. */
+  readonly problem: string | null;
   /**
    * The names of jobs that there are handlers for, refused ones included, sorted by bytes; the same
    * object as long as nothing changes.
    */
   names(): readonly string[];
   /**
-   * The handler of jobs of this name; null: there is none here. It is the same object as long as the
-   * handler is unchanged. A refused one says why.
+   * The handler of jobs of this name, with or without its parameters; null: there is none here. It is
+   * the same object as long as the handler is unchanged. A refused one says why.
    */
   find(name: string): Script | null;
 }
@@ -52,14 +55,19 @@ export async function openHandlers(root: string, settings: Settings): Promise<Ha
     if (isFileTurn(path) && book.marks.get(path) !== markOf(path)) readAgain();
   };
   return {
+    problem: book.unread[0]?.reason ?? null,
     names: () => look().names,
     find: (name) => {
-      const script = look().scripts.get(name);
-      if (script === undefined) return null;
+      const script = findIn(look(), name);
+      if (script === null) return null;
       lookAt(script);
-      return book.scripts.get(name) ?? null;
+      return findIn(book, name);
     },
   };
+}
+
+function findIn({ scripts }: HandlerBook, name: string): Script | null {
+  return scripts.get(name) ?? scripts.get(withoutParameters(name)) ?? null;
 }
 
 /** What is read may just be replaced by another version: for a moment nothing is there. */

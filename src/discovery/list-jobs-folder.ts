@@ -4,7 +4,7 @@ import { compareBytes } from './byte-order.ts';
 import { QUEUE_TIER } from './jobs-place.ts';
 import { plainFolder } from './read-tier.ts';
 import type { Ignored } from './script.ts';
-import { isFolder, reasonAgainstTier } from './tier-folders.ts';
+import { isFolder, readJobs, reasonAgainstTier } from './tier-folders.ts';
 
 export interface JobsFolder {
   readonly tiers: readonly string[];
@@ -17,7 +17,7 @@ const mostFilesListed = 20;
 /** What lies directly under `jobs/`. */
 export function listJobsFolder(root: string): JobsFolder {
   const jobs = join(root, 'jobs');
-  const names = globSync('*', { cwd: jobs, dot: true }).toSorted(compareBytes);
+  const names = readJobs(jobs).toSorted(compareBytes);
   const tiers = names.filter((name) => !isQueue(jobs, name) && reasonOf(jobs, name) === null);
   return { tiers, ignored: names.flatMap((name) => listIgnored(jobs, name)) };
 }

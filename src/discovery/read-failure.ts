@@ -1,5 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { shellWord } from '../config/shell-word.ts';
+import type { Unread } from './script.ts';
 
 /** Why a file or folder cannot be read, in one sentence; null if it is gone, which is no fault. */
 export function describeReadFailure(path: string, file: string, error: unknown): string | null {
@@ -14,6 +15,13 @@ export function describeReadFailure(path: string, file: string, error: unknown):
     return `${file}: it cannot be read: permission denied; allow it with: chmod u+rX ${shellWord(file)}`;
   }
   return `${file}: it cannot be read: ${code ?? String(error)}`;
+}
+
+/** The same of a folder directly under `jobs/`. */
+export function describeUnread(folder: string, tier: string, error: unknown): Unread {
+  const name = `jobs/${tier}`;
+  const reason = describeReadFailure(folder, name, error) ?? `${name}: it vanished`;
+  return { tier, reason };
 }
 
 function linkTarget(path: string): string | null {

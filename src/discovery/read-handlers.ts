@@ -9,13 +9,15 @@ import {
   reasonAgainstEntry,
   withoutExtension,
 } from './read-script.ts';
-import { readIndexes, sortedEntries } from './read-tier.ts';
+import { readIndexes, sortedEntries, tryEntries } from './read-tier.ts';
 import { refuseRivals } from './refuse-rivals.ts';
-import type { Ignored, Script } from './script.ts';
+import type { Ignored, Script, Unread } from './script.ts';
 
 export interface HandlersContent {
   readonly scripts: readonly Script[];
   readonly ignored: readonly Ignored[];
+  /** Their folder itself, where it cannot be read. */
+  readonly unread: readonly Unread[];
   /** Every folder that was read, absolute. */
   readonly folders: readonly string[];
 }
@@ -28,18 +30,21 @@ export function readHandlers(jobs: JobsPlace): HandlersContent {
   const folder = join(jobs.root, 'jobs', QUEUE_TIER);
   const folders: string[] = [];
   const found = readTop({ ...jobs, tier: QUEUE_TIER }, folder, folders);
+  if ('reason' in found) return { scripts: [], ignored: [], unread: [found], folders };
   return {
     scripts: refuseRivals(jobs.root, found.filter(isScript)),
     ignored: found.filter((one): one is Ignored => !isScript(one)),
+    unread: [],
     folders,
   };
 }
 
 /** There need not be one. */
-function readTop(place: TierPlace, folder: string, folders: string[]): readonly Found[] {
+function readTop(place: TierPlace, folder: string, folders: string[]): readonly Found[] | Unread {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return [];
   const within: Within = { place: enterFolder(place, folder), prefix: '', above: [], folders };
-  return readFolder(within, folder, sortedEntries(folder));
+  const entries = tryEntries(place, folder);
+  return 'reason' in entries ? entries : readFolder(within, folder, entries);
 }
 
 /** Where in the tree a folder is. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { compareBytes } from './byte-order.ts';
 import { reasonToIgnore } from './ignored-names.ts';
 import { enterFolder, type TierPlace } from './jobs-place.ts';
+import { describeUnread } from './read-failure.ts';
 import {
   explainFailure,
   type Found,
@@ -13,9 +14,9 @@ import {
 } from './read-script.ts';
 import { isExecutableFile } from './read-script-file.ts';
 import { refuseRivals } from './refuse-rivals.ts';
-import type { Ignored, Script } from './script.ts';
+import type { Ignored, Script, Unread } from './script.ts';
 
-export interface TierContent {
+interface TierContent {
   readonly scripts: readonly Script[];
   readonly ignored: readonly Ignored[];
 }
@@ -23,12 +24,23 @@ export interface TierContent {
 export const plainFolder = 'a folder without an index file or an executable of its own name';
 
 /** Reads one tier's folder: one `readdir`, and one `read` for each script. */
-export function readTier(place: TierPlace, folder: string): TierContent {
-  const found = sortedEntries(folder).flatMap((entry) => readEntry(place, folder, entry));
+export function readTier(place: TierPlace, folder: string): TierContent | Unread {
+  const entries = tryEntries(place, folder);
+  if ('reason' in entries) return entries;
+  const found = entries.flatMap((entry) => readEntry(place, folder, entry));
   return {
     scripts: refuseRivals(place.root, found.filter(isScript)),
     ignored: found.filter((one): one is Ignored => !isScript(one)),
   };
+}
+
+/** What is in the folder of a tier or of the handlers. */
+export function tryEntries({ tier }: TierPlace, folder: string): readonly Dirent[] | Unread {
+  try {
+    return sortedEntries(folder);
+  } catch (error) {
+    return describeUnread(folder, tier, error);
+  }
 }
 
 export function sortedEntries(folder: string): readonly Dirent[] {

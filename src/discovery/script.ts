@@ -41,8 +41,18 @@ export interface Tier {
   readonly scripts: readonly Script[];
 }
 
+/** A folder of `jobs/` that cannot be read: what is in it is unknown. */
+export interface Unread {
+  /** Its name; of the handlers' folder `queue`. */
+  readonly tier: string;
+  /** In one sentence. */
+  readonly reason: string;
+}
+
 export interface Discovery {
   readonly tiers: readonly Tier[];
+  /** The others go on without them. */
+  readonly unread: readonly Unread[];
   /** When all of `jobs/` was looked at. */
   readonly handlers: readonly Script[];
   readonly ignored: readonly Ignored[];

@@ -5,6 +5,7 @@ import { UsageError } from '../config/usage-error.ts';
 import { compareBytes } from './byte-order.ts';
 import { reasonToIgnore } from './ignored-names.ts';
 import { printableName } from './printable-name.ts';
+import { describeReadFailure } from './read-failure.ts';
 
 /** Why a name cannot be a tier's: `runner <name>` would mean something else. */
 const reserved: ReadonlyMap<string, string> = new Map([
@@ -47,9 +48,18 @@ export function reasonAgainstTier(name: string): string | null {
 /** The tiers of this root, in the order of their names. */
 export function tierNames(root: string): readonly string[] {
   const jobs = join(root, 'jobs');
-  return readdirSync(jobs)
+  return readJobs(jobs)
     .filter((name) => reasonAgainstTier(name) === null && isFolder(join(jobs, name)))
     .toSorted(compareBytes);
+}
+
+/** What lies in it. @throws {UsageError} if it cannot be read */
+export function readJobs(jobs: string): readonly string[] {
+  try {
+    return readdirSync(jobs);
+  } catch (error) {
+    throw new UsageError(describeReadFailure(jobs, jobs, error) ?? `${jobs}: it vanished`);
+  }
 }
 
 /** False for whatever cannot be looked at: a broken symlink, one that leads back to itself. */

@@ -106,6 +106,7 @@ describe('tiers', () => {
     mkdirSync(join(root, 'jobs/queue'));
     expect(await discover(root, defaultSettings)).toEqual({
       tiers: [],
+      unread: [],
       handlers: [],
       ignored: [],
       warnings: [],

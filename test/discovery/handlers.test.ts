@@ -122,6 +122,9 @@ describe('names', () => {
     '__proto__',
     'constructor',
     'x'.repeat(256),
+    '?user=7',
+    'mail?/welcome',
+    'mail/welcome/?user=7',
   ])('%j is no handler', async (name) => {
     const root = makeQueue({ 'mail/welcome.ts': '' });
     writeFileSync(join(root, 'jobs/clean.sh'), '');
@@ -130,15 +133,25 @@ describe('names', () => {
 
   test('whatever the name of a job is, it leads to a handler that is listed, or to none', async () => {
     const handlers = await open({ 'a/b.ts': '', 'a.ts': '', 'b/index.ts': '' });
-    const part = fc.constantFrom('a', 'b', '..', '.', '', 'index', 'a.ts', '\0', '*');
+    const part = fc.constantFrom('a', 'b', '..', '.', '', 'index', 'a.ts', '\0', '*', '?', 'a?x');
     const name = fc.array(part, { maxLength: 5 }).map((parts) => parts.join('/'));
     fc.assert(
       fc.property(fc.oneof(name, fc.string({ unit: 'binary' })), (each) => {
+        const [path = ''] = each.split('?');
         expect(handlers.find(each)?.name).toBe(
-          handlers.names().includes(each) ? `queue/${each}` : undefined,
+          handlers.names().includes(path) ? `queue/${path}` : undefined,
         );
       }),
     );
+  });
+
+  test('what follows a question mark in the name of a job is none of its handler', async () => {
+    const handlers = await open({ 'mail/welcome.ts': '', 'mail/who?.ts': '' });
+    for (const name of ['mail/welcome?user=7', 'mail/welcome?', 'mail/welcome?a?b/../c']) {
+      expect(handlers.find(name)?.name).toBe('queue/mail/welcome');
+    }
+    expect(handlers.find('mail/who?')?.name).toBe('queue/mail/who?');
+    expect(handlers.names()).toEqual(['mail/welcome', 'mail/who?']);
   });
 
   test('no name is longer than 255 characters', async () => {

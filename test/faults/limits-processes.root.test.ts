@@ -3,12 +3,19 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import type { RunRequest } from '../../src/execution/run-request.ts';
 import { listPids } from '../../src/process/list-pids.ts';
+import { cronPlace } from '../support/cron-place.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { shellScript } from '../support/invariants-evidence.ts';
+import { queryLog } from '../support/open-log.ts';
+import { commandPath } from '../support/run-command.ts';
 import { startProcess } from '../support/start-command.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { type Limited, runLimited } from './run-limited.ts';
+import { giveTo, type Limited, runLimited } from './run-limited.ts';
 
 /** Nobody else's: the kernel counts the processes and threads of a user, and root's are not bound. */
 const uid = 61_742;
+const passUid = uid + 1;
 const fine = `console.log('fine');\n`;
 const ROOM = 'limits.maxProcesses to wait for room';
 
@@ -85,3 +92,30 @@ function hasOutputFile(request: RunRequest | undefined): boolean {
 function isOfUser(pid: number): boolean {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid;
 }
+
+test('a whole pass at the limit records what it could not start, and the next one starts it', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': '{ "concurrency": 2 }',
+    'jobs/hourly/a.sh': shellScript(),
+    'jobs/hourly/b.sh': shellScript(),
+    'jobs/daily/threads.sh': 'cat /proc/$PPID/status\n',
+  });
+  giveTo(passUid, root);
+  const place = { ...cronPlace(root), uid: passUid, gid: passUid };
+  const call = [process.execPath, commandPath, '--root', root];
+  const pass = (tier: string, processes: number) =>
+    startProcess('prlimit', [`--nproc=${processes}`, ...call, tier], place).ended;
+  expect(await pass('daily', 200)).toMatchObject({ status: 0, stderr: '' });
+  const [run] = queryLog<{ output: string }>(root, 'select output from runs');
+  const threads = Number(/^Threads:\s+(\d+)$/m.exec(run?.output ?? '')?.[1]);
+  expect((await pass('hourly', threads)).status).toBe(1);
+  const told = 'select outcome, reason from runs where script <> ? order by id';
+  const notStarted = { outcome: 'not-started', reason: expect.stringContaining(ROOM) };
+  expect(queryLog(root, told, 'daily/threads')).toEqual([notStarted, notStarted]);
+  expect(await pass('hourly', 200)).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, told, 'daily/threads').slice(2)).toEqual([
+    { outcome: 'succeeded', reason: null },
+    { outcome: 'succeeded', reason: null },
+  ]);
+  checkInvariants(root);
+});

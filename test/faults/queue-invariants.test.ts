@@ -66,6 +66,14 @@ const lies: readonly (readonly [what: string, sql: string])[] = [
     'a success that was a failure',
     "update runs set outcome = 'failed', reason = 'no' where job_id = 3",
   ],
+  [
+    'a run that was given back, though its job was not',
+    "update runs set outcome = 'released', reason = 'no' where job_id = 2",
+  ],
+  [
+    'a job that was given back, though its run was not',
+    "update activity set event = 'job-released' where job_id = 2 and event = 'job-finished'; update jobs set releases = 1 where id = 2",
+  ],
 ];
 
 test('a sound log has no violations, and each lie in it is found', async () => {

@@ -30,10 +30,14 @@ const options: fc.Arbitrary<JobOptions> = fc.record(
   },
   { requiredKeys: [] },
 );
+/** A policy for duplicates is refused where there is no key. */
+const rightOptions = options.map(({ onDuplicate = 'keep', ...rest }) =>
+  rest.uniqueKey === undefined ? rest : { ...rest, onDuplicate },
+);
 const add = fc.record({
   do: fc.constant('add'),
   name: fc.constantFrom('warm', 'program', 'fails', 'parent', 'parent'),
-  options: fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, options),
+  options: fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, rightOptions),
 }) as fc.Arbitrary<Verb>;
 const verb = fc.oneof(
   { weight: 8, arbitrary: add },

@@ -38,7 +38,7 @@ export async function runLimited(
   return JSON.parse(stdout);
 }
 
-function giveTo(uid: number, root: string): void {
+export function giveTo(uid: number, root: string): void {
   for (const path of globSync('{.,**}', { cwd: root, dot: true })) {
     chownSync(join(root, path), uid, uid);
   }

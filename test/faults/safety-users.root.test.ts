@@ -141,6 +141,40 @@ describe('a user runs', () => {
   });
 });
 
+describe('a user whose umask takes their own rights', () => {
+  test.each(['0177', '0377', '0777'])('has scripts run all the same: %s', (umask) => {
+    const root = makeRootOf(ALICE);
+    const command = `umask ${umask}; exec "${process.execPath}" "${commandPath}" hourly --root "${root}"`;
+    const { env } = cronPlace(root);
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', command], {
+      ...{ uid: ALICE, gid: ALICE, cwd: '/', env, encoding: 'utf8' },
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(reasonOf(root)).toBe('it ran');
+  });
+
+  test('gets back a state folder that was left too closed', () => {
+    const root = makeRootOf(ALICE);
+    expect(runAs(ALICE, root).status).toBe(0);
+    chmodSync(join(root, '.runner/locks'), 0o400);
+    chmodSync(join(root, '.runner'), 0o600);
+    expect(runAs(ALICE, root)).toEqual({ status: 0, stdout: '', stderr: '' });
+  });
+});
+
+test('a copy of the log names the folder that its user may not write in', () => {
+  const root = makeRootOf(ALICE);
+  const other = makeRootOf(BOB);
+  expect(runAs(ALICE, root).status).toBe(0);
+  const place = { uid: ALICE, gid: ALICE, cwd: root, env: cronPlace(root).env } as const;
+  const args = [commandPath, 'backup', join(other, 'x.db')];
+  const { status, stderr } = spawnSync(process.execPath, args, { ...place, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({
+    status: 1,
+    stderr: `runner: ${other}/x.db was not written: your user may not write in ${other}; name a file in another folder\n`,
+  });
+});
+
 describe('what a group can write runs', () => {
   test('where the group is the user’s own, as on hosts with umask 002', () => {
     for (const uid of [ALICE, WWW_DATA]) {

@@ -1,11 +1,10 @@
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/config/state-folder.ts';
 import { checkIntegrity } from '../../src/store/check-integrity.ts';
 import { openStore, type Store } from '../../src/store/open-store.ts';
 import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
-import { loadBetterSqlite3 } from '../../src/store/sqlite/better-sqlite3.ts';
-import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { makeOldLog } from '../support/old-log.ts';
 import { queryLog } from '../support/open-log.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -23,16 +22,6 @@ async function openAgain(folder: StateFolder): Promise<Store> {
   onTestFinished(() => store.close());
   expect(await checkIntegrity(store)).toEqual([]);
   return store;
-}
-
-/** A log of an older runner, before the first migration of this one. */
-function makeOldLog(folder: StateFolder): void {
-  closeSync(openSync(folder.database, 'wx', 0o600));
-  const connection = loadBetterSqlite3().open(folder.database, { timeoutMs: 0 });
-  connection.pragma('auto_vacuum = incremental');
-  connection.pragma(`application_id = ${APPLICATION_ID}`);
-  connection.pragma('journal_mode = wal');
-  connection.close();
 }
 
 test('the steps that a process can be killed before are there', async () => {

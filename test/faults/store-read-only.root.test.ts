@@ -1,21 +1,46 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
+import { fallbackStateFolderOf } from '../../src/config/fallback-state-folder.ts';
+import { type StateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
 import { recordActivity } from '../../src/store/activity.ts';
 import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
+import { diagnose } from '../hosting/doctor/doctor-place.ts';
 import { drivers } from '../support/drivers.ts';
+import { runWithFault } from '../support/fault-points.ts';
+import { checkInvariants } from '../support/invariants.ts';
+import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
+import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
-
 import { makeStateOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
-/** Nothing in the folder can be written any more, also not by root. */
-function mountReadOnly(path: string): void {
-  execFileSync('mount', ['--bind', path, path]);
-  onTestFinished(() => void execFileSync('umount', ['--lazy', path]));
-  execFileSync('mount', ['-o', 'remount,bind,ro', path]);
+const run = (program: string, ...args: readonly string[]): void => {
+  execFileSync(program, args, { stdio: 'ignore' });
+};
+
+/** Nothing in the folder can be written any more, also not by root, until what it answers is called. */
+function mountReadOnly(path: string): () => void {
+  run('mount', '--bind', path, path);
+  const end = endOnce(() => run('umount', '--lazy', path));
+  run('mount', '-o', 'remount,bind,ro', path);
+  return end;
+}
+
+function makeImmutable(path: string): () => void {
+  run('chattr', '+i', path);
+  return endOnce(() => run('chattr', '-i', path));
+}
+
+function endOnce(end: () => void): () => void {
+  let isOver = false;
+  const endIfNot = () => {
+    if (!isOver) end();
+    isOver = true;
+  };
+  onTestFinished(endIfNot);
+  return endIfNot;
 }
 
 describe.each(drivers)('with %s', (_name, driver) => {
@@ -87,8 +112,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('a log that may not be changed is read, too', async () => {
     const { closed } = await makeLogs();
-    execFileSync('chattr', ['+i', closed.database]);
-    onTestFinished(() => void execFileSync('chattr', ['-i', closed.database]));
+    makeImmutable(closed.database);
     await expect(openStore(closed, options)).rejects.toMatchObject({ kind: 'read-only' });
     const store = await read(closed);
     expect([store.isReadOnly, await count(store)]).toEqual([true, 2]);
@@ -106,3 +130,70 @@ test('the report reads a log that cannot be written', () => {
   expect([backup.status, backup.stderr]).toEqual([0, '']);
   expect(statSync(`${root}/copy.db`).mode & 0o777).toBe(0o600);
 });
+
+test('doctor tells that the log is sound, and cannot be written', () => {
+  const { root } = runPass({ 'a.sh': executable('#!/bin/sh\necho hello\n') });
+  mountReadOnly(`${root}/.runner`);
+  const found = diagnose(root, cronEnv(root));
+  expect(found.of('log')).toEqual([
+    { status: 'ok', found: expect.stringMatching(/^sound, .*schema \d+$/), cure: null },
+    {
+      status: 'problem',
+      found: expect.stringMatching(
+        /^can be read, but not be written: EROFS: read-only file system/,
+      ),
+      cure: expect.stringMatching(/^Make \.runner and what is in it yours and writable/),
+    },
+  ]);
+  expect(found.of('file system')).toMatchObject([
+    {
+      status: 'problem',
+      found: `nothing can be written to ${root}/.runner (EROFS: read-only file system)`,
+    },
+  ]);
+  const notTried = 'could not be checked: nothing can be written to';
+  expect(found.of('locks')).toMatchObject([
+    { status: 'warning', found: expect.stringContaining(notTried) },
+  ]);
+});
+
+test.each([
+  ['its folder', (state: StateFolder) => mountReadOnly(state.path), fallbackStateFolderOf],
+  ['its file', (state: StateFolder) => makeImmutable(state.database), stateFolderOf],
+])(
+  '%s cannot be written: passes go on beside it, and the log has all in the end',
+  async (_, lock, placeOf) => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/a.sh': shellScript(),
+      'jobs/hourly/b.mjs': nodeScript(),
+    });
+    const fallback = fallbackStateFolderOf(root);
+    onTestFinished(() => rmSync(fallback.path, { recursive: true, force: true }));
+    const pass = () => runWithFault(root, ['hourly']);
+    expect(await pass()).toMatchObject({ status: 0, stderr: '' });
+    const unlock = lock(stateFolderOf(root));
+    for (const spooled of [1, 2]) {
+      expect(await pass()).toMatchObject({
+        status: 0,
+        stderr: expect.stringMatching(/activity\.db cannot be written \(/),
+      });
+      expect(readdirSync(placeOf(root).spool)).toHaveLength(spooled);
+    }
+    const report = await runWithFault(root, ['report', '--json']);
+    expect([report.status, JSON.parse(report.stdout).totals.runs]).toEqual([0, 2]);
+    unlock();
+    expect(await pass()).toMatchObject({ status: 0, stderr: '' });
+    const sql =
+      'select script, count(*) as runs, count(spool_id) as spooled from runs group by script';
+    expect(queryLog(root, sql)).toEqual([
+      { script: 'hourly/a', runs: 4, spooled: 2 },
+      { script: 'hourly/b', runs: 4, spooled: 2 },
+    ]);
+    for (const { spool, locks, temporary, results, output } of [fallback].filter(({ path }) =>
+      existsSync(path),
+    ))
+      for (const folder of [spool, locks, temporary, results, output])
+        expect(readdirSync(folder)).toEqual([]);
+    checkInvariants(root);
+  },
+);

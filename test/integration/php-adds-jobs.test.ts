@@ -89,7 +89,7 @@ function expectAdded(php: Ended, shell: Ended): void {
       'once 2: 0',
       `data: ${refused}a job's data is JSON of at most 1 MiB`,
       `data once: ${refused}a job's data is JSON of at most 1 MiB`,
-      `priority: ${refused}a job's priority is a whole number`,
+      `priority: ${refused}a job's priority is a whole number from -9007199254740991 to 9007199254740991`,
       `run_at: ${refused}a job's run_at is in milliseconds since 1970`,
       `name: ${refused}a job's name is text of 1 to 255 characters`,
       '',

@@ -243,18 +243,20 @@ test('old runs of a repeating job go, each by its own age, though their job stay
     [10, 20, 30].flatMap((started_at) => [
       { ...run, job_id: jobId, started_at, outcome: 'succeeded' as const },
       { ...run, job_id: jobId, started_at, outcome: 'failed' as const },
+      { ...run, job_id: jobId, started_at, outcome: 'released' as const },
     ]);
   const jobs = [repeating?.id ?? 0, once?.id ?? 0];
   await db.insertInto('runs').values(jobs.flatMap(runsOf)).execute();
-  const ages = { succeededBefore: 30, othersBefore: 20 };
+  const ages = { succeededBefore: 30, failedBefore: 20 };
   expect((await deleteRunsOfRepeating(db, ages, 1)).count).toBe(1);
-  expect((await deleteRunsOfRepeating(db, ages, 10)).count).toBe(2);
+  expect((await deleteRunsOfRepeating(db, ages, 10)).count).toBe(4);
   expect((await deleteRunsOfRepeating(db, ages, 10)).count).toBe(0);
   const left = await db.selectFrom('runs').select(['job_id', 'started_at', 'outcome']).execute();
   expect(left.filter(({ job_id }) => job_id === jobs[0])).toMatchObject([
     { started_at: 20, outcome: 'failed' },
     { started_at: 30, outcome: 'succeeded' },
     { started_at: 30, outcome: 'failed' },
+    { started_at: 30, outcome: 'released' },
   ]);
-  expect(left.filter(({ job_id }) => job_id === jobs[1])).toHaveLength(6);
+  expect(left.filter(({ job_id }) => job_id === jobs[1])).toHaveLength(9);
 });

@@ -60,7 +60,7 @@ describe.each(drivers)('with %s', (name, driver) => {
         synchronous: 2,
         foreignKeys: 1,
         vacuum: 2,
-        busyTimeout: 50,
+        busyTimeout: 10,
         problems: [],
       });
       await store.close();

@@ -106,7 +106,7 @@ test('each connection writes durably, to a WAL, with its references checked', as
       journal: 'wal',
       synchronous: 2,
       foreignKeys: 1,
-      busyTimeout: 50,
+      busyTimeout: 10,
     });
   }
 });

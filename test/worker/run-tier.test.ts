@@ -220,7 +220,7 @@ test('a script without a place for its files is not started; the others beside i
   const root = makeTemporaryRoot({
     'runner.config.json': '{ "concurrency": 2 }',
     'jobs/hourly/a.sh': shell('sleep 0.5'),
-    'jobs/hourly/b.sh': shell('rmdir .runner/results && mv .runner/tmp gone'),
+    'jobs/hourly/b.sh': shell('mv .runner/tmp gone && touch .runner/tmp'),
     'jobs/hourly/c.sh': shell('exit 0'),
   });
   expect(runner(root, 'hourly').status).toBe(1);
@@ -230,7 +230,7 @@ test('a script without a place for its files is not started; the others beside i
     {
       script: 'hourly/c',
       outcome: 'not-started',
-      reason: expect.stringMatching(/^no place for its output or its temporary files: ENOENT/),
+      reason: expect.stringMatching(/^no place for its output or its temporary files: ENOTDIR/),
     },
   ]);
 });
