@@ -1,4 +1,4 @@
-import { unlinkSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StateFolder } from '../config/state-folder.ts';
 
@@ -9,7 +9,7 @@ import type { StateFolder } from '../config/state-folder.ts';
 export function removeOutput({ output }: StateFolder, files: readonly string[]): void {
   for (const file of files) {
     try {
-      unlinkSync(join(output, file));
+      rmSync(join(output, file), { force: true });
     } catch {}
   }
 }

@@ -149,13 +149,6 @@ test('the root is found from RUNNER_ROOT, and upward from the current folder', (
   expect(readRuns(folder).runs.map(({ output }) => output)).toEqual([`${folder}\n`, `${folder}\n`]);
 });
 
-test('what the file system refuses is told in one sentence, exit 1', () => {
-  const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', '.runner': 'a file' });
-  const { status, stderr } = runCommand(['hourly'], { cwd: folder, env: cronEnv(folder) });
-  expect(status).toBe(1);
-  expect(stderr).toMatch(/^runner: .*\.runner.*\n$/);
-});
-
 test('a script that appears or changes is taken up by the next pass', () => {
   const { root, run } = runPass({ 'a.sh': 'echo one\n' });
   const hash = run('a').content_hash;

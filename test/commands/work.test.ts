@@ -255,7 +255,7 @@ test('more workers than there may be say so and end', async () => {
   expect(queryLog(root, skipped)).toEqual([
     { reason: '1 workers of the queue are at work already (workers.max is 1)' },
   ]);
-  await endInPeace(worker);
+  await endInPeace(root, worker);
 });
 
 test('a pass of a tier serves the queue, too', async () => {

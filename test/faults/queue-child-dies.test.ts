@@ -81,15 +81,20 @@ test('children that are killed at any moment, also between two jobs, lose none a
     () => {
       const handlers = listRunProcesses(root);
       const victim = handlers[Math.floor(random() * handlers.length)];
-      if (victim !== undefined && random() < 0.2 && tryKill(victim.pid)) killed += 1;
+      // A machine that is slow gives few chances.
+      const isMeant = killed < 3 || random() < 0.2;
+      if (victim !== undefined && isMeant && tryKill(victim.pid)) killed += 1;
       return queryLog(root, open).length === 0;
     },
     300_000,
   );
   for (const worker of workers) worker.kill('SIGTERM');
   const ended = await Promise.all(workers.map((worker) => worker.ended));
-  // Tries have failed, and that is told.
-  expect(ended.map(({ status }) => status)).toEqual([1, 1]);
+  // Whose tries have failed tells of it; a child that dies between two jobs fails none.
+  const failed = `select 1 from runs join workers on workers.id = worker_id
+    where workers.pid = ? and outcome not in ('succeeded', 'released')`;
+  const statuses = workers.map(({ pid }) => (queryLog(root, failed, pid).length > 0 ? 1 : 0));
+  expect(ended.map(({ status }) => status)).toEqual(statuses);
   const states = 'select distinct state from jobs';
   expect(queryLog(root, states)).toEqual([{ state: 'finished' }]);
   expect(killed).toBeGreaterThan(2);
@@ -143,6 +148,6 @@ async function drainOnce(root: string): Promise<string> {
   const worker = startWaiting(root);
   const begun = "select id from workers where state = 'running' and pid = ?";
   await until('it waits', () => queryLog(root, begun, worker.pid).length === 1, WITHIN_MS);
-  await endInPeace(worker);
+  await endInPeace(root, worker);
   return readJobRow(root, 1).state;
 }

@@ -45,7 +45,7 @@ test('a lease that is much shorter than its job is renewed for as long as that l
   await until('it was renewed many times', () => leasedUntil(root, id) > first + 2_500, WITHIN_MS);
   letGo(root);
   await untilState(root, id, 'finished');
-  await endInPeace(...workers);
+  await endInPeace(root, ...workers);
   expect(readJobRow(root, id)).toMatchObject(heldOnce);
   checkInvariants(root);
 });
@@ -62,7 +62,7 @@ test('while somebody writes for longer than a lease, nobody loses a claim', asyn
   letGo(root);
   writer.kill('SIGKILL');
   for (const id of ids) await untilState(root, id, 'finished');
-  await endInPeace(...workers);
+  await endInPeace(root, ...workers);
   expect(ids.map((id) => readJobRow(root, id))).toMatchObject([heldOnce, heldOnce]);
   checkInvariants(root);
 }, 120_000);
@@ -97,7 +97,7 @@ async function outliveWorker({ isWatched }: { readonly isWatched: boolean }): Pr
   expect(readSeenTries(root).filter(({ jobId }) => jobId === id)).toHaveLength(1);
   letGo(root);
   await untilState(root, id, 'finished');
-  await endInPeace(...others);
+  await endInPeace(root, ...others);
   expect(readJobRow(root, id)).toMatchObject(heldOnce);
   checkInvariants(root);
 }
@@ -124,7 +124,7 @@ async function setClock(clockMs: number): Promise<void> {
   await untilState(root, id, 'finished');
   const next = await addJob(root, 'waits', { runAt: new Date(newTime()) });
   await untilState(root, next, 'finished');
-  await endInPeace(...workers);
+  await endInPeace(root, ...workers);
   expect([id, next].map((each) => readJobRow(root, each))).toMatchObject([heldOnce, heldOnce]);
   checkInvariants(root, { hasClockMoved: true });
 }

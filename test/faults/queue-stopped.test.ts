@@ -86,12 +86,12 @@ async function stopForLong(
   letGo(root);
   signalAll([...handlers, stopped.pid], 'SIGCONT');
   await until('it has ended', () => readSeenTries(root)[0]?.end === 'done', WITHIN_MS);
-  await endInPeace(other);
+  await endInPeace(root, other);
 
   // The one that was stopped goes on with other jobs.
   const next = await addJob(root, name);
   await untilState(root, next, 'finished');
-  await endInPeace(stopped);
+  await endInPeace(root, stopped);
   await untilNothingRuns(root);
   expect(readJobRow(root, id)).toEqual(done);
   const [first, second] = readJobRuns(root, id);
@@ -120,7 +120,7 @@ test('workers that stand still together, as their machine does, lose nothing', a
   await until('both are renewed', () => ids.every(isRenewed), WITHIN_MS);
   letGo(root);
   for (const id of ids) await untilState(root, id, 'finished');
-  await endInPeace(...workers);
+  await endInPeace(root, ...workers);
   expect(ids.map((id) => readJobRow(root, id))).toMatchObject([
     { reserves: 1, timeouts: 0 },
     { reserves: 1, timeouts: 0 },
@@ -150,7 +150,7 @@ test('who has claimed from outside and comes late is refused, and somebody else 
     await expect(tell()).rejects.toMatchObject({ code: 'stale-claim' });
   }
   await queue.close();
-  await endInPeace(worker);
+  await endInPeace(root, worker);
   expect(readJobRow(root, id)).toEqual(done);
   checkInvariants(root);
 });

@@ -15,11 +15,11 @@ const outcomes = (root: string) =>
   queryLog(root, 'select script, outcome from runs order by script');
 const succeeded = ['hourly/a', 'hourly/b'].map((script) => ({ script, outcome: 'succeeded' }));
 
-test.each(['spool', 'locks'])(
+test.each(['.runner', '.runner/spool', '.runner/locks'])(
   '%s is a file: scripts run, it is told of, and once it is gone all is in the log',
   async (name) => {
-    const root = makeTemporaryRoot({ ...scripts, [`.runner/${name}`]: 'not a folder' });
-    const place = join(root, '.runner', name);
+    const root = makeTemporaryRoot({ ...scripts, [name]: 'not a folder' });
+    const place = join(root, name);
     onTestFinished(() =>
       rmSync(fallbackStateFolderOf(root).path, { recursive: true, force: true }),
     );

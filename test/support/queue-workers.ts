@@ -30,8 +30,13 @@ export function startWaiting(root: string): Started {
   return startCommand(['--root', root, 'work', '--wait', '10m'], cronPlace(root));
 }
 
-/** It has nothing to tell. */
-export async function endInPeace(...workers: readonly Started[]): Promise<void> {
+/** They have nothing to tell. */
+export async function endInPeace(root: string, ...workers: readonly Started[]): Promise<void> {
+  // One that has not begun yet is ended by the signal itself.
+  const listPids = () =>
+    queryLog<{ pid: number }>(root, 'select pid from workers').map((row) => row.pid);
+  const areAtWork = () => workers.every(({ pid }) => listPids().includes(pid));
+  await until('all of them have begun', areAtWork, WITHIN_MS);
   for (const worker of workers) worker.kill('SIGTERM');
   const ended = await Promise.all(workers.map((worker) => worker.ended));
   expect(ended).toEqual(workers.map(() => ({ status: 0, stdout: '', stderr: '' })));

@@ -57,7 +57,7 @@ test.each([
       await untilState(root, id, 'finished');
       expect(readJobRow(root, id).data).toBe('{}');
     }
-    await endInPeace(worker);
+    await endInPeace(root, worker);
     checkInvariants(root);
   },
 );
