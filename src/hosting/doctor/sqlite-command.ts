@@ -20,11 +20,11 @@ export interface SqliteCommand {
 /** What is said where there is no driver. */
 export const NO_SQLITE = 'SQLite cannot be loaded';
 
-/** Both drivers have what is used of them under the same names. */
+/** Both drivers have what is used of them under the same names; one of them would wait for a lock. */
 const OPEN = `
   const sqlite = require(process.argv[1]);
   const Sqlite = sqlite.Database ?? sqlite.DatabaseSync ?? sqlite;
-  const database = new Sqlite(process.argv[2]);
+  const database = new Sqlite(process.argv[2], { timeout: 0 });
 `;
 
 /**
