@@ -9,8 +9,9 @@ import { readAnswers } from '../support/read-answers.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
+import { rounds } from './rounds.ts';
 
-const ROUNDS = 200;
+const ROUNDS = rounds(200);
 
 const child = new URL('../lock/race.child.ts', import.meta.url).pathname;
 
@@ -37,7 +38,7 @@ test.each<[Guard, number, 'alone' | 'under load']>([
   ['lock-file', 8, 'alone'],
   ['slot', 4, 'under load'],
 ])(
-  'of the processes that race for a dead one’s %s exactly one wins, each of 200 times: %i, %s',
+  `of the processes that race for a dead one’s %s exactly one wins, each of ${ROUNDS} times: %i, %s`,
   async (guard, racers, load) => {
     const root = makeTemporaryRoot();
     const { pid } = identifyDeadProcess();
