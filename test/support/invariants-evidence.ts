@@ -6,9 +6,11 @@ import { executable, type FileContent } from './temporary-root.ts';
 
 /*
  * A zombie has no command line, and who has lost its parent gets another one: that is how a script
- * here knows that its runner is dead. It looks twice: a process that is being killed is still there
- * for some milliseconds.
+ * here knows that its runner is dead. It looks for half a second: a process that is being killed is
+ * still there for a while where the processors have much to do.
  */
+
+const LOOKS = 25;
 
 /** What a script does besides leaving evidence. */
 export interface Behaviour {
@@ -36,8 +38,10 @@ attempt=$RUNNER_ATTEMPT
 say() { echo "$1 $RUNNER_SCRIPT $RUNNER_RUN $2" >> ${EVIDENCE}; }
 say started "$attempt,$RUNNER_PREVIOUSLY_CRASHED"
 sleep ${lastsMs / 1000}
-[ ! -e ${HOLD} ] || sleep 0.1
-while [ -e ${HOLD} ] && ! grep -q bin.cjs "/proc/$PPID/cmdline"; do sleep 0.02; done 2>/dev/null
+look=0
+lives() { grep -q bin.cjs "/proc/$PPID/cmdline" 2>/dev/null; }
+while [ -e ${HOLD} ] && [ $look -lt ${LOOKS} ] && lives; do look=$((look + 1)); sleep 0.02; done
+while [ -e ${HOLD} ] && ! lives; do sleep 0.02; done
 code=$((${exit}))
 say ended "$code"
 exit "$code"
@@ -59,7 +63,7 @@ const isRunnerAlive = () => {
 const say = (what, more) => appendFileSync('${EVIDENCE}', \`\${what} \${RUNNER_SCRIPT} \${RUNNER_RUN} \${more}\\n\`);
 say('started', \`\${attempt},\${RUNNER_PREVIOUSLY_CRASHED}\`);
 await sleep(${lastsMs});
-if (existsSync('${HOLD}')) await sleep(100);
+for (let look = 0; look < ${LOOKS} && existsSync('${HOLD}') && isRunnerAlive(); look += 1) await sleep(20);
 while (existsSync('${HOLD}') && !isRunnerAlive()) await sleep(20);
 const code = Number(${exit});
 say('ended', code);

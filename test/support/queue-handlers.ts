@@ -39,9 +39,10 @@ function isAlive(pid) {
 }
 
 async function hold(worker) {
-  // Who is being killed is still there for some milliseconds: it looks twice.
-  if (existsSync(\`\${root}/${HOLD}\`)) await sleep(100);
-  while (existsSync(\`\${root}/${HOLD}\`) && !isAlive(worker)) await sleep(20);
+  const isHeld = () => existsSync(\`\${root}/${HOLD}\`);
+  // Who is being killed is still there for a while.
+  for (let look = 0; look < 25 && isHeld() && isAlive(worker); look += 1) await sleep(20);
+  while (isHeld() && !isAlive(worker)) await sleep(20);
 }
 
 export default async (job) => {
