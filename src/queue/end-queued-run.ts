@@ -49,7 +49,7 @@ export async function endQueuedRun(
   }
   const job = await selectHeld(db, ended.claim);
   if (job === null) {
-    await recordColumns(db, ended, outputColumns, 'and output is null');
+    await recordOutput(db, ended);
     return null;
   }
   await recordRun(db, ended);
@@ -205,17 +205,21 @@ const runColumns = [
   ...outputColumns,
 ] as const satisfies readonly (keyof FinishedRun)[];
 
-function recordRun(db: Database, ended: QueuedRunEnd): Promise<void> {
-  return recordColumns(db, ended, runColumns);
+const recordRunText = updateText(runColumns);
+const recordOutputText = `${updateText(outputColumns)} and output is null`;
+
+function updateText(columns: readonly string[]): string {
+  return `update runs set ${columns.map((column) => `${column} = ?`).join(', ')} where id = ?`;
 }
 
-async function recordColumns(
-  db: Database,
-  { claim, run }: QueuedRunEnd,
-  columns: readonly (keyof FinishedRun)[],
-  condition = '',
-): Promise<void> {
-  const set = columns.map((column) => `${column} = ?`).join(', ');
-  const values = columns.map((column) => run[column] ?? null);
-  await queryRaw(db, `update runs set ${set} where id = ? ${condition}`, [...values, claim.runId]);
+async function recordRun(db: Database, { claim, run }: QueuedRunEnd): Promise<void> {
+  await queryRaw(db, recordRunText, [...valuesOf(run, runColumns), claim.runId]);
+}
+
+async function recordOutput(db: Database, { claim, run }: QueuedRunEnd): Promise<void> {
+  await queryRaw(db, recordOutputText, [...valuesOf(run, outputColumns), claim.runId]);
+}
+
+function valuesOf(run: FinishedRun, columns: readonly (keyof FinishedRun)[]): unknown[] {
+  return columns.map((column) => run[column] ?? null);
 }
