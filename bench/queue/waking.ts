@@ -36,6 +36,8 @@ export async function measurePolling(peers: string, scale: Scale): Promise<reado
   };
   const count = scale.jobs(40);
   const { disk } = scale;
+  // Else both would turn the new file to WAL at once, which SQLite refuses without waiting.
+  await ask(plainjob, 'bulk', disk, 0);
   const woken = ask(plainjob, 'be-woken', disk, count);
   await ask(plainjob, 'add-slowly', disk, count);
   const { latenciesMs = [] } = await woken;
