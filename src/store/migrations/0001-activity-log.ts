@@ -17,6 +17,21 @@ const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 const isInstant = (column: string): string =>
   `(typeof(${column}) = 'integer' and ${column} between -8640000000000000 and 8640000000000000)`;
 
+/** What only the runner sets; but a blob there would have readers take bytes for a number. */
+const counts =
+  'attempts retries_by_handler delay_by_handler retry_factor retry_longest_ms is_told reserves timeouts releases buries kicks crashes';
+const instants = 'started_at finished_at leased_until';
+const numbersOfRows = 'parent_id claimed_by';
+const texts = 'result repeat unique_key group_key claim_token reason';
+
+const areAll = (columns: string, check: (column: string) => string): string =>
+  columns.split(' ').map(check).join(' and ');
+
+const isOneOf =
+  (types: string) =>
+  (column: string): string =>
+    `typeof(${column}) in (${types})`;
+
 const statements = [
   `create table workers (
     id integer primary key,
@@ -79,10 +94,10 @@ const statements = [
     retry_factor integer not null default 1,
     retry_longest_ms integer not null default 60000,
     on_crash text check (on_crash in ('retry', 'skip', 'fail')),
-    repeat text check (typeof(repeat) in ('text', 'null')),
+    repeat text,
     missed text not null default 'all' check (missed in ('all', 'once', 'skip')),
-    unique_key text check (typeof(unique_key) in ('text', 'null')),
-    group_key text check (typeof(group_key) in ('text', 'null')),
+    unique_key text,
+    group_key text,
     parent_id integer,
     is_told integer not null default 0,
     on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
@@ -101,7 +116,13 @@ const statements = [
     created_at integer not null default ${NOW_MS}
       constraint "a job's created_at is in milliseconds since 1970" check (${isInstant('created_at')}),
     finished_at integer,
-    reason text
+    reason text,
+    constraint "a job's counters are whole numbers" check (${areAll(counts, isOneOf("'integer'"))}),
+    constraint "a job's instants are in milliseconds since 1970"
+      check (${areAll(instants, (column) => `(${column} is null or ${isInstant(column)})`)}),
+    constraint "a job's parent_id and claimed_by are whole numbers"
+      check (${areAll(numbersOfRows, isOneOf("'integer', 'null'"))}),
+    constraint "a job's texts are text" check (${areAll(texts, isOneOf("'text', 'null'"))})
   )`,
   // Open jobs are few, ended ones are many: a partial index stays small for ever.
   `create index jobs_open on jobs (tier, state, run_at, id)
