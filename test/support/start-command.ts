@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { commandPath, type Ended, type Place } from './run-command.ts';
+import { commandPath, type Ended, type Place, withCompileCache } from './run-command.ts';
 
 /** A process that goes on while the test does; ended with the test. */
 export interface Started {
@@ -12,7 +12,7 @@ export interface Started {
 
 /** The built command as cron runs it, without waiting for its end. */
 export function startCommand(args: readonly string[], place: Place): Started {
-  return startProcess(process.execPath, [commandPath, ...args], place);
+  return startProcess(process.execPath, [commandPath, ...args], withCompileCache(place));
 }
 
 /** A TypeScript file of the tests, run by this Node. */
