@@ -18,10 +18,10 @@ export interface Growth {
 
 const SAMPLE_MS = 200;
 
-/** One worker and one child for all of them. */
+/** One worker for all of them, and its children as it replaces them by default. */
 export async function measureMemory({ disk, jobs }: Scale): Promise<Memory> {
   const count = jobs(200_000);
-  const root = makeRoot(disk, { childJobs: 1_000_000 });
+  const root = makeRoot(disk);
   await ask(ours, 'fill-due', root, count);
   const worker = startWork(root);
   const { pid } = worker;
