@@ -9,10 +9,10 @@ import {
   stateFolderOf,
 } from '../../src/config/state-folder.ts';
 import { recordActivity } from '../../src/store/activity.ts';
-import { checkIntegrity } from '../../src/store/check-integrity.ts';
 import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
 import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
 import { isStoreFailure } from '../../src/store/store-failure.ts';
+import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
 
 /** A state folder on a file system of its own, of 2 MB. */

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/config/state-folder.ts';
-import { checkIntegrity } from '../../src/store/check-integrity.ts';
 import { openStore, type Store } from '../../src/store/open-store.ts';
 import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeOldLog } from '../support/old-log.ts';
 import { queryLog } from '../support/open-log.ts';
 import { startNode } from '../support/start-command.ts';

@@ -10,10 +10,10 @@ import {
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/config/state-folder.ts';
 import { recordActivity } from '../../src/store/activity.ts';
-import { checkIntegrity } from '../../src/store/check-integrity.ts';
 import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
 import { isCorruption } from '../../src/store/store-failure.ts';
 import { isSuspect, markSuspect } from '../../src/store/suspicion.ts';
+import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { drivers } from '../support/drivers.ts';
 import { startNode } from '../support/start-command.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { Database } from './database.ts';
-import type { Store } from './open-store.ts';
-import { isCorruption } from './store-failure.ts';
+import type { Database } from '../../src/store/database.ts';
+import type { Store } from '../../src/store/open-store.ts';
+import { isCorruption } from '../../src/store/store-failure.ts';
 
 const MOST_PROBLEMS = 20;
 
