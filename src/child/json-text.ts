@@ -1,8 +1,5 @@
 import { cutMessage } from './describe-error.ts';
-import { DEEPEST_JSON, isTooDeep } from './json-depth.ts';
-
-/** What a job's row holds of data or of a result. */
-export const MAX_JSON_BYTES = 1024 * 1024;
+import { DEEPEST_JSON, isTooDeep, MAX_JSON_BYTES } from './json-limits.ts';
 
 /** The text, or why there is none: the end of a sentence that begins with what it is of. */
 export type JsonText = { readonly text: string } | { readonly problem: string };

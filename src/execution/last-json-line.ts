@@ -1,5 +1,5 @@
 import { fstatSync, readSync } from 'node:fs';
-import { MAX_JSON_BYTES } from '../child/json-text.ts';
+import { MAX_JSON_BYTES } from '../child/json-limits.ts';
 
 /** What a program's last line is worth as its result. */
 export type LastLine = { readonly result: string | null; readonly warning: string | null };

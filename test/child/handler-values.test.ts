@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findDefault } from '../../src/child/find-default.ts';
-import { MAX_JSON_BYTES, toJsonText } from '../../src/child/json-text.ts';
+import { MAX_JSON_BYTES } from '../../src/child/json-limits.ts';
+import { toJsonText } from '../../src/child/json-text.ts';
 import { splitLines } from '../../src/child/message-lines.ts';
 import { runVariableNames, runVariables } from '../../src/child/run-variables.ts';
 

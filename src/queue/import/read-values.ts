@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { MAX_JSON_BYTES } from '../../child/json-limits.ts';
 import { QueueError } from '../queue-error.ts';
 import type { Reading } from './imported-job.ts';
-
-const LARGEST_DATA_BYTES = 1024 * 1024;
 
 /** A column's text; '' for null. */
 export function textOf(value: unknown): string {
@@ -27,7 +26,7 @@ export function readWholeNumber(what: string, value: unknown): number {
 /** @throws {QueueError} when it is more than a job may have */
 export function checkSize(json: string): string {
   const bytes = Buffer.byteLength(json);
-  if (bytes <= LARGEST_DATA_BYTES) return json;
+  if (bytes <= MAX_JSON_BYTES) return json;
   throw wrong(`its data has ${bytes} bytes; a job's data is JSON of at most 1 MiB`);
 }
 

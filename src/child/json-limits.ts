@@ -1,3 +1,6 @@
+/** What a job's row holds of data or of a result. */
+export const MAX_JSON_BYTES = 1024 * 1024;
+
 /** SQLite takes nothing deeper for JSON. */
 export const DEEPEST_JSON = 1000;
 
