@@ -3,7 +3,6 @@ import { findRoot } from '../config/root.ts';
 import { type StateFolder, stateFolderOf } from '../config/state-folder.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Discovery } from '../discovery/script.ts';
-import { tierPeriodMs } from '../discovery/tier-period.ts';
 import { WHOLE_QUEUE } from '../queue/pause-names.ts';
 import type { Pause } from '../queue/pauses.ts';
 import type { KnownTier } from '../report/overview.ts';
@@ -136,16 +135,13 @@ export async function findKnownTiers(
 
 /** The queue stands beside the tiers where there are handlers: their runs are reported as scripts' are. */
 function toKnownTiers({ tiers, unread, handlers }: Discovery): KnownTier[] {
-  const queue = { name: WHOLE_QUEUE, periodMs: null, scripts: handlers };
+  const queue = { name: WHOLE_QUEUE, scripts: handlers };
   const read = [...tiers, ...(handlers.length > 0 ? [queue] : [])];
   return [
-    ...read.map(({ name, periodMs, scripts }) => ({
+    ...read.map(({ name, scripts }) => ({
       tier: name,
-      periodMs,
       scripts: scripts.map((script) => script.name),
     })),
-    ...unread.map(({ tier }) => {
-      return { tier, periodMs: tierPeriodMs(tier), scripts: [], isUnread: true };
-    }),
+    ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true })),
   ];
 }

@@ -125,11 +125,7 @@ function readText(what: string, text: unknown): string {
   throw invalid(what, 'text of 1 to 255 whole characters', text);
 }
 
-export function readWord<Word extends string>(
-  what: string,
-  found: unknown,
-  words: readonly Word[],
-): Word {
+function readWord<Word extends string>(what: string, found: unknown, words: readonly Word[]): Word {
   const word = words.find((each) => each === found);
   if (word !== undefined) return word;
   throw invalid(what, `one of ${words.join(', ')}`, found);

@@ -69,7 +69,6 @@ export interface ScriptOverview {
 /** A tier of `jobs/` and the names of its scripts. */
 export interface KnownTier {
   readonly tier: string;
-  readonly periodMs: number | null;
   readonly scripts: readonly string[];
   /** Its folder cannot be read: whether a script is there is not known. Default false. */
   readonly isUnread?: boolean;

@@ -10,7 +10,7 @@ const now = Date.parse('2026-11-03T14:05:00Z');
 const week: OverviewQuery = { sinceMs: now - 7 * 24 * HOUR, untilMs: now };
 
 function known(tier: string, ...scripts: string[]): KnownTier {
-  return { tier, periodMs: HOUR, scripts: scripts.map((script) => `${tier}/${script}`) };
+  return { tier, scripts: scripts.map((script) => `${tier}/${script}`) };
 }
 
 async function readScript(

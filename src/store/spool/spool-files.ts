@@ -5,7 +5,6 @@ import type { SpoolingWorker } from './spool-record.ts';
 
 /** One file of the spool. */
 export interface SpoolFile {
-  readonly name: string;
   readonly path: string;
   /** Its worker came to its end; else it may still be at work. */
   readonly isClosed: boolean;
@@ -43,7 +42,7 @@ export function listSpoolFiles({ spool }: StateFolder): SpoolFile[] {
   return listNames(spool)
     .filter((name) => spoolName.test(name))
     .toSorted()
-    .map((name) => ({ name, path: join(spool, name), isClosed: name.endsWith(CLOSED) }));
+    .map((name) => ({ path: join(spool, name), isClosed: name.endsWith(CLOSED) }));
 }
 
 /** Names of files that were set aside: somebody has to look at them. */

@@ -13,7 +13,7 @@ import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 function makeFile(content: string, name = '1-2-ab.jsonl'): SpoolFile {
   const file = { content, mode: 0o600 };
   const { spool } = stateFolderOf(makeTemporaryRoot({ [`.runner/spool/${name}`]: file }));
-  return { name, path: join(spool, name), isClosed: name.endsWith('.jsonl') };
+  return { path: join(spool, name), isClosed: name.endsWith('.jsonl') };
 }
 
 const read = (content: string) => [...readSpool(makeFile(content).path)];

@@ -98,7 +98,7 @@ test('whatever was acknowledged is there after a SIGKILL, in its order', async (
     await until('some records', () => countRuns(state, child.pid) > wanted, 20_000);
     child.kill('SIGKILL');
     const told = (await child.ended).stdout.split('\n').filter((line) => line !== '');
-    const file = listSpoolFiles(state).find(({ name }) => name.includes(`-${child.pid}-`));
+    const file = listSpoolFiles(state).find(({ path }) => path.includes(`-${child.pid}-`));
     const records = [...readSpool(file?.path ?? '')].filter((line) => line.type === 'run');
     const ids = records.map((record) => record.spoolId);
     expect(told.length).toBeGreaterThanOrEqual(wanted);
@@ -109,7 +109,7 @@ test('whatever was acknowledged is there after a SIGKILL, in its order', async (
 });
 
 function countRuns(state: StateFolder, pid: number): number {
-  const file = listSpoolFiles(state).find(({ name }) => name.includes(`-${pid}-`));
+  const file = listSpoolFiles(state).find(({ path }) => path.includes(`-${pid}-`));
   return file === undefined ? 0 : readFileSync(file.path, 'utf8').split('"type":"run"').length - 1;
 }
 
