@@ -18,28 +18,20 @@ import {
 } from './state-folder.ts';
 import { UsageError } from './usage-error.ts';
 
-/** Where a pass can write. */
-export interface UsableStateFolder {
-  readonly state: StateFolder;
-  /** Why it is not `<root>/.runner/`; null: it is. */
-  readonly reason: string | null;
-}
-
 /**
  * The root's state folder, made and really written to, else the one under the system's temporary
  * folder. For when something has failed already: it costs a wait for the disk.
  *
  * @throws {UsageError} when neither can be written: then no script can be run
  */
-export function usableStateFolder(root: string): UsableStateFolder {
+export function usableStateFolder(root: string): StateFolder {
   refuseWithoutRoot(root);
   const state = stateFolderOf(root);
   const reason = reasonAgainst(() => createStateFolder(state), state);
-  if (reason === null) return { state, reason };
+  if (reason === null) return state;
   const fallback = fallbackStateFolderOf(root);
   const other = reasonAgainst(() => createFallbackStateFolder(fallback), fallback);
-  if (other === null)
-    return { state: fallback, reason: `${state.path} cannot be written (${reason})` };
+  if (other === null) return fallback;
   throw new UsageError(
     `No script can be run: ${state.path} cannot be written (${reason}), ` +
       `nor can ${fallback.path} take its place (${other}). Make one of them writable.`,

@@ -27,7 +27,7 @@ export function openSpool(call: Call, worker: WorkerRequest, reason: string): Op
   if (movedTo !== null) tellMoved(call, movedTo);
   // On a full disk there is no other room than what was kept for this.
   releaseReserve(runner.state);
-  const state = movedTo === null ? usableStateFolder(runner.root).state : stateFolderOf(movedTo);
+  const state = movedTo === null ? usableStateFolder(runner.root) : stateFolderOf(movedTo);
   const { self: identity, kind, tier, scheduledFor, startedAt, calledBy, runnerVersion } = worker;
   const spool = createSpoolWriter(state, {
     kind,

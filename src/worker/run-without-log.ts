@@ -28,7 +28,7 @@ export async function runWithoutLog(
 ): Promise<readonly RunEnd[] | null> {
   const { stop, events } = call;
   const { tier, self, startedAt } = worker;
-  const { state } = usableStateFolder(call.runner.root);
+  const state = usableStateFolder(call.runner.root);
   const holder = { ...self, since: startedAt };
   const lock = await takeLockFile(state.locks, tier, holder, (reason) =>
     stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
