@@ -208,7 +208,7 @@ async function survive(template: string, scenario: Scenario, round: Round): Prom
   const wrong = killed.status === null ? [] : ['was not reached'];
   if (isRunning(root)) wrong.push(...(await callNext(root, scenario.args)));
   rmSync(hold, { force: true });
-  await until('no script runs', () => !isRunning(root), 20_000);
+  await until('no script runs', () => !isRunning(root));
 
   scenario.mend?.(root);
   const ends = readResults(root);

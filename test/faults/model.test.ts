@@ -267,7 +267,7 @@ class Site {
     const known = this.#log()?.runs.length ?? 0;
     await this.#run([args], { at: `after ${point}` });
     if (machine) this.#endMachine();
-    await until('nothing runs', () => listRunProcesses(this.root).length === 0, 20_000);
+    await until('nothing runs', () => listRunProcesses(this.root).length === 0);
     await this.#run(['report']);
     const runs = (this.#log()?.runs ?? []).slice(known).map(toModelRun);
     const crashed = runs.filter(({ outcome }) => outcome === 'crashed');

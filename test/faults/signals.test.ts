@@ -173,7 +173,7 @@ async function strike(name: Blow, afterMs: number, outlives: boolean): Promise<s
   await pass.ended;
   if (outlives) await runWithFault(root, ['hourly']);
   rmSync(join(root, HOLD), { force: true });
-  await until('nothing runs', () => listRunProcesses(root).length === 0, 20_000);
+  await until('nothing runs', () => listRunProcesses(root).length === 0);
   const ended = [await runWithFault(root, ['daily']), await runWithFault(root, ['hourly'])];
   return [...tellBreakdowns(ended), ...findViolations(root), ...tellUndone(root)];
 }

@@ -46,10 +46,10 @@ interface Evidence {
 test('jobs that PHP and the sqlite3 shell add while two workers run are executed once each', async () => {
   const root = makeTemporaryRoot(handlers);
   const workers = [startWorker(root), startWorker(root)];
-  await until('both work', () => countRunningWorkers(root) === 2, 20_000);
+  await until('both work', () => countRunningWorkers(root) === 2);
 
   const [php, shell] = await Promise.all([addByPhp(root), addByShell(root)]);
-  await until('all is done', () => readEvidence(root).length >= COUNT + OTHERS, 30_000);
+  await until('all is done', () => readEvidence(root).length >= COUNT + OTHERS);
   await until('and told', () => countUnfinished(root) === 0);
   for (const worker of workers) worker.kill('SIGTERM');
   const ended = await Promise.all(workers.map((worker) => worker.ended));

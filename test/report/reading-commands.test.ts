@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
 const bin = join(import.meta.dirname, '../../dist/bin.cjs');
@@ -188,10 +189,12 @@ describe('runner tail', () => {
     await waiting;
     const pass = await log.addPass('hourly', Date.now(), { state: 'running', pid: process.pid });
     const id = await log.addRun('hourly/clean-tmp', Date.now(), { ...running, worker_id: pass });
-    const seen = vi.fn();
-    child.stdout?.on('data', (data) => seen(String(data)));
+    let seen = '';
+    child.stdout?.on('data', (data) => {
+      seen += data;
+    });
     writeFileSync(join(log.state.output, `${id}.log`), 'live\n');
-    await vi.waitFor(() => expect(seen).toHaveBeenCalledWith('live\n'), 10_000);
+    await until('it is shown', () => seen === 'live\n');
     const done = { outcome: 'succeeded', duration_ms: 5 } as const;
     await log.db.updateTable('runs').set(done).where('id', '=', id).execute();
     const { code, err } = await ended;

@@ -1,11 +1,12 @@
 import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readRunOutput } from '../../src/report/read-output.ts';
 import { selectRun } from '../../src/report/select-runs.ts';
 import { tailScript } from '../../src/report/tail-script.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
 import { running, type WrittenLog, writeLog } from '../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
@@ -81,9 +82,9 @@ describe('following', () => {
     const run = await startRun(log);
     writeFileSync(run.file, 'one\n');
     const { shown, ended } = startTail(log, true);
-    await vi.waitFor(() => expect(shown.output).toBe('one\n'), 5000);
+    await until('the first line is shown', () => shown.output === 'one\n');
     appendFileSync(run.file, Buffer.from('zwei: \xc3', 'latin1'));
-    await vi.waitFor(() => expect(shown.output).toBe('one\nzwei: '), 5000);
+    await until('half a line is shown', () => shown.output === 'one\nzwei: ');
     appendFileSync(run.file, Buffer.from('\xa4\nlast', 'latin1'));
     await endRun(log, run, 'one\nzwei: ä\nlast');
     await ended;
@@ -95,10 +96,10 @@ describe('following', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun(script, now - 1000, { output: 'old' });
     const { shown, ended } = startTail(log, true);
-    await vi.waitFor(() => expect(shown.notes).toContain('waiting for its next run'), 5000);
+    await until('it waits', () => shown.notes.includes('waiting for its next run'));
     const run = await startRun(log);
     writeFileSync(run.file, 'new\n');
-    await vi.waitFor(() => expect(shown.output).toBe('new\n'), 5000);
+    await until('that run is shown', () => shown.output === 'new\n');
     await endRun(log, run, 'new\n');
     await ended;
   });
@@ -106,7 +107,7 @@ describe('following', () => {
   test('shows a run that began and ended between two looks', async () => {
     const log = await writeLog(makeTemporaryRoot());
     const { shown, ended } = startTail(log, true);
-    await vi.waitFor(() => expect(shown.notes).toContain('waiting'), 5000);
+    await until('it waits', () => shown.notes.includes('waiting'));
     await log.addRun(script, now, { output: 'quick\n' });
     await ended;
     expect(shown.output).toBe('quick\n');
@@ -117,9 +118,9 @@ describe('following', () => {
     const run = await startRun(log);
     writeFileSync(run.file, 'x'.repeat(1000));
     const { shown, ended } = startTail(log, true);
-    await vi.waitFor(() => expect(shown.output).toHaveLength(1000), 5000);
+    await until('all of it is shown', () => shown.output.length === 1000);
     truncateSync(run.file, 10);
-    await vi.waitFor(() => expect(shown.output).toContain('[… output left out …]'), 5000);
+    await until('the gap is told', () => shown.output.includes('[… output left out …]'));
     appendFileSync(run.file, 'end');
     await endRun(log, run, '');
     await ended;
@@ -132,7 +133,7 @@ describe('following', () => {
     const id = await log.addRun(script, now, { ...running, worker_id: pass });
     writeFileSync(join(log.state.output, `${id}.log`), 'last words');
     const { shown, ended } = startTail(log, true);
-    await vi.waitFor(() => expect(shown.output).toBe('last words'), 5000);
+    await until('its output is shown', () => shown.output === 'last words');
     await log.db.updateTable('workers').set({ pid: 5_000_000 }).execute();
     await ended;
     expect(shown.notes).toContain('was cut off: its process is gone.');
@@ -144,7 +145,7 @@ describe('following', () => {
       const log = await writeLog(makeTemporaryRoot());
       if (isRunning) writeFileSync((await startRun(log)).file, 'on and on\n');
       const { shown, abort, ended } = startTail(log, true);
-      await vi.waitFor(() => expect(shown.output + shown.notes).not.toBe(''), 5000);
+      await until('something is shown', () => shown.output + shown.notes !== '');
       const before = shown.notes;
       abort.abort();
       await ended;

@@ -1,4 +1,4 @@
-const LONGEST_MS = 10_000;
+const LONGEST_MS = 30_000;
 
 /** Stands still, as a runner that is stopped or throttled, or whose log is locked. */
 export function standStill(isOver: () => boolean): void {

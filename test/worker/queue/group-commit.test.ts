@@ -54,7 +54,7 @@ test('what nothing follows is on the disk and told of soon, by itself', async ()
     isTold = true;
     expect(commits.durable).toBe(commits.changing);
   });
-  await until('it is told', () => isTold, 1_000);
+  await until('it is told', () => isTold);
 });
 
 test('a turn that writes nothing neither counts as a write, nor as one that reached the disk', async () => {

@@ -45,7 +45,7 @@ test('a job with a short lease has all claims renewed more often', async () => {
   for (const leaseMs of [50_000, 30_000, 10_000, 1_000]) keeper.note(leaseMs);
   keeper.note(null);
   keeper.note(90_000);
-  await until('it was renewed within its lease', () => leasedUntil(1) > before, 1_000);
+  await until('it was renewed, long before a usual beat', () => leasedUntil(1) > before, 4_000);
 });
 
 test('a log that is held for longer than a lease takes no claim away', async () => {
