@@ -1,21 +1,17 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** A root on a disk of its own. */
 function makeSmallRoot(): string {
-  const root = mkdtempSync(join(tmpdir(), 'small-disk-'));
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=755', 'small-disk', root]);
-  onTestFinished(() => {
-    execFileSync('umount', ['--lazy', root]);
-    rmSync(root, { recursive: true });
-  });
+  const root = makeTemporaryRoot();
+  mountSmallDisk(root, '4m');
   mkdirSync(join(root, 'jobs/hourly'), { recursive: true });
   return root;
 }

@@ -1,31 +1,25 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { onTestFinished, test } from 'vitest';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { handlersOfLoss, loseLog } from '../support/queue-log-loss.ts';
+import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** A root whose state folder is on a disk of its own, of 4 MB. */
 function makeSmallDisk(): { readonly root: string; readonly path: string } {
   const root = makeTemporaryRoot(handlersOfLoss);
   const { path } = stateFolderOf(root);
-  execFileSync('mkdir', ['-m', '700', path]);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=700', 'small-disk', path]);
-  onTestFinished(() => void execFileSync('umount', ['--lazy', path]));
+  mkdirSync(path);
+  mountSmallDisk(path, '4m');
   return { root, path };
 }
 
-/** Until not one more byte has room, once the runner's reserve is gone, too. */
+/** With the runner's reserve gone, too. */
 function fill(path: string): void {
   rmSync(join(path, 'reserve'), { force: true });
-  const fd = openSync(join(path, 'cache/filler'), 'a');
-  for (const bytes of [Buffer.alloc(4096), Buffer.alloc(1)]) {
-    expect(() => {
-      for (;;) writeSync(fd, bytes);
-    }).toThrow('ENOSPC');
-  }
-  closeSync(fd);
+  fillDisk(join(path, 'cache/filler'));
 }
 
 test('a worker that finds its disk full says so; what it has done is not lost', async () => {

@@ -1,41 +1,21 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, unlinkSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import {
-  createStateFolder,
-  type StateFolder,
-  stateFolderOf,
-} from '../../src/config/state-folder.ts';
+import { statSync, unlinkSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { StateFolder } from '../../src/config/state-folder.ts';
 import { hasSpool } from '../../src/store/spool/has-spool.ts';
 import { readSpool } from '../../src/store/spool/read-spool.ts';
 import { listSpoolFiles } from '../../src/store/spool/spool-files.ts';
 import { createSpoolWriter } from '../../src/store/spool/spool-writer.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
+import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-/** A state folder on a file system of its own, of 1 MB. */
+/** A state folder on a disk of its own, of 1 MB. */
 function makeSmallDisk(): StateFolder {
-  const root = mkdtempSync(join(tmpdir(), 'small-disk-'));
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'small-disk', root]);
-  onTestFinished(() => {
-    execFileSync('umount', ['--lazy', root]);
-    rmSync(root, { recursive: true });
-  });
-  const state = stateFolderOf(root);
-  createStateFolder(state);
-  return state;
-}
-
-/** Writes until no byte has room any more. */
-function fill(path: string): void {
-  const fd = openSync(path, 'w');
-  const bytes = Buffer.alloc(4096, 'x');
-  expect(() => {
-    for (;;) writeSync(fd, bytes);
-  }).toThrow('ENOSPC');
-  closeSync(fd);
+  const root = makeTemporaryRoot();
+  mountSmallDisk(root, '1m');
+  return makeStateOf(root);
 }
 
 const large = (spoolId: string) =>
@@ -51,7 +31,7 @@ test('a record that finds no room leaves no half line, and can be tried again', 
   const [file] = listSpoolFiles(state);
   const size = () => statSync(file?.path ?? '').size;
   const before = size();
-  fill(state.reserve);
+  fillDisk(state.reserve);
   for (let times = 0; times < 3; times += 1) {
     expect(() => writer.append(large('run-0002'))).toThrow(
       expect.objectContaining({
@@ -75,7 +55,7 @@ test('a record that finds no room leaves no half line, and can be tried again', 
 
 test('a spool that finds no room at all is not there', () => {
   const state = makeSmallDisk();
-  fill(state.reserve);
+  fillDisk(state.reserve);
   expect(() => createSpoolWriter(state, makeSpoolingWorker())).toThrow('ENOSPC');
   expect(hasSpool(state)).toBe(false);
 });
@@ -84,7 +64,7 @@ test('a spool whose last line finds no room is handed over without it', () => {
   const state = makeSmallDisk();
   const writer = createSpoolWriter(state, makeSpoolingWorker());
   writer.append(makeSpooledRun('run-0001'));
-  fill(state.reserve);
+  fillDisk(state.reserve);
   const reason = 'r'.repeat(10_000);
   expect(() => writer.close({ finishedAt: SPOOL_AT, reason })).toThrow('ENOSPC');
   expect(listSpoolFiles(state)).toMatchObject([{ isClosed: true }]);

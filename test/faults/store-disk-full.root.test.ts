@@ -1,44 +1,25 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  createStateFolder,
-  type StateFolder,
-  stateFolderOf,
-} from '../../src/config/state-folder.ts';
+import type { StateFolder } from '../../src/config/state-folder.ts';
 import { recordActivity } from '../../src/store/activity.ts';
 import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
 import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
 import { isStoreFailure } from '../../src/store/store-failure.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
+import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-/** A state folder on a file system of its own, of 2 MB. */
+/** A state folder on a disk of its own, of 2 MB. */
 function makeSmallDisk(): StateFolder {
-  const root = mkdtempSync(join(tmpdir(), 'small-disk-'));
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'small-disk', root]);
-  onTestFinished(() => {
-    execFileSync('umount', ['--lazy', root]);
-    rmSync(root, { recursive: true });
-  });
-  const state = stateFolderOf(root);
-  createStateFolder(state);
-  return state;
+  const root = makeTemporaryRoot();
+  mountSmallDisk(root, '2m');
+  return makeStateOf(root);
 }
 
-/** Writes until not one more byte has room. */
-function fill({ path }: StateFolder): void {
-  const fd = openSync(join(path, 'filler'), 'a');
-  for (const bytes of [Buffer.alloc(4096), Buffer.alloc(1)]) {
-    expect(() => {
-      for (;;) writeSync(fd, bytes);
-    }).toThrow('ENOSPC');
-  }
-  closeSync(fd);
-}
-
+const fill = ({ path }: StateFolder): void => fillDisk(join(path, 'filler'));
 const empty = ({ path }: StateFolder): void => rmSync(join(path, 'filler'));
 
 describe.each(drivers)('with %s', (_name, driver) => {
