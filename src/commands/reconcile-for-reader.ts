@@ -1,6 +1,4 @@
-import { loadSettings } from '../config/load-settings.ts';
-import { defaultSettings, type Settings } from '../config/settings.ts';
-import { UsageError } from '../config/usage-error.ts';
+import { loadSettingsIfRight } from '../config/load-settings.ts';
 import { printableLine } from '../report/printable.ts';
 import type { Store } from '../store/open-store.ts';
 import { isStoreFailure } from '../store/store-failure.ts';
@@ -21,7 +19,7 @@ export async function reconcileForReader(
 ): Promise<void> {
   const note = (text: string) => context.stderr.write(`Note: ${printableLine(text)}\n`);
   if (store.isReadOnly) return void note(describeUnchecked('the log cannot be written'));
-  const reconciler = { ...place, settings: await settingsOf(place.root) };
+  const reconciler = { ...place, settings: await loadSettingsIfRight(place.root) };
   try {
     const rescue = { at: context.now(), mayTerminate: false };
     const record = () => reconcile(reconciler, store.db, rescue);
@@ -35,14 +33,4 @@ export async function reconcileForReader(
 
 function describeUnchecked(why: string): string {
   return `what has died was not recorded, so that it may be shown as running: ${why}`;
-}
-
-/** Only the limit of the output counts here: wrong settings are told of elsewhere. */
-async function settingsOf(root: string): Promise<Settings> {
-  try {
-    return await loadSettings(root);
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    return defaultSettings;
-  }
 }

@@ -32,6 +32,16 @@ export async function loadSettings(
   return allowUnsafe ? { ...settings, allowUnsafe } : settings;
 }
 
+/** The same, for what goes on without them: the defaults where they are wrong, of which others tell. */
+export async function loadSettingsIfRight(root: string): Promise<Settings> {
+  try {
+    return await loadSettings(root);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return defaultSettings;
+  }
+}
+
 async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
   const [name, other] = fileNames.filter((file) => existsSync(join(root, file)));
   if (name === undefined) return defaultSettings;
