@@ -12,7 +12,7 @@ export async function readPausables(root: string): Promise<Pausables> {
 
 async function readWaitingNames(root: string): Promise<string[]> {
   const { openExistingStore } = await import('../store/open-store.ts');
-  const { selectWaitingNames } = await import('../report/read-queue-status.ts');
+  const { selectWaitingNames } = await import('../queue/waiting-jobs.ts');
   const { toldPlainly } = await import('../store/describe-store-failure.ts');
   const state = stateFolderOf(root);
   const store = await openExistingStore(state);

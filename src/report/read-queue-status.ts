@@ -33,12 +33,6 @@ export async function readQueueStatus(
   };
 }
 
-/** The names of jobs that wait. */
-export async function selectWaitingNames(db: Log): Promise<string[]> {
-  const rows = await db.selectFrom('jobs').select('name').distinct().where(isWaitingJob).execute();
-  return rows.map(({ name }) => name);
-}
-
 function byJobs(one: UnhandledName, other: UnhandledName): number {
   return other.jobs - one.jobs || (one.name < other.name ? -1 : 1);
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { addJobs } from '../../src/queue/add-jobs.ts';
 import { openEmptyLog } from '../../src/report/empty-log.ts';
 import { isQueueQuiet } from '../../src/report/queue-status.ts';
-import { readQueueStatus, selectWaitingNames } from '../../src/report/read-queue-status.ts';
+import { readQueueStatus } from '../../src/report/read-queue-status.ts';
 import {
   selectActivityOfJob,
   selectChildren,
@@ -35,7 +35,6 @@ test('the jobs of scripts are none of the queue, whatever their state', async ()
   }
   const status = await readQueueStatus(log.db, { handlers: [], nowMs: now });
   expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0 });
-  expect(await selectWaitingNames(log.db)).toEqual([]);
 });
 
 test('names without a handler come with the most jobs first, and not without end', async () => {
@@ -87,12 +86,11 @@ test('nothing is asked that reads all jobs, or all activity', async () => {
   const { state } = await writeLog(makeTemporaryRoot());
   const plans = await explainQueries(state.database, async (db) => {
     await readQueueStatus(db, { handlers: [], nowMs: now });
-    await selectWaitingNames(db);
     await selectChildren(db, 1, 10);
     await selectRunsOfJob(db, 1, 10);
     await selectActivityOfJob(db, { id: 1, createdAt: new Date(now) }, 10);
   });
-  expect(plans).toHaveLength(7);
+  expect(plans).toHaveLength(6);
   for (const plan of plans) expect(plan).not.toMatch(/SCAN (?:jobs|activity)(?! USING)/);
   expect(plans[0]).toContain('USING INDEX jobs_waiting_by_name');
   expect(plans.at(-1)).toContain('USING INDEX activity_by_time');
