@@ -4,7 +4,7 @@ import type { RunEnd } from '../../execution/run-end.ts';
 import { readTreeUsage } from '../../process/process-tree.ts';
 import { watchLog } from '../../store/watch-log.ts';
 import type { LoggedCall } from '../pass.ts';
-import { watchFiles } from './file-watch.ts';
+import { createFileWatch } from './file-watch.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import { keepLeases } from './keep-leases.ts';
 import { createLaneBell } from './lane-bell.ts';
@@ -84,7 +84,7 @@ function rulesOf({ stop }: LoggedCall, request: WorkRequest) {
   return createTakeRules({
     request,
     stop,
-    files: watchFiles(request.watchedFiles),
+    files: createFileWatch(request.watchedFiles),
     startedAt: performance.now(),
     readMemoryBytes: () => readTreeUsage(process.pid)?.rssBytes ?? process.memoryUsage.rss(),
   });

@@ -6,7 +6,7 @@ export interface FileWatch {
   findChanged(): string | null;
 }
 
-export function watchFiles(paths: readonly string[]): FileWatch {
+export function createFileWatch(paths: readonly string[]): FileWatch {
   const before = new Map(paths.map((path) => [path, markOf(path)]));
   return {
     findChanged: () => paths.find((path) => markOf(path) !== before.get(path)) ?? null,

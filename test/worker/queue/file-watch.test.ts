@@ -1,7 +1,7 @@
 import { renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { watchFiles } from '../../../src/worker/queue/file-watch.ts';
+import { createFileWatch } from '../../../src/worker/queue/file-watch.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 const changes = {
@@ -19,7 +19,7 @@ test.each(Object.entries(changes))('a file that %s has changed', (_, change) => 
   const root = makeTemporaryRoot({ 'one.js': 'text', 'two.js': 'text' });
   const [one, two] = [join(root, 'one.js'), join(root, 'two.js')];
   utimesSync(two, 1_000, 1_000);
-  const watch = watchFiles([one, two]);
+  const watch = createFileWatch([one, two]);
   expect(watch.findChanged()).toBeNull();
   change(two);
   expect(watch.findChanged()).toBe(two);
@@ -27,9 +27,9 @@ test.each(Object.entries(changes))('a file that %s has changed', (_, change) => 
 
 test('a file that is made has changed; one that stays away has not', () => {
   const path = join(makeTemporaryRoot(), 'restart');
-  const watch = watchFiles([path]);
+  const watch = createFileWatch([path]);
   expect(watch.findChanged()).toBeNull();
   writeFileSync(path, '');
   expect(watch.findChanged()).toBe(path);
-  expect(watchFiles([]).findChanged()).toBeNull();
+  expect(createFileWatch([]).findChanged()).toBeNull();
 });
