@@ -25,6 +25,19 @@ test('the index of pages names every page', () => {
   expect(missing).toEqual([]);
 });
 
+test('every file that the page on the architecture tells to begin with is there', () => {
+  const rows = [...read('docs/architecture.md').matchAll(/^\| (`.+\/`) \| .+ \| (.+) \|$/gm)];
+  const named = rows.flatMap(([, folders = '', files = '']) =>
+    namesIn(files).map((file) => namesIn(folders).map((folder) => `src/${folder}${file}.ts`)),
+  );
+  expect(named.length).toBeGreaterThan(50);
+  const isThere = (path: string): boolean => existsSync(join(repository, path));
+  expect(named.filter((paths) => !paths.some(isThere))).toEqual([]);
+});
+
+const namesIn = (cell: string): string[] =>
+  [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+
 test('the README is a manual on one screen', () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(112);
 });
