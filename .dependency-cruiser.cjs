@@ -2,8 +2,7 @@
 const layers = [
   ['cli'],
   ['commands'],
-  ['worker', 'report', 'dashboard', 'hosting'],
-  ['monitor', 'alert'],
+  ['worker', 'report', 'hosting'],
   ['queue', 'execution', 'lock'],
   ['discovery', 'store'],
   ['config', 'process'],
