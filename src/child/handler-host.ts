@@ -1,10 +1,8 @@
 import { closeSync } from 'node:fs';
 import { HOST_VARIABLE, type HostOptions } from './handler-contract.ts';
 import { HandlerServer } from './handler-server.ts';
+import { SIGN_OF_LIFE_FD } from './probe-contract.ts';
 import { installTypeScript } from './typescript-hooks.ts';
-
-/** Closed at once: Node has come this far. */
-const SIGN_OF_LIFE_FD = 3;
 
 const variable = process.env[HOST_VARIABLE] as string;
 delete process.env[HOST_VARIABLE];

@@ -1,3 +1,9 @@
+/**
+ * A Node script gets the runner's own descriptor of its output too, and the first thing that the probe
+ * does is to close it: so anybody can see, at the price of two system calls, that Node came that far.
+ */
+export const SIGN_OF_LIFE_FD = 3;
+
 /** What the runner tells the probe in a Node script, as JSON in one environment variable. */
 export interface ProbeOptions {
   readonly scriptPath: string;
@@ -7,8 +13,6 @@ export interface ProbeOptions {
   readonly exportsNothing: boolean;
   /** It is a handler: its job is what there is to be read on standard input. */
   readonly isHandler?: true;
-  /** Open from the start; once it is closed, Node has come as far as the probe. */
-  readonly signOfLifeFd?: number;
   readonly context: ProbeContext;
 }
 

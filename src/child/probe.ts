@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { callDefault } from './call-default.ts';
 import { callIsolatedHandler } from './call-isolated-handler.ts';
-import { PROBE_VARIABLE, type ProbeOptions } from './probe-contract.ts';
+import { PROBE_VARIABLE, type ProbeOptions, SIGN_OF_LIFE_FD } from './probe-contract.ts';
 import { recordEnd } from './record-end.ts';
 import { installTypeScript } from './typescript-hooks.ts';
 
@@ -12,7 +12,7 @@ if (variable !== undefined) {
   delete process.env[PROBE_VARIABLE];
   forgetArgument(process.execArgv);
   const options = JSON.parse(variable) as ProbeOptions;
-  if (options.signOfLifeFd !== undefined) closeSync(options.signOfLifeFd);
+  closeSync(SIGN_OF_LIFE_FD);
   installTypeScript(options.cacheFolder);
   join(options);
 }

@@ -12,7 +12,6 @@ import { buildEnvironment } from './environment.ts';
 import type { OpenOutput, RunFiles } from './run-files.ts';
 import type { RunRequest } from './run-request.ts';
 import { withBackoff } from './spawn-backoff.ts';
-import { SIGN_OF_LIFE_FD } from './start-watchdog.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -102,7 +101,6 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     scriptPath: script.path,
     resultPath: files.result,
     cacheFolder: request.state.cache,
-    signOfLifeFd: SIGN_OF_LIFE_FD,
     exportsNothing: script.launch.exportsNothing === true,
     ...(request.handler !== undefined && { isHandler: true }),
     context: {

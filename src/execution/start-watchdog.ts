@@ -1,11 +1,6 @@
 import { constants, readFileSync, readlinkSync } from 'node:fs';
+import { SIGN_OF_LIFE_FD } from '../child/probe-contract.ts';
 import { readProgress } from '../process/process-progress.ts';
-
-/**
- * A Node script gets the runner's own descriptor of its output too, and the first thing that the probe
- * does is to close it: so anybody can see, at the price of two system calls, that Node came that far.
- */
-export const SIGN_OF_LIFE_FD = 3;
 
 /** Node hangs for ever where it gets some of the threads that it starts with, but not all. */
 export const HANG_AFTER_MS = 30_000;
