@@ -36,7 +36,7 @@ ${tags.map((tag) => `# ${tag}\n`).join('')}
 cd "$RUNNER_ROOT"
 attempt=$RUNNER_ATTEMPT
 say() { echo "$1 $RUNNER_SCRIPT $RUNNER_RUN $2" >> ${EVIDENCE}; }
-say started "$attempt,$RUNNER_PREVIOUSLY_CRASHED"
+say started "$attempt"
 sleep ${lastsMs / 1000}
 look=0
 lives() { grep -q bin.cjs "/proc/$PPID/cmdline" 2>/dev/null; }
@@ -54,14 +54,14 @@ export function nodeScript({ tags = [], lastsMs = 0, exit = '0' }: Behaviour = {
 ${tags.map((tag) => ` * ${tag}\n`).join('')} */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-const { RUNNER_SCRIPT, RUNNER_RUN, RUNNER_ATTEMPT, RUNNER_PREVIOUSLY_CRASHED } = process.env;
+const { RUNNER_SCRIPT, RUNNER_RUN, RUNNER_ATTEMPT } = process.env;
 const attempt = Number(RUNNER_ATTEMPT);
 const runner = process.ppid;
 const isRunnerAlive = () => {
   try { return readFileSync(\`/proc/\${runner}/cmdline\`, 'utf8').includes('bin.cjs'); } catch { return false; }
 };
 const say = (what, more) => appendFileSync('${EVIDENCE}', \`\${what} \${RUNNER_SCRIPT} \${RUNNER_RUN} \${more}\\n\`);
-say('started', \`\${attempt},\${RUNNER_PREVIOUSLY_CRASHED}\`);
+say('started', attempt);
 await sleep(${lastsMs});
 for (let look = 0; look < ${LOOKS} && existsSync('${HOLD}') && isRunnerAlive(); look += 1) await sleep(20);
 while (existsSync('${HOLD}') && !isRunnerAlive()) await sleep(20);
@@ -77,7 +77,6 @@ export interface SeenRun {
   /** As the script was told: its number in the log, else the name that it has in the spool. */
   readonly runId: string;
   readonly attempt: number;
-  readonly wasToldOfCrash: boolean;
   /** Null: it did not come to its end. */
   readonly exitCode: number | null;
   /** Where its first and its last line stand among all lines. */
@@ -100,12 +99,10 @@ export function readEvidence(root: string): readonly SeenRun[] {
     const to = words.findIndex(
       (end) => end[0] === 'ended' && end[2] === runId && end[1] === script,
     );
-    const [attempt, crashed] = more.split(',');
     return {
       script,
       runId,
-      attempt: Number(attempt),
-      wasToldOfCrash: crashed === '1',
+      attempt: Number(more),
       exitCode: to < 0 ? null : Number(words[to]?.[3]),
       from,
       to: to < 0 ? null : to,

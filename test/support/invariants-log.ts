@@ -5,9 +5,7 @@ import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { checkLiveness } from '../../src/process/process-identity.ts';
 import type { ActivityTable, JobRow, RunRow, WorkerRow } from '../../src/store/schema.ts';
 
-type ActivityRow = { readonly [Column in keyof ActivityTable]: ActivityTable[Column] } & {
-  readonly id: number;
-};
+type ActivityRow = Readonly<Omit<ActivityTable, 'id'>>;
 
 /** Everything that a root's log says, read at once. */
 export interface LogContent {
