@@ -169,11 +169,13 @@ test('on a full machine a worker ends when nothing is due, before and after its 
 
 test('of several workers that start at the same time no more get in than may', async () => {
   const { root, work } = await open({ 'slow.mjs': slow(1) }, { workers: { max: 2 } });
-  const workers = [1, 2, 3, 4].map(() => work('--for', '5s'));
+  const workers = [1, 2, 3, 4].map(() => work('--wait', '10m'));
   await until('each has asked', () => queryLog(root, 'select 1 from workers').length === 4);
-  const states = queryLog<{ state: string }>(root, 'select state from workers');
-  expect(states.map(({ state }) => state).toSorted()).toEqual([
+  const rows = queryLog<{ pid: number; state: string }>(root, 'select pid, state from workers');
+  expect(rows.map(({ state }) => state).toSorted()).toEqual([
     ...['running', 'running', 'skipped', 'skipped'],
   ]);
+  const atWork = rows.filter(({ state }) => state === 'running').map(({ pid }) => pid);
+  for (const worker of workers) if (atWork.includes(worker.pid)) worker.kill('SIGTERM');
   for (const { ended } of workers) expect((await ended).status).toBe(0);
 });
