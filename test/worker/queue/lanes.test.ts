@@ -31,17 +31,20 @@ async function open(handlers: Readonly<Record<string, FileContent>>, settings: o
   };
 }
 
-/** Writes down when it begins and when it ends. */
-const slow = (ms: number) => `
-import { appendFileSync } from 'node:fs';
+/** Writes down when it begins and when it ends, which is once that holds. */
+const endsWhen = (condition: string) => `
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 export default async ({ id, data }) => {
-  const say = (what) => appendFileSync(data.root + '/diary', what + ' ' + id + '\\n');
+  const diary = data.root + '/diary';
+  const say = (what) => appendFileSync(diary, what + ' ' + id + '\\n');
+  const countBegun = () => readFileSync(diary, 'utf8').split('begins').length - 1;
   say('begins');
-  await sleep(${ms});
+  for (let look = 0; look < 1_000 && !(${condition}); look += 1) await sleep(10);
   say('ends');
 };
 `;
+const quick = endsWhen('true');
 
 /** Adds children by the command, as whoever has no other way. */
 const parent = `
@@ -60,7 +63,7 @@ const both = (what: string): readonly string[] => [`${what} 2`, `${what} 3`];
 test('children that a worker itself has released are worked off side by side', async () => {
   const { root, add, work, diary, count } = await open({
     'parent.mjs': parent,
-    'slow.mjs': slow(600),
+    'slow.mjs': endsWhen('countBegun() === 2'),
   });
   await add('parent');
   const worker = work('--concurrency', '2', '--for', '20s', '--max-jobs', '4');
@@ -76,7 +79,7 @@ test('children that a worker itself has released are worked off side by side', a
 });
 
 test('--max-jobs counts what was taken, however many lanes ask', async () => {
-  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { root, add, work, count } = await open({ 'slow.mjs': quick });
   const worker = work('--concurrency', '3', '--for', '30s', '--max-jobs', '2');
   await until('it is at work', () => queryLog(root, 'select 1 from workers').length > 0);
   for (let job = 0; job < 3; job += 1) await add('slow');
@@ -88,7 +91,7 @@ test('--max-jobs counts what was taken, however many lanes ask', async () => {
 });
 
 test('an adaptive worker ends when nothing is due, with all its lanes', async () => {
-  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { root, add, work, count } = await open({ 'slow.mjs': quick });
   await add('slow');
   const { status, stderr } = await work('--adaptive', '--concurrency', '4').ended;
   expect({ status, stderr, finished: count('finished') }).toEqual({
@@ -102,13 +105,14 @@ test('an adaptive worker ends when nothing is due, with all its lanes', async ()
 test('a lane takes what is retried while the other ones have long jobs', async () => {
   const { root, add, work, count } = await open({
     'once.mjs': 'export default ({ attempt }) => { if (attempt === 1) throw new Error("no"); };\n',
-    'slow.mjs': slow(2_500),
+    'slow.mjs': endsWhen("existsSync(data.root + '/go')"),
   });
   await add('once', { retries: 1, retryDelay: '300ms', priority: 900 });
   await add('slow');
   const worker = work('--concurrency', '2', '--for', '20s', '--wait', '1s');
   await until('it was tried again', () => count('finished') === 1);
   expect(count('running')).toBe(1);
+  writeFileSync(join(root, 'go'), '');
   // One of its runs has failed.
   expect((await worker.ended).status).toBe(1);
   expect(count('finished')).toBe(2);
@@ -116,7 +120,7 @@ test('a lane takes what is retried while the other ones have long jobs', async (
 });
 
 test('a pause that ends by itself is no reason to wait for something else', async () => {
-  const { add, queue, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { add, queue, work, count } = await open({ 'slow.mjs': quick });
   await add('slow');
   await queue.pause('slow', { for: '1500ms' });
   const worker = work('--for', '30s', '--max-jobs', '1');
@@ -125,21 +129,21 @@ test('a pause that ends by itself is no reason to wait for something else', asyn
 });
 
 test('a job that is due waits for its handler, and is taken soon after that has appeared', async () => {
-  const { root, add, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { root, add, work, count } = await open({ 'slow.mjs': quick });
   await add('late');
   await add('slow');
   const worker = work('--for', '40s', '--max-jobs', '2');
   // By then it has looked at the other one, too.
   await until('one job is finished', () => count('finished') === 1);
   expect(count('queued')).toBe(1);
-  writeFileSync(join(root, 'jobs/queue/late.mjs'), slow(1));
+  writeFileSync(join(root, 'jobs/queue/late.mjs'), quick);
   expect(await worker.ended).toMatchObject({ status: 0, stderr: '' });
   expect(count('finished')).toBe(2);
   checkInvariants(root);
 });
 
 test('more fused jobs than one transaction takes fail one portion after the other', async () => {
-  const { root, queue, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { root, queue, work, count } = await open({ 'slow.mjs': quick });
   await queue.addMany(Array.from({ length: 1_200 }, () => ({ name: 'bad' })));
   await queue.pause('bad', { fail: true });
   expect((await work('--concurrency', '2').ended).status).toBe(0);
@@ -151,7 +155,7 @@ test.each([
   ['each lane at once', []],
   ['one lane after the other', ['--adaptive']],
 ])('no lane leaves while another one has a job, which may bring more: %s', async (_, how) => {
-  const { root, add, work, count } = await open({ 'parent.mjs': parent, 'slow.mjs': slow(1) });
+  const { root, add, work, count } = await open({ 'parent.mjs': parent, 'slow.mjs': quick });
   await add('slow', { priority: 900 });
   await add('parent');
   expect(await work('--concurrency', '2', ...how).ended).toMatchObject({ status: 0, stderr: '' });
@@ -160,7 +164,7 @@ test.each([
 });
 
 test('on a full machine a worker ends when nothing is due, before and after its jobs', async () => {
-  const { add, work, count } = await open({ 'slow.mjs': slow(1) });
+  const { add, work, count } = await open({ 'slow.mjs': quick });
   expect((await work('--max-load', '0.0001').ended).status).toBe(0);
   await add('slow');
   expect((await work('--max-load', '0.0001', '--for', '100ms').ended).status).toBe(0);
@@ -168,7 +172,7 @@ test('on a full machine a worker ends when nothing is due, before and after its 
 });
 
 test('of several workers that start at the same time no more get in than may', async () => {
-  const { root, work } = await open({ 'slow.mjs': slow(1) }, { workers: { max: 2 } });
+  const { root, work } = await open({ 'slow.mjs': quick }, { workers: { max: 2 } });
   const workers = [1, 2, 3, 4].map(() => work('--wait', '10m'));
   await until('each has asked', () => queryLog(root, 'select 1 from workers').length === 4);
   const rows = queryLog<{ pid: number; state: string }>(root, 'select pid, state from workers');
