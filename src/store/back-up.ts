@@ -30,11 +30,16 @@ export async function backUp(store: Store, path: string): Promise<Backup> {
 }
 
 function describeFailure(error: Error, folder: string): string {
+  const noRoom = `there is no room in ${folder}; delete what you do not need, or name another folder`;
   const sentences: Readonly<Record<string, string>> = {
     EACCES: `your user may not write in ${folder}; name a file in another folder`,
     EROFS: `${folder} is read-only; name a file in another folder`,
     // As in /proc: the folder is there.
     ENOENT: `no file can be made in ${folder}; name one in another folder`,
+    ENOSPC: noRoom,
+    EDQUOT: noRoom,
+    SQLITE_FULL: noRoom,
+    SQLITE_BUSY: 'the log stays locked by another program; try again when that has ended',
   };
   return sentences[errorCode(error)] ?? error.message;
 }

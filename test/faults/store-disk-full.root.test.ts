@@ -1,8 +1,9 @@
-import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/config/state-folder.ts';
 import { recordActivity } from '../../src/store/activity.ts';
+import { backUp } from '../../src/store/back-up.ts';
 import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
 import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
 import { isStoreFailure } from '../../src/store/store-failure.ts';
@@ -86,6 +87,19 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const reading = (await openExistingStore(folder, options)) as Store;
     onTestFinished(() => reading.close());
     expect([reading.isReadOnly, await count(reading)]).toEqual([true, 1]);
+  });
+
+  test('where there is no room for a copy, that and the cure are said, and nothing is left of it', async () => {
+    const folder = makeSmallDisk();
+    const store = await open(folder);
+    await write(store, 10);
+    fill(folder);
+    const before = readdirSync(folder.path);
+    const copy = join(folder.path, 'copy.db');
+    await expect(backUp(store, copy)).rejects.toThrow(
+      `${copy} was not written: there is no room in ${folder.path}; delete what you do not need, or name another folder`,
+    );
+    expect(readdirSync(folder.path)).toEqual(before);
   });
 
   test('where there is no room for a log, none is half made, and a broken one is left', async () => {
