@@ -6,10 +6,11 @@ var path = require('path');
 
 /* Node runs what it finds there: under cron's umask 000 anybody could have put code in, and under
    sudo it may be another user's. What others could write is made anew. */
-function makePrivate(folder: string) {
+function makePrivate(caches: string, folder: string) {
   var fs = require('fs');
   try {
-    fs.mkdirSync(folder, { recursive: true, mode: 448 });
+    makeFolder(fs, caches);
+    makeFolder(fs, folder);
     var stats = fs.lstatSync(folder);
     if (stats.uid !== process.geteuid!() || !stats.isDirectory()) return false;
     if ((stats.mode & 63) === 0) return true;
@@ -21,6 +22,16 @@ function makePrivate(folder: string) {
   }
 }
 
+/* One at a time: where the file system says that there is no such folder whatever is made, as /proc
+   and homes that are not mounted do, Node's own `recursive` tries for ever. */
+function makeFolder(fs: typeof import('fs'), folder: string) {
+  try {
+    fs.mkdirSync(folder, 448);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
 var found = process.versions.node.split('.').map(Number);
 if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   // A umask that takes rights from its owner, too, would shut the runner out of what it makes.
@@ -29,7 +40,7 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache'));
   var cache = caches && path.join(caches, 'folder-runner');
   // Compiled once instead of at each start; without a home of its own it goes on without.
-  if (cache && makePrivate(cache)) require('module').enableCompileCache(cache);
+  if (cache && makePrivate(caches!, cache)) require('module').enableCompileCache(cache);
   require('./cli.cjs').main(__dirname);
 } else {
   process.stderr.write(

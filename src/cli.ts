@@ -62,7 +62,7 @@ const END_MS = 100;
 
 function createContext(distFolder: string): CommandContext {
   const context: CommandContext = {
-    cwd: process.cwd(),
+    cwd: currentFolder(),
     env: process.env,
     // Not before they are used: a pass under cron writes nothing, and each takes 2 ms to set up.
     get stdout() {
@@ -80,6 +80,15 @@ function createContext(distFolder: string): CommandContext {
     findWrongUse: (root, args) => findWrongUse({ ...context, cwd: root }, args),
   };
   return context;
+}
+
+/** A folder that was removed under its shell, by a deploy perhaps, has the name that it had there. */
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return process.env.PWD ?? '/';
+  }
 }
 
 async function buildProgram(context: CommandContext, args: readonly string[]): Promise<Command> {

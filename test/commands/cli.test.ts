@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -54,6 +54,43 @@ test('a root may be called as a command is', () => {
 
 test('the version is the package’s', () => {
   expect(run('--version')).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+});
+
+describe('a current folder that was removed under its shell', () => {
+  const runInRemoved = (args: string) => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo here\n' });
+    const script = `mkdir old && cd old && rmdir ../old && exec "$0" "${commandPath}" ${args}`;
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', script, process.execPath], {
+      cwd: root,
+      env: { ...cronEnv(root), ROOT: root },
+      encoding: 'utf8',
+    });
+    return { status, stderr };
+  };
+
+  test.for(['hourly', '--root "$ROOT" hourly'])(
+    'does not keep `runner %s` from its work',
+    (args) => {
+      expect(runInRemoved(args)).toEqual({ status: 0, stderr: '' });
+    },
+  );
+
+  test('is named where it was meant', () => {
+    const { status, stderr } = runInRemoved('--root . hourly');
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/^runner: --root names .*\/old, which has no jobs folder\..*\n$/);
+  });
+});
+
+test('a home in which nothing can be made costs the compile cache alone', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  const { status, stderr } = spawnSync(process.execPath, [commandPath, '--root', root, 'hourly'], {
+    env: { ...cronEnv(root), HOME: '/proc' },
+    encoding: 'utf8',
+    timeout: 10_000,
+    killSignal: 'SIGKILL',
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
 describe('without a reader', () => {
