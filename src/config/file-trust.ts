@@ -26,7 +26,8 @@ export function judgeRoot(root: string): Distrust | null {
 
 /**
  * Who else could have written what lies at a path below the root. Of a symlink, that is all that it
- * leads through: the links, what they lead to, and every folder outside the root on the way.
+ * leads through: the links, what they lead to, and every folder outside the root on the way. A folder
+ * above the root counts only if it is the end: then it is what is used.
  */
 export function judgePath(root: string, path: string): readonly Distrust[] {
   const stats = lstatSync(path);
@@ -67,12 +68,12 @@ function judgeWay(root: string, path: string): readonly Distrust[] {
   const steps = [...stepsTo(realRoot, relative(root, path))];
   const end = steps.at(-1);
   return steps
-    .filter((step) => !isAbove(step.path, realRoot))
+    .filter((step) => step === end || !isAbove(step.path, realRoot))
     .map((step) => (isHarmless(step, step === end) ? null : judge(step.path, step.stats)))
     .filter((distrust) => distrust !== null);
 }
 
-/** The root is judged by itself, and what is above it not at all. */
+/** The root is judged by itself, and what is above it only where a link leads there. */
 function isAbove(path: string, root: string): boolean {
   return root === path || root.startsWith(path === '/' ? '/' : `${path}/`);
 }

@@ -15,7 +15,7 @@ export type UsualDuration = (script: Script) => Promise<number | null>;
 
 /**
  * Starts no script that usually takes longer than the time that is left. The first one is started
- * whatever it takes: with less time it would never come to its turn.
+ * whatever it takes, and however late the host has come to it: else it would never have its turn.
  *
  * @returns asked before a script is started: null, or why not now
  */
@@ -25,10 +25,13 @@ export function admitWithinBudget(
 ): (script: Script) => Promise<string | null> {
   const { budgetMs, startedAt } = budget;
   return async (script) => {
+    if (!budget.isBegun) {
+      budget.isBegun = true;
+      return null;
+    }
     const leftMs = Math.round(startedAt + budgetMs - performance.now());
     if (leftMs <= 0) return `the budget of ${tell(budgetMs)} is used up`;
-    const usualMs = budget.isBegun ? await usualDurationMs(script) : null;
-    budget.isBegun = true;
+    const usualMs = await usualDurationMs(script);
     if (usualMs === null || usualMs <= leftMs) return null;
     return `${script.name} usually takes ${tell(Math.round(usualMs))}, and of the budget of ${tell(budgetMs)} only ${tell(leftMs)} are left`;
   };

@@ -87,6 +87,15 @@ describe('a symlink', () => {
     expect(judge(join(root, 'site'), 'jobs/b')).toEqual([]);
   });
 
+  test.each([0o777, 0o1777])('to a folder above the root with mode %o is not trusted', (mode) => {
+    const above = makeTemporaryRoot({ 'site/jobs/a': '' });
+    chmodSync(above, mode);
+    symlinkSync(above, join(above, 'site/jobs/hourly'));
+    expect(judge(join(above, 'site'), 'jobs/hourly')).toEqual([
+      expect.stringContaining(`${above} can be written by anybody`),
+    ]);
+  });
+
   test('that leads in a circle is an error, not an endless loop', () => {
     const root = makeTemporaryRoot();
     symlinkSync('b', join(root, 'a'));

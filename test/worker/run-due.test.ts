@@ -158,6 +158,16 @@ test('a budget that is used up defers the rest; it comes first in the next call'
   expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/c', 'daily/a']);
 });
 
+test('a host that is slower than the budget comes to one script with each call all the same', () => {
+  const root = makeRoot({ 'jobs/hourly/a.sh': '', 'jobs/hourly/b.sh': '' });
+  expect(due(root, '--budget', '1ms')).toEqual(silent);
+  expect(due(root, '--budget', '1ms')).toEqual(silent);
+  expect(queryLog(root, 'select script, outcome from runs')).toEqual([
+    { script: 'hourly/a', outcome: 'succeeded' },
+    { script: 'hourly/b', outcome: 'succeeded' },
+  ]);
+});
+
 test('a script that usually takes longer than what is left of the budget is not begun', () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': 'exit 0\n',
