@@ -1,5 +1,4 @@
 import { runningToJson } from './json.ts';
-import type { QueueStatus } from './queue-status.ts';
 import { instant, pauseToJson, waitingToJson } from './shared-json.ts';
 import type { Status, StatusRun } from './status.ts';
 import type { TierHolder, TierState } from './tier-state.ts';
@@ -11,7 +10,7 @@ export function statusToJson(status: Status): object {
     running: status.running.map(runToJson),
     waiting: status.waiting.map(waitingToJson),
     pauses: status.pauses.map(pauseToJson),
-    queue: queueToJson(status.queue),
+    queue: queueToJson(status),
     tiers: status.tiers.map(tierToJson),
     isLogUnread: status.isLogUnread,
     hasSpool: status.hasSpool,
@@ -23,10 +22,11 @@ function runToJson(run: StatusRun): object {
   return { ...runningToJson(run), usualDurationMs: run.usualDurationMs };
 }
 
-function queueToJson({ counts, withoutHandler, workers }: QueueStatus): object {
+function queueToJson({ queue, isLogUnread }: Status): object {
+  const { counts, withoutHandler, workers } = queue;
+  const known = Object.entries({ ...counts, workers });
   return {
-    ...counts,
-    workers,
+    ...Object.fromEntries(known.map(([key, count]) => [key, isLogUnread ? null : count])),
     withoutHandler: withoutHandler.map(({ name, jobs, nearest }) => ({ name, jobs, nearest })),
   };
 }

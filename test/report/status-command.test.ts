@@ -145,4 +145,10 @@ test('without a readable log status still shows the tiers', async () => {
   expect(stdout).toContain('is not known without the log');
   expect(stdout).not.toContain('never');
   expect(stderr).toMatch(/^Note: the activity log was not read\. /);
+  const { queue, isLogUnread } = JSON.parse(inRoot(root, 'status', '--json').stdout);
+  expect(isLogUnread).toBe(true);
+  expect(queue).toEqual({
+    ...{ ready: null, delayed: null, running: null, paused: null, failed: null, workers: null },
+    withoutHandler: [],
+  });
 });

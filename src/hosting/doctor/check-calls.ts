@@ -1,5 +1,5 @@
 import { listOf, timeOf } from './amounts.ts';
-import { type Check, type Finding, note, ok, problem } from './finding.ts';
+import { type Check, type Finding, note, ok, problem, unknownWithoutLog } from './finding.ts';
 import { findLastCalls, type LastCall } from './last-calls.ts';
 
 export const checkCalls: Check = {
@@ -7,6 +7,7 @@ export const checkCalls: Check = {
   run: async (place) => {
     const calls = await findLastCalls(place);
     if (calls.length === 0) return [ok('no tier with a period has scripts')];
+    if (await place.isLogUnread()) return [unknownWithoutLog];
     const never = calls.filter(({ calledAt }) => calledAt === null).map(({ tier }) => tier);
     return [
       ...calls.flatMap((call) => describe(call, place.nowMs)),

@@ -1,9 +1,10 @@
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pause-names.ts';
-import { type Check, note, ok } from './finding.ts';
+import { type Check, note, ok, unknownWithoutLog } from './finding.ts';
 
 export const checkPauses: Check = {
   name: 'pauses',
-  run: async ({ log }) => {
+  run: async ({ log, isLogUnread }) => {
+    if (await isLogUnread()) return [unknownWithoutLog];
     const pauses = (await log()).facts?.pauses ?? [];
     if (pauses.length === 0) return [ok('none')];
     return pauses.map(({ name, kind, until }) => {

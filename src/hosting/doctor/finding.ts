@@ -32,3 +32,9 @@ export function warning(found: string, cure: string): Finding {
 export function problem(found: string, cure: string): Finding {
   return { status: 'problem', found, cure };
 }
+
+/** Of what only the log tells, where there is one that could not be read. */
+export const unknownWithoutLog = note(
+  'unknown: the log could not be read',
+  'See what log says, then look again.',
+);

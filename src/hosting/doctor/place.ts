@@ -30,6 +30,8 @@ export interface DoctorPlace extends PlaceRequest {
   crontab(): CrontabCalls;
   logFile(): Promise<LogFile | null>;
   log(): Promise<LogReading>;
+  /** There is a log, and what is in it is not known. */
+  isLogUnread(): Promise<boolean>;
 }
 
 export function openPlace(request: PlaceRequest): DoctorPlace {
@@ -37,6 +39,7 @@ export function openPlace(request: PlaceRequest): DoctorPlace {
   const state = stateFolderOf(root);
   const settings = once(() => loadSettings(root, env));
   const logFile = once(() => examineLogFile(state, env));
+  const log = once(async () => readLogFacts(state, await logFile(), request.nowMs));
   return {
     ...request,
     state,
@@ -45,7 +48,8 @@ export function openPlace(request: PlaceRequest): DoctorPlace {
     discovery: once(async () => discover(root, await settings().catch(() => defaultSettings))),
     crontab: once(() => readCrontabCalls(root, env)),
     logFile,
-    log: once(async () => readLogFacts(state, await logFile(), request.nowMs)),
+    log,
+    isLogUnread: async () => (await logFile()) !== null && (await log()).facts === null,
   };
 }
 

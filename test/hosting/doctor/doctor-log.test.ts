@@ -57,6 +57,20 @@ test('a file that is no database is a problem', () => {
   expect(found.status).toBe(1);
 });
 
+test('what only the log tells is unknown where it cannot be read', () => {
+  const { root, env, database } = makeUsedRoot();
+  writeFileSync(database, 'x'.repeat(8192));
+  const found = diagnose(root, env);
+  const unknown = [
+    {
+      status: 'note',
+      found: 'unknown: the log could not be read',
+      cure: 'See what log says, then look again.',
+    },
+  ];
+  expect([found.of('calls'), found.of('pauses')]).toEqual([unknown, unknown]);
+});
+
 test('a truncated file is a problem', () => {
   const { root, env, database } = makeUsedRoot();
   truncateSync(database, 3 * 4096);
