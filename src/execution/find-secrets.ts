@@ -57,8 +57,28 @@ function decode(text: string): string {
 /** As it is, in a URL, and within JSON or what `console.log` makes of an object. */
 function spellings(value: string): readonly string[] {
   if (value.length < SHORTEST_SECRET) return [];
-  const all = [value, encode(value), JSON.stringify(value).slice(1, -1)];
+  const all = [value, ...spellingsInUrls(value), ...spellingsInJson(value)];
   return [...new Set(all)].map((spelling) => toBytes(spelling));
+}
+
+/** As JavaScript encodes it, as PHP and Python do, who leave less as it is, and as forms do. */
+function spellingsInUrls(value: string): readonly string[] {
+  const encoded = encode(value);
+  const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character, 2).toUpperCase()}`);
+  const ofForm = new URLSearchParams([['', value]]).toString().slice(1);
+  return [encoded, strict, strict.replaceAll('%20', '+'), ofForm];
+}
+
+/** As JavaScript writes it; with `\u00e4` for ä, as Python does; with `\/` for a slash too, as PHP does. */
+function spellingsInJson(value: string): readonly string[] {
+  const plain = JSON.stringify(value).slice(1, -1);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII stays
+  const ascii = plain.replace(/[^\x00-\x7f]/g, (character) => `\\u${hex(character, 4)}`);
+  return [plain, ascii, ...[plain, ascii].map((text) => text.replaceAll('/', '\\/'))];
+}
+
+function hex(character: string, digits: number): string {
+  return character.charCodeAt(0).toString(16).padStart(digits, '0');
 }
 
 /** What the environment holds need not be valid UTF-16. */
