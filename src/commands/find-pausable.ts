@@ -1,6 +1,7 @@
 import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
 import type { Tier } from '../discovery/script.ts';
+import { readPatterns } from '../queue/name-patterns.ts';
 import { pauseNameOf, WHOLE_QUEUE } from '../queue/pause-names.ts';
 import { printableLine } from '../report/printable.ts';
 
@@ -21,7 +22,8 @@ export function findPausable(word: string, { tiers, jobNames }: Pausables): stri
   const scripts = tiers.flatMap((tier) => tier.scripts.map(({ name }) => name));
   const tierNames = tiers.map(({ name }) => name);
   if ([...tierNames, ...scripts].includes(word)) return word;
-  if (word === WHOLE_QUEUE || word.startsWith(`${WHOLE_QUEUE}/`)) return word;
+  if (word === WHOLE_QUEUE) return word;
+  if (word.startsWith(`${WHOLE_QUEUE}/`)) return nameOfJobs(word.slice(WHOLE_QUEUE.length + 1));
   if (isPattern(word)) return patternName(word, tierNames);
   const short = scripts.filter((script) => script.endsWith(`/${word}`));
   const isJob = jobNames.includes(word);
@@ -36,10 +38,16 @@ function isPattern(word: string): boolean {
   return /[*?[]/.test(word);
 }
 
+/** @throws {QueueError} where no name could ever fit: that would be a pause of nothing */
+function nameOfJobs(pattern: string): string {
+  readPatterns(pattern);
+  return pauseNameOf(pattern);
+}
+
 /** Who writes `hourly/*` means the tier's scripts, mostly. */
 function patternName(word: string, tierNames: readonly string[]): string {
   const tier = tierNames.find((name) => word.startsWith(`${name}/`));
-  if (tier === undefined) return pauseNameOf(word);
+  if (tier === undefined) return nameOfJobs(word);
   const shown = printableLine(word);
   throw new UsageError(
     `Patterns are for jobs of the queue: \`runner pause ${printableLine(tier)}\` pauses that tier, ` +

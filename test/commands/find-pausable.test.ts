@@ -27,9 +27,14 @@ describe('what is to be paused is found', () => {
     ['queue/backup', 'queue/backup'],
     ['queue/not-here-yet', 'queue/not-here-yet'],
     ['queue/hourly/*', 'queue/hourly/*'],
+    ['queue/*', 'queue'],
   ])('%s is %s', (word, name) => {
     expect(findPausable(word, known)).toBe(name);
   });
+});
+
+test.each(['queue/', '[mail', 'queue/[mail'])('%j, which fits no name, is refused', (word) => {
+  expect(() => findPausable(word, known)).toThrow(/^A pattern expects .*, found "/);
 });
 
 describe('what could be meant otherwise is refused', () => {
