@@ -61,12 +61,16 @@ function spellings(value: string): readonly string[] {
   return [...new Set(all)].map((spelling) => toBytes(spelling));
 }
 
-/** As JavaScript encodes it, as PHP and Python do, who leave less as it is, and as forms do. */
+/** As JavaScript encodes it; as PHP and Python do, who leave other characters as they are; as forms do. */
 function spellingsInUrls(value: string): readonly string[] {
   const encoded = encode(value);
   const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character, 2).toUpperCase()}`);
+  const withPlus = strict.replaceAll('%20', '+');
   const ofForm = new URLSearchParams([['', value]]).toString().slice(1);
-  return [encoded, strict, strict.replaceAll('%20', '+'), ofForm];
+  return [
+    ...[encoded, strict, withPlus, ofForm],
+    ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')],
+  ];
 }
 
 /** As JavaScript writes it; with `\u00e4` for ä, as Python does; with `\/` for a slash too, as PHP does. */

@@ -74,14 +74,16 @@ test('a value is masked as it stands in URLs, in JSON and in what is printed of 
 });
 
 test.each([
-  ['PHP’s json_encode', String.raw`p\/ss (w\u00f6rd)!`],
-  ['Python’s json.dumps', String.raw`p/ss (w\u00f6rd)!`],
-  ['PHP’s JSON_UNESCAPED_UNICODE', String.raw`p\/ss (wörd)!`],
-  ['PHP’s rawurlencode', 'p%2Fss%20%28w%C3%B6rd%29%21'],
-  ['PHP’s urlencode', 'p%2Fss+%28w%C3%B6rd%29%21'],
-  ['a form', new URLSearchParams({ a: 'p/ss (wörd)!' }).toString().slice(2)],
+  ['PHP’s json_encode', String.raw`p\/ss (w\u00f6rd)!~`],
+  ['Python’s json.dumps', String.raw`p/ss (w\u00f6rd)!~`],
+  ['PHP’s JSON_UNESCAPED_UNICODE', String.raw`p\/ss (wörd)!~`],
+  ['PHP’s rawurlencode', 'p%2Fss%20%28w%C3%B6rd%29%21~'],
+  ['PHP’s urlencode', 'p%2Fss+%28w%C3%B6rd%29%21%7E'],
+  ['Python’s quote', 'p/ss%20%28w%C3%B6rd%29%21~'],
+  ['Python’s quote_plus', 'p%2Fss+%28w%C3%B6rd%29%21~'],
+  ['a form', new URLSearchParams({ a: 'p/ss (wörd)!~' }).toString().slice(2)],
 ])('a value is masked as it is written by %s', (_, written) => {
-  expect(mask({ PASSWORD: 'p/ss (wörd)!' }, `<${written}>`)).toBe('<[PASSWORD]>');
+  expect(mask({ PASSWORD: 'p/ss (wörd)!~' }, `<${written}>`)).toBe('<[PASSWORD]>');
 });
 
 describe('the password in a URL', () => {
