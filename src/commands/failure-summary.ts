@@ -21,12 +21,12 @@ export function summarizeFailures(
   events: WorkerEvents,
 ): FailureSummary {
   const failed: RunFinished[] = [];
-  const tiers = new Set<string>();
+  const scripts = new Set<string>();
   let runs = 0;
   let failures = 0;
   events.on('run-finished', (run) => {
     runs += 1;
-    tiers.add(run.script.split('/', 1)[0] as string);
+    scripts.add(run.script);
     if (!isFailure(run.end.outcome)) return;
     failures += 1;
     if (failed.length < MOST_TOLD) failed.push(run);
@@ -34,9 +34,7 @@ export function summarizeFailures(
   return {
     print: async () => {
       if (failures === 0) return;
-      const names = [...tiers].join(', ');
-      const what = names === 'queue' ? 'runs of the queue' : `scripts of ${names}`;
-      const head = `runner: ${failures} of ${runs} ${what} did not succeed (${runner.root} on ${hostname()})`;
+      const head = `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed (${runner.root} on ${hostname()})`;
       const removed = await findRemoved(runner, failed);
       const blocks = await Promise.all(
         failed.map((run) => describeFailure(run, removed.has(run.runId))),
@@ -45,6 +43,14 @@ export function summarizeFailures(
       context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
     },
   };
+}
+
+/** A script whose next try was made in the same call has run twice. */
+function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
+  const tiers = new Set([...scripts].map((script) => script.split('/', 1)[0]));
+  const names = [...tiers].join(', ');
+  if (names === 'queue') return 'runs of the queue';
+  return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
 }
 
 async function findRemoved(runner: Runner, failed: readonly RunFinished[]) {

@@ -27,6 +27,15 @@ test('a pass with failures prints one summary on stderr, with the last 20 lines 
   expect(stderr).not.toContain('not shown');
 });
 
+test('a script that is tried again in the same call is not counted as two scripts', () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': '# @retries 1\n# @retry-delay 1ms\nexit 3\n',
+    'jobs/hourly/b.sh': 'sleep 0.1\n',
+  });
+  const { stderr } = inRoot(root, 'hourly');
+  expect(stderr).toContain('runner: 2 of 3 runs of hourly did not succeed (');
+});
+
 test('control characters of a script do not reach the mail', () => {
   const { stderr } = runPass({ 'a.sh': `printf 'a\\033[2Jb\\a\\0c\\r\\n\\302\\233'\nexit 1\n` });
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
