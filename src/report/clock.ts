@@ -1,4 +1,5 @@
 import { isInstant } from '../config/instant.ts';
+import { hostZone } from '../queue/repeat/time-zone.ts';
 import { UNKNOWN } from './unknown.ts';
 
 /** Shows instants in one time zone, and what is none as unknown. The store knows only UTC. */
@@ -17,7 +18,7 @@ export function createClock(nowMs: number, timeZone?: string): Clock {
   const parts = (atMs: number): Parts => readParts(format, atMs);
   const thisYear = parts(nowMs).year;
   return {
-    zone: format.resolvedOptions().timeZone,
+    zone: timeZone ?? hostZone(),
     dateTime: (atMs) => {
       if (!isInstant(atMs)) return UNKNOWN;
       const at = parts(atMs);

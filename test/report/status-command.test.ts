@@ -5,6 +5,8 @@ import { expect, test } from 'vitest';
 import { takeLockFile } from '../../src/lock/lock-file.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
 import { inRoot } from '../support/in-root.ts';
+import { runCommand } from '../support/run-command.ts';
+import { cronEnv } from '../support/run-pass.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
@@ -134,6 +136,16 @@ test('status names a pass that works without the log by its lock file', async ()
   );
   await lock.release();
   expect(inRoot(root, 'status').stdout).toContain('Nothing runs, nothing waits.');
+});
+
+test.each([
+  ['', 'UTC'],
+  ['Nope/Zone', 'UTC'],
+  ['Europe/Berlin', 'Europe/Berlin'],
+])('with the time zone %j status says whose times it shows', (TZ, zone) => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const { stdout } = runCommand(['status'], { cwd: root, env: { ...cronEnv(root), TZ } });
+  expect(stdout).toContain(`\ntimes in ${zone}\n`);
 });
 
 test('without a readable log status still shows the tiers', async () => {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { hostZone } from '../../queue/repeat/time-zone.ts';
 import { timeOf } from './amounts.ts';
 import { type Check, type Finding, note, ok, problem } from './finding.ts';
 import type { DoctorPlace } from './place.ts';
@@ -9,7 +10,7 @@ const TOLERATED_MS = 60_000;
 export const checkClock: Check = {
   name: 'clock',
   run: async (place) => [
-    ok(`${describeTime(place.nowMs)} (${zoneHere()})`),
+    ok(`${describeTime(place.nowMs)} (${hostZone()})`),
     ...zoneFindings(place.env),
     ...fileFindings(place),
     ...(await logFindings(place)),
@@ -25,14 +26,10 @@ function describeTime(nowMs: number): string {
   return `${local.slice(0, 10)} ${local.slice(11, 19)} ${offset}`;
 }
 
-function zoneHere(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
-}
-
 /** Cron reads no profile: it goes by the machine's zone, whatever is set here. */
 function zoneFindings({ TZ }: NodeJS.ProcessEnv): Finding[] {
   const machine = zoneOfMachine();
-  if (!TZ || machine === null || zoneHere() === machine) return [];
+  if (!TZ || machine === null || hostZone() === machine) return [];
   return [
     note(
       `TZ is ${TZ} here, while cron and the passes it starts go by the machine's zone, ${machine}`,
