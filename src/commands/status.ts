@@ -45,7 +45,7 @@ async function describe(
     db,
     states,
     tiers: tierNames(root),
-    handlers: await listHandlerNames(root),
+    handlers: await listHandlerNames(root, (problem) => tellWrongSettings(context, problem)),
     nowMs: context.now(),
     isLogUnread: problem !== null,
   });
@@ -56,4 +56,9 @@ async function describe(
   const { createScreen } = await import('../report/terminal/screen.ts');
   const { renderStatus } = await import('../report/terminal/render-status.ts');
   return renderStatus(status, createScreen(context));
+}
+
+/** Without this, what waits would look as if it were only a matter of time. */
+function tellWrongSettings({ stderr }: CommandContext, problem: string): void {
+  stderr.write(`Note: no call starts anything until the settings are put right. ${problem}\n`);
 }

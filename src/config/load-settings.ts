@@ -32,12 +32,20 @@ export async function loadSettings(
   return allowUnsafe ? { ...settings, allowUnsafe } : settings;
 }
 
-/** The same, for what goes on without them: the defaults where they are wrong, of which others tell. */
-export async function loadSettingsIfRight(root: string): Promise<Settings> {
+/**
+ * The same, for what goes on without them: the defaults where they are wrong.
+ *
+ * @param onWrong is told what is wrong with them, unless somebody else tells of it
+ */
+export async function loadSettingsIfRight(
+  root: string,
+  onWrong: (problem: string) => void = () => {},
+): Promise<Settings> {
   try {
     return await loadSettings(root);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
+    onWrong(error.message);
     return defaultSettings;
   }
 }

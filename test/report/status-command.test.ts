@@ -148,6 +148,16 @@ test.each([
   expect(stdout).toContain(`\ntimes in ${zone}\n`);
 });
 
+test('with wrong settings status says that nothing will start', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'runner.config.json': '{"nope":1}' });
+  const { stdout, stderr, status } = inRoot(root, 'status', '--json');
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout).tiers).toHaveLength(1);
+  expect(stderr).toMatch(
+    /^Note: no call starts anything until the settings are put right\. runner\.config\.json:1: nope /,
+  );
+});
+
 test('without a readable log status still shows the tiers', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
   const { state } = await writeLog(root);
