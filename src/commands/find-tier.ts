@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { nearestName } from '../config/near-miss.ts';
 import { UsageError } from '../config/usage-error.ts';
 import { discover } from '../discovery/discover.ts';
@@ -20,7 +21,7 @@ export async function findScript(
   runner: Place,
   name: string,
 ): Promise<{ readonly tier: Tier; readonly script: Script }> {
-  const [tierName = '', ...rest] = name.split('/');
+  const [tierName = '', ...rest] = withoutJobsFolder(name).split('/');
   if (rest.length === 0) throw await withoutTier(runner, name);
   if (tierName === WHOLE_QUEUE) throw namesHandler(rest.join('/'));
   const tier = await findTier(runner, tierName);
@@ -46,11 +47,15 @@ async function withoutTier(runner: Place, label: string): Promise<UsageError> {
   );
 }
 
+/** As a shell completes it: `jobs/hourly/clean-tmp.sh`. */
+function withoutJobsFolder(name: string): string {
+  return name.replace(/^(?:\.\/)?jobs\/(?=.*\/)/, '');
+}
+
 function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
-  const nearest = nearestName(
-    name,
-    scripts.map((script) => script.name),
-  );
+  const file = join(root, 'jobs', withoutJobsFolder(name));
+  const names = scripts.map((script) => script.name);
+  const nearest = scripts.find(({ path }) => path === file)?.name ?? nearestName(name, names);
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +

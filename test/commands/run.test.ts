@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
@@ -58,3 +59,15 @@ test('while a pass runs it says so and exits 1; another pass is silent and exits
   pass.kill('SIGTERM');
   expect(await ended).toEqual([143, null]);
 });
+
+test.each(['hourly/clean-tmp.sh', 'jobs/hourly/clean-tmp.sh', './jobs/hourly/clean-tmp.sh'])(
+  'the file of a script, %s, is answered with its name',
+  (word) => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n' });
+    const { status, stderr } = inRoot(root, 'run', word);
+    expect(status).toBe(2);
+    expect(stderr).toContain(
+      `There is no script "${word}" in ${root}/jobs; did you mean hourly/clean-tmp?`,
+    );
+  },
+);
