@@ -90,9 +90,14 @@ function rulesOf({ stop }: LoggedCall, request: WorkRequest) {
   });
 }
 
-function limitsOf({ runner }: LoggedCall, { maxLoad, isAdaptive }: WorkRequest) {
+/** Who waits for jobs waits as long for room; who does not, as long as a script would. */
+function limitsOf({ runner }: LoggedCall, { maxLoad, waitMs, isAdaptive }: WorkRequest) {
   const { settings } = runner;
-  const limits = { ...settings.limits, maxLoad: maxLoad ?? settings.limits.maxLoad };
+  const limits = {
+    ...settings.limits,
+    maxLoad: maxLoad ?? settings.limits.maxLoad,
+    maxWaitMs: Math.max(settings.limits.maxWaitMs, waitMs ?? Number.POSITIVE_INFINITY),
+  };
   const { minFreeMemoryBytes, maxProcesses } = limits;
   const isLimited = [limits.maxLoad, minFreeMemoryBytes, maxProcesses].some(
     (each) => each !== null,

@@ -95,15 +95,16 @@ function tellEnd(lane: Lane, ended: NamedEnd, verdict: Verdict | null): void {
   commit.onDurable(() => onEnded(ended, verdict));
 }
 
-/** A full machine is waited for as long as the worker lives, and there is something to take. */
+/** A full machine is waited for as long as the limits say, if there is something to take; then the rest is left. */
 async function hasRoom({ call, journal, limits, isHeldBack, rules }: Lane): Promise<boolean> {
   const { stop, events } = call;
   const note = (sentence: string) => events.emit('warning', sentence);
   if (!isHeldBack) return true;
-  while (rules.leftMs() > 0 && (await journal.isAnyDue())) {
-    const lack = await waitForRoom(limits, stop.noMore, { note, leftMs: rules.leftMs() });
-    if (lack === null) return true;
-  }
+  if (rules.leftMs() <= 0 || !(await journal.isAnyDue())) return false;
+  const lack = await waitForRoom(limits, stop.noMore, { note, leftMs: rules.leftMs() });
+  if (lack === null) return true;
+  if (stop.reason === null) events.emit('left', lack);
+  stop.startNothing(lack);
   return false;
 }
 

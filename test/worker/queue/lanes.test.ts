@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openQueue } from 'folder-runner';
 import { expect, onTestFinished, test } from 'vitest';
@@ -22,10 +22,11 @@ async function open(handlers: Readonly<Record<string, FileContent>>, settings: o
   const queue = await openQueue({ root, env: {} });
   onTestFinished(() => queue.close());
   const add = (name: string, options: JobOptions = {}) => queue.add(name, { root }, options);
+  const start = (...args: readonly string[]) =>
+    startCommand(['--root', root, ...args], { cwd: '/', env: cronEnv(root) });
   return {
-    ...{ root, queue, add },
-    work: (...args: readonly string[]) =>
-      startCommand(['--root', root, 'work', ...args], { cwd: '/', env: cronEnv(root) }),
+    ...{ root, queue, add, start },
+    work: (...args: readonly string[]) => start('work', ...args),
     diary: () => readFileSync(join(root, 'diary'), 'utf8').split('\n').slice(0, -1),
     count: (state: string) => queryLog(root, 'select 1 from jobs where state = ?', state).length,
   };
@@ -169,6 +170,20 @@ test('on a full machine a worker ends when nothing is due, before and after its 
   await add('slow');
   expect((await work('--max-load', '0.0001', '--for', '100ms').ended).status).toBe(0);
   expect(count('finished')).toBe(0);
+});
+
+test.each([
+  ['a worker that waits for no job', 'work'],
+  ['a pass of a tier', 'hourly'],
+])('on a full machine %s ends once it has waited as long as the limits say', async (_, command) => {
+  const limits = { maxLoad: 0.0001, maxWait: '50ms' };
+  const { root, add, start, count } = await open({ 'slow.mjs': quick }, { limits });
+  mkdirSync(join(root, 'jobs/hourly'));
+  await add('slow');
+  expect(await start(command).ended).toMatchObject({ status: 0, stderr: '' });
+  expect(count('queued')).toBe(1);
+  const told = "select reason from workers where kind = 'queue'";
+  expect(queryLog(root, told)).toEqual([{ reason: expect.stringMatching(/^the load average is/) }]);
 });
 
 test('of several workers that start at the same time no more get in than may', async () => {
