@@ -78,6 +78,9 @@ describe('a pause of jobs of the queue', () => {
     [['--fail'], '--fail expects names of jobs of the queue'],
     [['hourly/*'], 'Patterns are for jobs of the queue: `runner pause hourly`'],
     [['mail/welcom'], 'did you mean mail/welcome?'],
+    [['mail/[a-m'], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
+    [['queue/mail/[a-m', '--fail'], 'A pattern expects a ] for each ['],
+    [['queue/'], 'A pattern expects a name or a glob over names such as mail/*'],
   ])('%j is wrong use', (args, message) => {
     const { status, stdout, stderr } = inRoot(makeQueueSite(), 'pause', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
