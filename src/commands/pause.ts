@@ -7,6 +7,7 @@ import { rootOf } from './open-log.ts';
 interface PauseOptions {
   readonly for?: string;
   readonly fail?: true;
+  readonly json?: true;
   readonly root?: string;
 }
 
@@ -31,6 +32,7 @@ export function pauseCommand(context: CommandContext): Command {
     .argument('[name]', 'a tier, <tier>/<script>, `queue`, or names of jobs (default: everything)')
     .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner resume`)')
     .option('--fail', 'of jobs of the queue: let what is due fail instead of waiting')
+    .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined) =>
       pauseName(context, name, command.optsWithGlobals<PauseOptions>()),
@@ -52,7 +54,14 @@ async function pauseName(
   const kind = options.fail === true ? await readFuse(name) : ('pause' as const);
   const pause: Pause = { name, kind, until, createdAt };
   await withWritableLog(context, options.root, (db) => record(db, pause));
-  context.stdout.write(`${await describeDone(context, pause)}\n`);
+  context.stdout.write(
+    options.json ? await formatPause(pause) : `${await describeDone(context, pause)}\n`,
+  );
+}
+
+async function formatPause(pause: Pause): Promise<string> {
+  const { formatJson } = await import('../report/json.ts');
+  return formatJson((await import('../report/shared-json.ts')).pauseToJson(pause));
 }
 
 async function findName(root: string, word: string): Promise<string> {

@@ -22,6 +22,7 @@ export interface WorkOptions {
   readonly adaptive?: boolean;
   readonly failUnknown?: boolean;
   readonly watchFile?: string;
+  readonly json?: boolean;
 }
 
 /** @throws {UsageError} that names the first wrong option */

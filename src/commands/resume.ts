@@ -3,6 +3,11 @@ import type { Pause } from '../queue/pauses.ts';
 import type { CommandContext } from './command-context.ts';
 import { type OpenLog, rootOf, withLog } from './open-log.ts';
 
+interface ResumeOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
 const EXAMPLES = `
 What waited meanwhile is run by the next call.
 
@@ -18,12 +23,13 @@ export function resumeCommand(context: CommandContext): Command {
   return command
     .description('end a pause, or all of them')
     .argument('[name]', 'what is paused, as it was given to `runner pause` (default: all pauses)')
+    .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (name: string | undefined) => {
-      const { root } = command.optsWithGlobals<{ root?: string }>();
+      const { root, json } = command.optsWithGlobals<ResumeOptions>();
       await checkPlaceOf(context, root);
-      const told = await withLog(context, root, (log) => resumeName(context, log, name));
-      context.stdout.write(`${told}\n`);
+      const resumed = await withLog(context, root, (log) => resumeName(context, log, name));
+      context.stdout.write(json ? await formatResumed(resumed) : await describe(context, resumed));
     });
 }
 
@@ -37,20 +43,37 @@ async function checkPlaceOf(
   await checkWritable(root, stateFolderOf(root), context.env);
 }
 
+interface Resumed {
+  /** What was to be resumed; null: all there is. */
+  readonly name: string | null;
+  readonly ended: readonly string[];
+  /** The pause that still keeps it from running. */
+  readonly wider: Pause | null;
+}
+
 async function resumeName(
   context: CommandContext,
   log: OpenLog,
   word: string | undefined,
-): Promise<string> {
+): Promise<Resumed> {
   const { findPause, resume, selectPauses } = await import('../queue/pauses.ts');
   const at = context.now();
   const pauses = await selectPauses(log.db, at);
   const name = word === undefined ? null : await findName(log.root, word, pauses);
   const ended = log.hasLog ? await resume(log.db, name, at) : [];
-  const told = await describeEnded(name, ended);
   const rest = pauses.filter((pause) => !ended.includes(pause.name));
-  const wider = name === null ? null : findPause(rest, name);
-  return wider === null ? told : `${told}\n${await describeWider(context, wider)}`;
+  return { name, ended, wider: name === null ? null : findPause(rest, name) };
+}
+
+async function formatResumed({ ended, wider }: Resumed): Promise<string> {
+  const { formatJson } = await import('../report/json.ts');
+  const { pauseToJson } = await import('../report/shared-json.ts');
+  return formatJson({ resumed: ended, pause: wider === null ? null : pauseToJson(wider) });
+}
+
+async function describe(context: CommandContext, { name, ended, wider }: Resumed): Promise<string> {
+  const told = await describeEnded(name, ended);
+  return wider === null ? `${told}\n` : `${told}\n${await describeWider(context, wider)}\n`;
 }
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */

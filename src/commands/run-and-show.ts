@@ -18,22 +18,25 @@ export interface ShowOptions {
   readonly isQueue?: boolean;
   /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
   readonly tellsSkips?: boolean;
+  /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
+  readonly isSilent?: boolean;
 }
 
 /** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
 export async function runAndShow(
   context: CommandContext,
   runner: Runner,
-  { budgetMs = null, isDue = false, isQueue = false, tellsSkips = false }: ShowOptions,
+  options: ShowOptions,
   run: (call: Call) => Promise<CallSummary>,
 ): Promise<CallSummary> {
+  const { budgetMs = null, isDue = false, isQueue = false, tellsSkips = false } = options;
   const events = createWorkerEvents();
   const stop = createStopRequest();
   const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
   const failures = summarizeFailures(context, runner, events);
   tellTrouble(context, events);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
-  if (isTerminal) {
+  if (isTerminal && options.isSilent !== true) {
     letTerminalGo(context);
     const { showProgress } = isQueue
       ? await import('./work-progress.ts')

@@ -2,7 +2,9 @@ import { join, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { workOffQueue } from '../worker/queue/work-off-queue.ts';
 import type { WorkRequest } from '../worker/queue/work-request.ts';
+import type { WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
+import { countRuns } from './count-runs.ts';
 import { openRunner } from './open-runner.ts';
 import { readWorkOptions, type WorkOptions } from './read-work-options.ts';
 import { runAndShow } from './run-and-show.ts';
@@ -24,9 +26,23 @@ export async function workAndShow(
     join(context.distFolder, 'cli.cjs'),
     ...(options.watchFile === undefined ? [] : [resolve(context.cwd, options.watchFile)]),
   ];
-  await runAndShow(context, runner, { isQueue: true }, (call) =>
-    workOffQueue(call, { ...request, watchedFiles }),
-  );
+  const isJson = options.json === true;
+  const show = { isQueue: true, isSilent: isJson };
+  await runAndShow(context, runner, show, async (call) => {
+    const tell = isJson ? countForJson(call.events) : null;
+    const worked = await workOffQueue(call, { ...request, watchedFiles });
+    if (tell !== null) context.stdout.write(await tell());
+    return worked;
+  });
+}
+
+function countForJson(events: WorkerEvents): () => Promise<string> {
+  const counts = countRuns(events);
+  let skipped: string | null = null;
+  events.on('pass-skipped', ({ reason }) => {
+    skipped = reason;
+  });
+  return async () => (await import('../report/json.ts')).formatJson({ ...counts, skipped });
 }
 
 async function tellUnfitting(

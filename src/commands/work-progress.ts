@@ -5,6 +5,7 @@ import { firstLine, printableLine } from '../report/printable.ts';
 import { isFailure } from '../store/outcomes.ts';
 import type { RunFinished, RunStarted, WorkerEvents } from '../worker/worker-events.ts';
 import type { CommandContext } from './command-context.ts';
+import { countRuns, type RunCounts } from './count-runs.ts';
 
 const REDRAW_MS = 100;
 
@@ -12,7 +13,7 @@ const REDRAW_MS = 100;
 export function showProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
   const running = new Map<RunStarted['runId'], string>();
-  const counts = { succeeded: 0, failed: 0, released: 0 };
+  const counts = countRuns(events);
   const startedAt = performance.now();
   const above = (line: string): void => {
     screen.clear();
@@ -28,11 +29,7 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
   events.on('run-started', ({ runId, script }) => running.set(runId, script));
   events.on('run-finished', (run) => {
     running.delete(run.runId);
-    if (run.end.outcome === 'succeeded') counts.succeeded += 1;
-    else if (isFailure(run.end.outcome)) {
-      counts.failed += 1;
-      above(describeFailure(run));
-    } else counts.released += 1;
+    if (isFailure(run.end.outcome)) above(describeFailure(run));
   });
   events.on('pass-finished', () => {
     clearInterval(timer);
@@ -41,14 +38,8 @@ export function showProgress({ stdout }: CommandContext, events: WorkerEvents): 
   });
 }
 
-interface Counts {
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly released: number;
-}
-
 function describeWork(
-  { succeeded, failed, released }: Counts,
+  { succeeded, failed, released }: RunCounts,
   running: ReadonlyMap<unknown, string>,
   elapsedMs: number,
 ): string {

@@ -31,6 +31,7 @@ export function workCommand(context: CommandContext): Command {
     .option('--adaptive', 'find out how many at the same time are good, up to --concurrency')
     .option('--fail-unknown', 'let jobs fail that have no handler here, instead of leaving them')
     .option('--watch-file <path>', 'finish when this file changes, besides .runner/restart')
+    .option('--json', 'in the end, how many succeeded, failed and were given back, as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (patterns: string[]) => {
       const { workAndShow } = await import('./work-and-show.ts');

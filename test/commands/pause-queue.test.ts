@@ -38,6 +38,20 @@ describe('a pause of jobs of the queue', () => {
     expect(pausesOf(root)).toEqual([]);
   });
 
+  test('is told of as JSON, too, and so is its end', () => {
+    const root = makeQueueSite();
+    const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    const pause = jsonOf(inRoot(root, 'pause', 'mail/*', '--for', '2h', '--json'));
+    expect(pause).toEqual({ name: 'queue/mail/*', kind: 'pause', until: instant, since: instant });
+    expect(jsonOf(inRoot(root, 'status', '--json'))).toMatchObject({ pauses: [pause] });
+    const narrower = jsonOf(inRoot(root, 'resume', 'mail/welcome', '--json'));
+    expect(narrower).toEqual({ resumed: [], pause });
+    expect(jsonOf(inRoot(root, 'resume', '--json'))).toEqual({
+      resumed: ['queue/mail/*'],
+      pause: null,
+    });
+  });
+
   test('everything is the queue, too', () => {
     const root = makeQueueSite();
     inRoot(root, 'add', 'export');

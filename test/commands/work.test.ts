@@ -44,6 +44,25 @@ test('without --for and --wait it works off what is due, and ends', async () => 
   checkInvariants(root);
 });
 
+test('with --json it tells at its end how its runs have ended', async () => {
+  const root = makeSite({
+    'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n'),
+    'jobs/queue/busy.sh': executable('#!/bin/sh\nexit 75\n'),
+    'runner.config.json': '{ "workers": { "max": 1 } }',
+  });
+  for (const name of ['noop', 'noop', 'fails', 'busy']) await addJob(root, name);
+  const { status, stdout } = work(root, '--json');
+  expect(status).toBe(1);
+  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 1, skipped: null });
+  await addJob(root, 'waits');
+  const other = startWaiting(root);
+  await untilRuns(root);
+  const { skipped } = JSON.parse(work(root, '--json').stdout);
+  expect(skipped).toBe('1 workers of the queue are at work already (workers.max is 1)');
+  writeFileSync(join(root, 'go'), '');
+  await endInPeace(root, other);
+});
+
 test('patterns say which jobs it takes, --max-jobs how many', async () => {
   const root = makeSite({ 'jobs/queue/mail/a.mjs': noop });
   const ids = [
