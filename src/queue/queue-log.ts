@@ -31,8 +31,11 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
   // A connection is not told of its own writes.
   let ownWrite = new AbortController();
   const underWay = new Set<Promise<unknown>>();
-  const ask: QueueLog['ask'] = async (work) => {
+  const refuseClosed = (): void => {
     if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
+  };
+  const ask: QueueLog['ask'] = async (work) => {
+    refuseClosed();
     const asked = toldPlainly(state, () => work(store.db));
     underWay.add(asked);
     return await asked.finally(() => underWay.delete(asked));
@@ -47,6 +50,7 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       return result;
     },
     watch: () => {
+      refuseClosed();
       const seen = watch.look();
       const { signal: written } = ownWrite;
       return async (untilMs, signal) => {

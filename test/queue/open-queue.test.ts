@@ -89,10 +89,10 @@ describe('a queue', () => {
     await queue.close();
     expect(await waiting).toBeNull();
     expect(await added).toBe(1);
-    await expect(queue.add('a')).rejects.toMatchObject({
-      code: 'invalid',
-      message: 'This queue was closed; open it again.',
-    });
+    const refusal = { code: 'invalid', message: 'This queue was closed; open it again.' };
+    await expect(queue.add('a')).rejects.toMatchObject(refusal);
+    await expect(queue.claim('*', { wait: '1m' })).rejects.toMatchObject(refusal);
+    await expect(queue.claimMany('*', 2)).rejects.toMatchObject(refusal);
   });
 });
 
