@@ -22,22 +22,29 @@ export function summarizeFailures(
 ): FailureSummary {
   const failed: RunFinished[] = [];
   const scripts = new Set<string>();
+  /** Those told of whose next try is still to come. */
+  const awaiting = new Map<number | string, RunFinished>();
   let runs = 0;
   let failures = 0;
   events.on('run-finished', (run) => {
     runs += 1;
     scripts.add(run.script);
+    const whose = run.jobId ?? run.script;
+    awaiting.delete(whose);
     if (!isFailure(run.end.outcome)) return;
     failures += 1;
-    if (failed.length < MOST_TOLD) failed.push(run);
+    if (failed.length === MOST_TOLD) return;
+    failed.push(run);
+    if (run.nextTryAt !== null) awaiting.set(whose, run);
   });
   return {
     print: async () => {
       if (failures === 0) return;
       const head = `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed (${runner.root} on ${hostname()})`;
       const removed = await findRemoved(runner, failed);
+      const isAwaiting = new Set(awaiting.values());
       const blocks = await Promise.all(
-        failed.map((run) => describeFailure(run, removed.has(run.runId))),
+        failed.map((run) => describeFailure(run, removed.has(run.runId), isAwaiting.has(run))),
       );
       const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
       context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
@@ -61,11 +68,18 @@ async function findRemoved(runner: Runner, failed: readonly RunFinished[]) {
   );
 }
 
-async function describeFailure(run: RunFinished, isRemoved: boolean): Promise<string> {
+async function describeFailure(
+  run: RunFinished,
+  isRemoved: boolean,
+  isAwaiting: boolean,
+): Promise<string> {
   const { script, jobId, end, nextTryAt } = run;
   const { printable, printableLine } = await import('../report/printable.ts');
   const { formatDuration } = await import('../report/format.ts');
   const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
+  const who = script.startsWith('queue/') ? 'worker' : 'pass of any tier';
+  const nextTry = (at: number) =>
+    `  tried again by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
   const reason = printable(end.reason ?? '').replaceAll('\n', '\n  ');
   const lines = printable(end.output.text).trimEnd().split('\n').slice(-LAST_LINES);
   const none = end.outcome === 'not-started' ? [] : ['(no output)'];
@@ -73,11 +87,7 @@ async function describeFailure(run: RunFinished, isRemoved: boolean): Promise<st
   return [
     `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
     ...output.map((line) => `  | ${line}`),
-    ...(nextTryAt === null
-      ? []
-      : [
-          `  tried again by the next ${script.startsWith('queue/') ? 'worker' : 'pass of any tier'}, ${formatDuration(Math.max(0, nextTryAt - Date.now()))} from now or later`,
-        ]),
+    ...(nextTryAt === null ? [] : [isAwaiting ? nextTry(nextTryAt) : '  tried again meanwhile']),
     ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run)),
   ].join('\n');
 }

@@ -92,3 +92,24 @@ test('a run of a script has no job to look at', () => {
   const { root, run } = runPass({ 'a.sh': 'true\n' });
   expect(inRoot(root, 'show', String(run('a').id)).stdout).not.toContain('job ');
 });
+
+test('of tries that were made again meanwhile it says so, and of the others when they are', () => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n'),
+  });
+  inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
+  inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
+  const [, ...failures] = inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m').stderr.split(
+    '\n\n',
+  );
+  const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
+  const later = (when: string) =>
+    expect.stringMatching(
+      `no output\\),  tried again by the next worker, ${when} from now or later$`,
+    );
+  expect(told).toEqual([
+    '  | (no output),  tried again meanwhile',
+    later('59m \\d+s'),
+    later('\\d+m?s'),
+  ]);
+});
