@@ -115,8 +115,9 @@ function checkEnding<Options extends { readonly reason?: string }>(
   verb: 'retry' | 'fail' | 'bury',
   options: Options,
 ): Options {
-  const { reason } = checkOptions(verb, options);
-  return reason === undefined ? options : { ...options, reason: readReason(reason) };
+  const { reason, ...rest } = checkOptions(verb, options);
+  const said = reason === undefined ? null : readReason(reason);
+  return { ...rest, ...(said !== null && { reason: said }) } as Options;
 }
 
 function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'update' | 'requeue'> {

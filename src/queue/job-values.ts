@@ -50,8 +50,10 @@ export function readPriority(priority: unknown): number {
 /** So much is kept of a reason: it stands in each row that tells of it. */
 const LONGEST_REASON = 8 * 1024;
 
-export function readReason(reason: unknown): string {
-  if (typeof reason === 'string') return reason.slice(0, LONGEST_REASON);
+/** Null: a blank one, as of a variable that is not set, says nothing. */
+export function readReason(reason: unknown): string | null {
+  if (typeof reason === 'string')
+    return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
   throw invalid('The reason', 'text', reason);
 }
 

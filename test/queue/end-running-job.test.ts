@@ -37,6 +37,20 @@ test('of a long reason the beginning is kept: it stands in more than one row', a
   expect(runs(job.id)[0]?.reason).toBe('z'.repeat(8 * 1024));
 });
 
+test.each([
+  ['fail', 'it was failed by who had claimed it'],
+  ['bury', 'it was buried'],
+  ['retry', null],
+] as const)('a blank reason to %s is none', async (verb, reason) => {
+  const { queue, take, row } = await openTestQueue();
+  for (const blank of ['', ' \n']) {
+    const job = await take();
+    await queue[verb](job, { reason: blank });
+    expect(row(job.id).reason).toBe(reason);
+    await queue.cancel(job.id);
+  }
+});
+
 test.each(['fail', 'bury', 'retry'] as const)(
   'a reason to %s that is no text is refused',
   async (verb) => {
