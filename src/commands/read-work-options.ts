@@ -31,6 +31,7 @@ export function readWorkOptions(
   options: WorkOptions,
 ): Omit<WorkRequest, 'watchedFiles'> {
   const forMs = read('--for', options.for, readDurationMs);
+  read('--watch-file', options.watchFile, readPath);
   const waitMs = read('--wait', options.wait, readDelayMs);
   return {
     patterns: patterns.length === 0 ? [] : readPatterns(patterns),
@@ -45,6 +46,10 @@ export function readWorkOptions(
     failsUnknown: options.failUnknown === true,
   };
 }
+
+/** Empty it would be the root's folder, which changes for other reasons. */
+const readPath: Reader<string> = (found) =>
+  typeof found === 'string' && found !== '' ? { value: found } : { expected: 'a path' };
 
 function read<T>(name: string, found: string | undefined, reader: Reader<T>): T | null {
   if (found === undefined) return null;

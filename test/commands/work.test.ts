@@ -306,6 +306,7 @@ test.each([
   ['--concurrency', '65', 'a whole number from 1 to 64'],
   ['--max-load', '-1', 'a number above 0, up to 10000'],
   ['--max-memory', '5', 'a size such as 64mb, 512mb or 1gb'],
+  ['--watch-file', '', 'a path'],
 ])('%s %s is refused', (option, value, expected) => {
   const root = makeSite();
   const { status, stderr } = work(root, `${option}=${value}`);
