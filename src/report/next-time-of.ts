@@ -1,17 +1,19 @@
 import { defaultSettings } from '../config/settings.ts';
 import type { Job } from '../queue/queue.ts';
 import { parseRepeat } from '../queue/repeat/parse-repeat.ts';
-import { planNext } from '../queue/repeat/plan-next.ts';
+import { type PlannedTime, planNext } from '../queue/repeat/plan-next.ts';
+import type { Moments } from '../queue/repeat/repeat-rule.ts';
 
 /**
- * When a repeating job is to run after a run at this time, were that to take no time; null: it does not
+ * When, and for which time, a repeating job is to run after a run with these moments; null: it does not
  * repeat, or its rule gives no further time.
  */
-export async function nextTimeOf({ repeat, missed }: Job, atMs: number): Promise<number | null> {
+export async function nextTimeOf(
+  { repeat, missed }: Job,
+  moments: Moments & { readonly finished: number },
+): Promise<PlannedTime | null> {
   const parsed = repeat === null ? null : parseRepeat(repeat);
   if (parsed === null || 'problem' in parsed) return null;
-  const moments = { scheduled: atMs, started: atMs, finished: atMs };
   const { missedCap: cap } = defaultSettings.queue;
-  const plan = await planNext(parsed.rule, moments, { missed, nowMs: atMs, cap });
-  return plan?.runAt ?? null;
+  return await planNext(parsed.rule, moments, { missed, nowMs: moments.finished, cap });
 }

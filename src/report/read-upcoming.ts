@@ -22,26 +22,35 @@ export interface UpcomingQuery {
 
 /** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
 export async function readUpcoming(db: Database, query: UpcomingQuery): Promise<UpcomingRun[]> {
-  const waiting = await selectNext(db, query);
-  const candidates = waiting.map(toUpcoming);
+  const { nowMs } = query;
+  const candidates = (await selectNext(db, query)).map(toUpcoming);
   for (const job of await selectRunningRepeaters(db, query)) {
-    candidates.push(...(await followingRun({ atMs: query.nowMs, job, isExpected: true })));
+    const startedMs = job.startedAt?.getTime() ?? nowMs;
+    candidates.push(...(await followingRun({ ...toUpcoming(job), atMs: startedMs }, nowMs)));
   }
   const upcoming: UpcomingRun[] = [];
   while (upcoming.length < query.limit) {
     const next = takeEarliest(candidates);
     if (next === null) break;
     upcoming.push(next);
-    candidates.push(...(await followingRun(next)));
+    // What is overdue runs now, and no sooner.
+    const atMs = Math.max(next.atMs, nowMs);
+    candidates.push(...(await followingRun({ ...next, atMs }, atMs)));
   }
   return upcoming;
 }
 
-function toUpcoming(job: Job): UpcomingRun {
-  return { atMs: job.runAt.getTime(), job, isExpected: false };
+/** With the time that the rule gave for it, from which the next one may be counted. */
+interface Candidate extends UpcomingRun {
+  readonly scheduledMs: number;
 }
 
-function takeEarliest(candidates: UpcomingRun[]): UpcomingRun | null {
+function toUpcoming(job: Job): Candidate {
+  const atMs = job.runAt.getTime();
+  return { atMs, scheduledMs: job.scheduledFor?.getTime() ?? atMs, job, isExpected: false };
+}
+
+function takeEarliest(candidates: Candidate[]): Candidate | null {
   const [first] = candidates.toSorted(
     (one, other) => one.atMs - other.atMs || one.job.id - other.job.id,
   );
@@ -50,10 +59,14 @@ function takeEarliest(candidates: UpcomingRun[]): UpcomingRun | null {
   return first;
 }
 
-/** None of a job that does not repeat, and of a rule that does not get ahead. */
-async function followingRun({ atMs, job }: UpcomingRun): Promise<UpcomingRun[]> {
-  const nextMs = await nextTimeOf(job, atMs);
-  return nextMs === null || nextMs <= atMs ? [] : [{ atMs: nextMs, job, isExpected: true }];
+/** None of a job that does not repeat, and of a rule that gives no further time. */
+async function followingRun(
+  { atMs: started, scheduledMs: scheduled, job }: Candidate,
+  finished: number,
+): Promise<Candidate[]> {
+  const next = await nextTimeOf(job, { scheduled, started, finished });
+  if (next === null) return [];
+  return [{ atMs: next.runAt, scheduledMs: next.scheduledFor, job, isExpected: true }];
 }
 
 /** Whatever is beyond these comes after them, repeated or not. */

@@ -71,3 +71,81 @@ test('one that runs is there with its next time, and one that only runs once is 
     ['again', 120],
   ]);
 });
+
+test('what is overdue runs now: what follows is counted from that, and missed times as it is said', async () => {
+  const overdue = { runAt: now - 150 * MINUTE, repeat: 'SCHEDULED, +1 HOUR' };
+  const late = -150;
+  expect(await upcomingOf([{ ...overdue, name: 'skip', missed: 'skip' }], 3)).toEqual([
+    ...[
+      ['skip', late],
+      ['skip', 30, 'expected'],
+      ['skip', 90, 'expected'],
+    ],
+  ]);
+  expect(await upcomingOf([{ ...overdue, name: 'once', missed: 'once' }], 3)).toEqual([
+    ...[
+      ['once', late],
+      ['once', 0, 'expected'],
+      ['once', 30, 'expected'],
+    ],
+  ]);
+  expect(await upcomingOf([{ ...overdue, name: 'all' }], 4)).toEqual([
+    ...[
+      ['all', late],
+      ['all', -90, 'expected'],
+      ['all', -30, 'expected'],
+      ['all', 30, 'expected'],
+    ],
+  ]);
+  const finished = { ...overdue, name: 'finished', repeat: 'FINISHED, +1 HOUR' };
+  expect(await upcomingOf([finished], 3)).toEqual([
+    ...[
+      ['finished', late],
+      ['finished', 60, 'expected'],
+      ['finished', 120, 'expected'],
+    ],
+  ]);
+});
+
+test('one that runs, or is tried again, stays in step', async () => {
+  const { db } = await writeLog(makeTemporaryRoot());
+  const repeat = 'SCHEDULED, +1 HOUR';
+  await addJobs(
+    db,
+    ['runs', 'waits'].map((name) => ({ name, repeat, runAt: now - 20 * MINUTE })),
+    {
+      at: now,
+    },
+  );
+  const runs = { state: 'running', started_at: now, leased_until: now + MINUTE } as const;
+  await db.updateTable('jobs').set(runs).where('name', '=', 'runs').execute();
+  const retry = { state: 'retrying', run_at: now + 5 * MINUTE } as const;
+  await db.updateTable('jobs').set(retry).where('name', '=', 'waits').execute();
+  const upcoming = await readUpcoming(db, { pattern: '*', limit: 4, nowMs: now });
+  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+    ...[
+      ['waits', 5],
+      ['runs', 40],
+      ['waits', 40],
+      ['runs', 100],
+    ],
+  ]);
+});
+
+test('one that was kicked before its time goes on from its run, or from the time that it has used up', async () => {
+  const { db } = await writeLog(makeTemporaryRoot());
+  const runAt = now + 300 * MINUTE;
+  const rules = { finished: 'FINISHED, +1 HOUR', scheduled: 'SCHEDULED, +1 HOUR' };
+  const jobs = Object.entries(rules).map(([name, repeat]) => ({ name, repeat, runAt }));
+  await addJobs(db, jobs, { at: now });
+  await db.updateTable('jobs').set({ run_at: now }).execute();
+  const upcoming = await readUpcoming(db, { pattern: '*', limit: 4, nowMs: now });
+  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+    ...[
+      ['finished', 0],
+      ['scheduled', 0],
+      ['finished', 60],
+      ['finished', 120],
+    ],
+  ]);
+});
