@@ -67,13 +67,7 @@ async function formatPause(pause: Pause): Promise<string> {
 async function findName(root: string, word: string): Promise<string> {
   const { findPausable } = await import('./find-pausable.ts');
   const { readPausables } = await import('./read-pausables.ts');
-  const { pausedPattern } = await import('../queue/pause-names.ts');
-  const { readPatterns } = await import('../queue/name-patterns.ts');
-  const name = findPausable(word, await readPausables(root));
-  const pattern = pausedPattern(name);
-  // What fits nothing would pause nothing, and be told of as a pause.
-  if (pattern !== null) readPatterns([pattern]);
-  return name;
+  return findPausable(word, await readPausables(root));
 }
 
 /** Scripts have no queue that fills up while they wait: they need no fuse. */
