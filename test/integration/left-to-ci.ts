@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { SHARE } from '../faults/rounds.ts';
@@ -22,6 +23,14 @@ export const isMachineOurs = process.env.RUN_INTEGRATION === '1';
 /** Set by `.ci/run`: a runner is killed at every point, and what is left to chance is tried often. */
 const areAllPointsHit = process.env.FAULT_POINTS === 'all';
 
+/** Set by `.ci/run` where it does that in a stage of its own. */
+export const areNoPointsHit = process.env.FAULT_POINTS === 'none';
+
+/** Tests of which there is a sample. */
+export const sampled = globSync('test/faults/*.test.ts', { cwd: project })
+  .filter((file) => readFileSync(join(project, file), 'utf8').includes("from './rounds.ts'"))
+  .sort();
+
 /** Another one each day, so that the points that are hit change; to be given to see a failure again. */
 export function setup(): void {
   process.env.FAULT_SEED ??= String(Math.floor(Date.now() / 86_400_000));
@@ -35,7 +44,11 @@ export function teardown(): void {
       `NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`,
     );
   }
-  if (!areAllPointsHit) {
+  if (areNoPointsHit) {
+    tell(
+      `NOT RUN HERE: ${sampled.join(', ')}: .ci/run hits all their points in a stage of its own.`,
+    );
+  } else if (!areAllPointsHit) {
     const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
     tell(
       `A SAMPLE HERE: test/faults/ hits one of ${SHARE} fault points, those of ${seed}, and tries chance less ` +

@@ -21,8 +21,8 @@ const byTheClock = /pragma synchronous|workers set kind|set leased_until/;
 const changesNothing = /^sql begin#/;
 
 /**
- * Every point of a command in a copy of this root, from the first one of a kind on: from its one side
- * or the other by turns, and from both where it starts somebody else.
+ * Before every point of a command in a copy of this root, from the first one of a kind on, which is right
+ * after the one before it; also after the last one, and where it starts somebody else.
  *
  * @param until the kind that ends what is special about it
  */
@@ -39,18 +39,17 @@ export async function planQueueRounds(
     .slice(start, end)
     .filter((point) => !byTheClock.test(point) && !changesNothing.test(point));
   return wanted.flatMap((point, index) =>
-    sidesOf(point, index).map((side, turn) => ({
+    sidesOf(point, wanted).map((side, turn) => ({
       at: `${side} ${point}`,
       outlives: kindOf(point) === 'spawn' ? turn === 1 : index % 4 === 0,
     })),
   );
 }
 
-/** Until it is committed, it is as if nothing had been written. */
-function sidesOf(point: string, index: number): readonly string[] {
+function sidesOf(point: string, wanted: readonly string[]): readonly string[] {
+  // Until it is committed, it is as if nothing had been written.
   if (kindOf(point) === 'sql commit') return ['after'];
-  if (kindOf(point) === 'spawn') return ['before', 'after'];
-  return [index % 2 === 0 ? 'before' : 'after'];
+  return kindOf(point) === 'spawn' || point === wanted.at(-1) ? ['before', 'after'] : ['before'];
 }
 
 export function copyRoot(template: string): string {
