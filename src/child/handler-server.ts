@@ -185,7 +185,8 @@ export class HandlerServer {
     process.exitCode = exitCode;
     const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
     const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
-    if (this.#isOrphan) linkAnew(this.#options.output, run.message.outputPath);
+    // The runner may have died, and this process not have come to hear of it.
+    linkAnew(this.#options.output, run.message.outputPath);
     writeResult(run.message.resultPath, result);
   }
 }

@@ -129,6 +129,22 @@ describe('a runner that is killed while a handler runs', () => {
     expect(readdirSync(stateFolderOf(lost.root).temporary)).toEqual([]);
   });
 
+  test('keeps the output of one that has ended before it could see that', async () => {
+    const code = `export default (job) => {
+  job.log('begun');
+  process.kill(process.ppid, 'SIGKILL');
+  process.exit(0);
+};\n`;
+    const lost = startRunner(
+      { 'first.mjs': 'export default () => 1;\n', 'a.mjs': code },
+      'first',
+      'a',
+    );
+    await lost.runner.ended;
+    const end = await lost.awaitEnd(2);
+    expect(end).toMatchObject({ outcome: 'failed', output: { text: 'begun\n' } });
+  });
+
   test('leaves it to its time limit', async () => {
     const lost = startRunner({ 'a.mjs': waits('') }, 'a');
     await until('it runs', () => lost.has('begun'));
