@@ -1,4 +1,5 @@
 import type { FSWatcher } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import type { StateFolder } from '../config/state-folder.ts';
 import { watchFiles } from './watch-files.ts';
 
@@ -21,6 +22,13 @@ export interface Wait {
 
 /** A commit that waits for a fast disk is there within this; no timer is as fine. */
 const SPIN_MS = 1;
+
+/** A long transaction writes all the time, and is not to be looked at all the time. */
+const SPIN_REST_MS = 20;
+
+/** On the only one the writer would be kept from its commit. */
+const hasOtherProcessor = availableParallelism() > 1;
+
 const FIRST_POLL_MS = 1;
 const POLL_GROWTH = 1.5;
 
@@ -42,7 +50,7 @@ class Sleeper {
   #watcher: FSWatcher | null = null;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  #spinUntilMs = 0;
+  #spinUntilMs = Number.NEGATIVE_INFINITY;
   #pollMs = FIRST_POLL_MS;
   #longestPollMs: number;
 
@@ -67,7 +75,7 @@ class Sleeper {
     };
     this.#watcher = watchFiles(folder, {
       onWrite: () => {
-        this.#spinUntilMs = performance.now() + SPIN_MS;
+        this.#allowSpin();
         this.#pollQuickly();
       },
       onMoved: () => this.#end('changed'),
@@ -75,6 +83,12 @@ class Sleeper {
     });
     if (this.#watcher === null) pollBlindly();
     this.#pollQuickly();
+  }
+
+  #allowSpin(): void {
+    const now = performance.now();
+    if (hasOtherProcessor && now > this.#spinUntilMs + SPIN_REST_MS)
+      this.#spinUntilMs = now + SPIN_MS;
   }
 
   #pollQuickly(): void {
