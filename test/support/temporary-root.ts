@@ -9,7 +9,9 @@ export type FileContent = string | { readonly content: string | Buffer; readonly
 /** A temporary root with `jobs/` and these files, gone after the test. */
 export function makeTemporaryRoot(files: Readonly<Record<string, FileContent>> = {}): string {
   const root = mkdtempSync(join(tmpdir(), 'runner-'));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  // Whoever was told to end may still be writing there.
+  const patience = { maxRetries: 20, retryDelay: 50 };
+  onTestFinished(() => rmSync(root, { recursive: true, force: true, ...patience }));
   mkdirSync(join(root, 'jobs'));
   for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
   return root;
