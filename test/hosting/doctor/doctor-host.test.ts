@@ -196,7 +196,6 @@ test.each([
   [`a 'b c' "d e"f\\ g`, [['a', 'b c', 'd ef g']]],
   [`a 'it'\\''s' "say \\"x\\""`, [['a', "it's", 'say "x"']]],
   [
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
     'a $HOME/x "${HOME}/y" ~/z \'$HOME\'',
     [['a', '/home/me/x', '/home/me/y', '/home/me/z', '$HOME']],
   ],
