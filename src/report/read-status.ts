@@ -5,7 +5,7 @@ import { compareBytes } from '../discovery/byte-order.ts';
 import { selectPauses } from '../queue/pauses.ts';
 import { readUsualDuration } from '../queue/usual-duration.ts';
 import type { ActivityLog } from '../store/schema.ts';
-import { hasSpool } from '../store/spool/has-spool.ts';
+import { hasSpool } from '../store/spool/spool-files.ts';
 import { readQueueStatus } from './read-queue-status.ts';
 import { selectRunning } from './select-running.ts';
 import { selectWaiting } from './select-waiting.ts';

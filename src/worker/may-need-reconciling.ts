@@ -4,7 +4,7 @@ import { hasExpiredLease } from '../queue/expired-leases.ts';
 import { mayHaveLost } from '../queue/may-have-lost.ts';
 import type { Database } from '../store/open-store.ts';
 import { hasSecondName } from '../store/second-name.ts';
-import { hasSpool } from '../store/spool/has-spool.ts';
+import { hasSpool } from '../store/spool/spool-files.ts';
 import type { Runner } from './runner.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;

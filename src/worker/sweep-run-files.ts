@@ -8,7 +8,7 @@ import { findRunProcess } from '../execution/find-run-process.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { sweepWarmFiles } from '../execution/sweep-warm-files.ts';
 import type { Database } from '../store/open-store.ts';
-import { hasSpool } from '../store/spool/has-spool.ts';
+import { hasSpool } from '../store/spool/spool-files.ts';
 import type { Runner } from './runner.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;

@@ -1,9 +1,8 @@
 import { statSync, unlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { StateFolder } from '../../src/config/state-folder.ts';
-import { hasSpool } from '../../src/store/spool/has-spool.ts';
 import { readSpool } from '../../src/store/spool/read-spool.ts';
-import { listSpoolFiles } from '../../src/store/spool/spool-files.ts';
+import { hasSpool, listSpoolFiles } from '../../src/store/spool/spool-files.ts';
 import { createSpoolWriter } from '../../src/store/spool/spool-writer.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';

@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { takeLockFile } from '../../src/lock/lock-file.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
+import { newSpoolPath } from '../../src/store/spool/spool-files.ts';
+import { mayNeedReconciling } from '../../src/worker/may-need-reconciling.ts';
 import { inRoot } from '../support/in-root.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
+import { makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
@@ -106,13 +109,23 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   const { state } = await writeLog(root);
   writeFileSync(`${state.database}.broken-20261103-140500`, '');
   writeFileSync(`${state.database}.broken-20261103-140500-wal`, '');
-  writeFileSync(join(state.spool, 'nonsense.jsonl'), 'no spool\n');
+  const self = makeSpoolHeader({ identity: identifyProcess(process.pid) });
+  const spooled = newSpoolPath(state, { startedAt: Date.now(), identity: self.identity });
+  writeFileSync(spooled, toLines(self), { mode: 0o600 });
   const { stdout, status } = inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain(
     '1 broken log set aside in .runner/: activity.db.broken-20261103-140500\n',
   );
   expect(stdout).toContain('recorded without the log wait to be taken into it');
+});
+
+test('a file in the spool’s folder that is not the runner’s holds nothing up', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
+  const { state, db } = await writeLog(root);
+  for (const name of ['x.jsonl', 'x.part']) writeFileSync(join(state.spool, name), 'a note\n');
+  expect(JSON.parse(inRoot(root, 'status', '--json').stdout)).toMatchObject({ hasSpool: false });
+  expect(await mayNeedReconciling({ root, state }, db)).toBe(false);
 });
 
 test('status fits a narrow terminal, and shows nothing raw', async () => {

@@ -4,8 +4,7 @@ import { fallbackStateFolderOf } from '../../config/fallback-state-folder.ts';
 import type { StateFolder } from '../../config/state-folder.ts';
 import { readHolderFile } from '../../lock/lock-holder.ts';
 import { checkLiveness } from '../../process/process-identity.ts';
-import { hasSpool } from '../../store/spool/has-spool.ts';
-import { listUnreadableSpoolFiles } from '../../store/spool/spool-files.ts';
+import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/spool-files.ts';
 import { countOf } from './amounts.ts';
 import { type Check, type Finding, note, ok, warning } from './finding.ts';
 

@@ -45,6 +45,16 @@ export function listSpoolFiles({ spool }: StateFolder): SpoolFile[] {
     .map((name) => ({ path: join(spool, name), isClosed: name.endsWith(CLOSED) }));
 }
 
+/** Whether there may be something to take in. Asked at every start; a stray file in the folder is none of the spool's. */
+export function hasSpool(state: StateFolder): boolean {
+  try {
+    return listSpoolFiles(state).length > 0;
+  } catch {
+    // What cannot be read, nobody can take in.
+    return false;
+  }
+}
+
 /** Names of files that were set aside: somebody has to look at them. */
 export function listUnreadableSpoolFiles({ spool }: StateFolder): string[] {
   return listNames(spool).filter((name) => name.endsWith(UNREADABLE));

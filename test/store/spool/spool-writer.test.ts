@@ -4,9 +4,8 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type StateFolder, stateFolderOf } from '../../../src/config/state-folder.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
-import { hasSpool } from '../../../src/store/spool/has-spool.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read-spool.ts';
-import { listSpoolFiles } from '../../../src/store/spool/spool-files.ts';
+import { hasSpool, listSpoolFiles } from '../../../src/store/spool/spool-files.ts';
 import type { SpoolEntry } from '../../../src/store/spool/spool-record.ts';
 import { createSpoolWriter, newSpoolId } from '../../../src/store/spool/spool-writer.ts';
 import {
