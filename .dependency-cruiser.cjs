@@ -2,7 +2,7 @@
 const layers = [
   ['cli'],
   ['commands'],
-  ['worker', 'report', 'hosting'],
+  ['worker', 'report', 'hosting', 'import'],
   ['queue', 'execution', 'lock'],
   ['discovery', 'store'],
   ['config', 'process'],

@@ -1,9 +1,14 @@
 import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import { UsageError } from '../config/usage-error.ts';
-import type { ImportReport } from '../queue/import/import-report.ts';
-import type { ForeignQueue, ImportOptions } from '../queue/import/imported-job.ts';
-import type { ForeignDatabase } from '../store/foreign-database.ts';
+import type { BadJob, ForeignQueue, ImportOptions } from '../import/foreign-queue.ts';
+import type { ImportNote, ImportReport } from '../import/import-report.ts';
+import { jobStates } from '../queue/job-states.ts';
+import { countOf } from '../report/format.ts';
+import { formatJson } from '../report/json.ts';
+import { printableLine } from '../report/printable.ts';
+import { openTextOutput } from '../report/text-output.ts';
+import type { ExternalDatabase } from '../store/external/external-database.ts';
 import type { Database } from '../store/open-store.ts';
 import type { MissedPolicy } from '../store/schema.ts';
 import type { CommandContext } from './command-context.ts';
@@ -75,17 +80,17 @@ async function importFile(
   { system, file }: Source,
   options: Options,
 ): Promise<void> {
-  refuseOptionsOfOther(system, options);
-  const { readForeignDatabase } = await import('../store/foreign-database.ts');
+  rejectOptionsOfOther(system, options);
+  const { readExternalDatabase } = await import('../store/external/external-database.ts');
   const path = resolve(context.cwd, file);
-  const report = await readForeignDatabase(path, async (database) => {
+  const report = await readExternalDatabase(path, async (database) => {
     const queue = await readQueue(database, system, options);
     return await takeOver(context, queue, options);
   });
-  await tell(context, report, path, options);
+  await show(context, report, path, options);
 }
 
-function refuseOptionsOfOther(system: System, { name, timeZone }: Options): void {
+function rejectOptionsOfOther(system: System, { name, timeZone }: Options): void {
   if (system === 'laterjob' || (name ?? timeZone) === undefined) return;
   const [option, why] =
     name === undefined
@@ -95,7 +100,7 @@ function refuseOptionsOfOther(system: System, { name, timeZone }: Options): void
 }
 
 async function readQueue(
-  database: ForeignDatabase,
+  database: ExternalDatabase,
   system: System,
   { table, name, timeZone, missed, withEnded = false }: Options,
 ): Promise<ForeignQueue> {
@@ -107,9 +112,9 @@ async function readQueue(
     ...(timeZone !== undefined && { timeZone }),
   };
   if (system === 'bedrock') {
-    return (await import('../queue/import/read-bedrock.ts')).readBedrock(database, options);
+    return (await import('../import/bedrock.ts')).readBedrock(database, options);
   }
-  return await (await import('../queue/import/read-laterjob.ts')).readLaterJob(database, options);
+  return await (await import('../import/laterjob.ts')).readLaterJob(database, options);
 }
 
 async function takeOver(
@@ -117,26 +122,89 @@ async function takeOver(
   queue: ForeignQueue,
   { dryRun: isDryRun = false, skipBad = false, root }: Options,
 ): Promise<ImportReport> {
-  const { importJobs } = await import('../queue/import/import-jobs.ts');
+  const { importJobs } = await import('../import/import-jobs.ts');
   const importing = { at: context.now(), isDryRun, skipBad };
   const take = (db: Database) => importJobs(db, queue, importing);
   if (isDryRun) return await withLogIfAny(context, root, ({ db }) => take(db));
   return await withWritableLog(context, root, take);
 }
 
-async function tell(
+async function show(
   context: CommandContext,
   report: ImportReport,
   path: string,
   { json, root }: Options,
 ): Promise<void> {
-  const { describeRefusal, importToJson, renderImport } = await import('../report/import-text.ts');
-  const { formatJson } = await import('../report/json.ts');
-  const { openTextOutput } = await import('../report/text-output.ts');
   const output = openTextOutput(context.stdout);
   if (json) await output.write(formatJson(importToJson(report, path)));
-  if (report.isRefused) throw new UsageError(describeRefusal(report));
+  if (report.isRefused) throw new UsageError(describeRejected(report));
   if (!json) await output.write(renderImport(report, path));
   const { noteUnhandled } = await import('./note-unhandled.ts');
   await noteUnhandled(context, rootOf(context, root), report.names);
+}
+
+/** What an import did, or would do, for people. */
+function renderImport(report: ImportReport, path: string): string {
+  const lines = [
+    describeTaken(report, path),
+    ...describeRest(report),
+    ...report.bad.map((bad) => `Left out: ${describeBad(bad)}`),
+    ...report.notes.map(describeNote),
+  ];
+  return lines.map((line) => `${printableLine(line)}\n`).join('');
+}
+
+/** The same for programs. */
+function importToJson(report: ImportReport, path: string): object {
+  const { system, table, isDryRun, isRefused, ...rest } = report;
+  return { file: path, system, table, dryRun: isDryRun, refused: isRefused, ...rest };
+}
+
+/** Why nothing was taken over, one line for each of the first bad jobs. */
+function describeRejected({ system, bad }: ImportReport): string {
+  const shown = bad.slice(0, BAD_SHOWN).map((each) => `  ${printableLine(describeBad(each))}`);
+  const more = bad.length - shown.length;
+  return [
+    `${countOf(bad.length, 'job')} of ${system} cannot be taken over, so that none was:`,
+    ...shown,
+    ...(more > 0 ? [`  and ${more} more, which --json lists`] : []),
+    'Mend them there, or leave them out with --skip-bad.',
+  ].join('\n');
+}
+
+const BAD_SHOWN = 20;
+
+function describeBad({ id, problem }: BadJob): string {
+  return `job ${id}: ${problem}`;
+}
+
+function describeTaken({ system, table, imported, isDryRun }: ImportReport, path: string): string {
+  const from = `from ${path} (${system}, table ${table})`;
+  const counts = jobStates.flatMap((state) => {
+    const count = imported[state] ?? 0;
+    return count === 0 ? [] : [`${count} ${state}`];
+  });
+  const total = Object.values(imported).reduce((sum, count) => sum + count, 0);
+  const all = `${countOf(total, 'job')} ${from}${counts.length > 0 ? `: ${counts.join(', ')}` : ''}`;
+  return isDryRun ? `Would take over ${all}. Nothing was written.` : `Took over ${all}.`;
+}
+
+function describeRest({ known, leftOut }: ImportReport): string[] {
+  const { ended, mocked } = leftOut;
+  const were = (count: number) => (count === 1 ? 'was' : 'were');
+  return [
+    known > 0 ? `${countOf(known, 'job')} ${were(known)} taken over before.` : '',
+    ended > 0
+      ? `${countOf(ended, 'job')} that ${ended === 1 ? 'has' : 'have'} ended ${were(ended)} left out; --with-ended takes over these too.`
+      : '',
+    mocked > 0
+      ? `${countOf(mocked, 'job')} with mockRequest ${were(mocked)} left out: made for a test, and not to be run.`
+      : '',
+  ].filter((line) => line !== '');
+}
+
+function describeNote({ note, count, ids }: ImportNote): string {
+  if (count === 0) return `Note: ${note}.`;
+  const more = count > ids.length ? ` and ${count - ids.length} more` : '';
+  return `Note: ${countOf(count, 'job')} (${ids.join(', ')}${more}): ${note}.`;
 }

@@ -1,7 +1,9 @@
-import type { JobState } from '../../store/schema.ts';
-import { isEnded } from '../job-states.ts';
-import type { BadJob, ForeignQueue, ImportedJob } from './imported-job.ts';
-import type { Step } from './plan-import.ts';
+import { isEnded } from '../queue/job-states.ts';
+import type { JobState } from '../store/schema.ts';
+import type { BadJob, ForeignJob, ForeignQueue, GoodJob } from './foreign-queue.ts';
+
+/** What is done with a job of the file. */
+export type ImportStep = ForeignJob | { readonly known: true };
 
 /** What an import has done, or would do. */
 export interface ImportReport {
@@ -31,10 +33,12 @@ export interface ImportNote {
   readonly ids: readonly string[];
 }
 
-export interface Gathered {
-  note(step: Step): void;
-  report(): ImportReport;
-  refuse(bad: readonly BadJob[]): ImportReport;
+/** Gathers what an import does, job by job. */
+export interface ReportWriter {
+  add(step: ImportStep): void;
+  done(): ImportReport;
+  /** Nothing is taken over. */
+  refused(bad: readonly BadJob[]): ImportReport;
 }
 
 const IDS_SHOWN = 10;
@@ -44,23 +48,23 @@ interface Note {
   readonly ids: string[];
 }
 
-export function gatherImport(queue: ForeignQueue, isDryRun: boolean): Gathered {
+export function startReport(queue: ForeignQueue, isDryRun: boolean): ReportWriter {
   const imported: Partial<Record<JobState, number>> = {};
   const leftOut = { ended: 0, mocked: 0 };
   const bad: BadJob[] = [];
   const notes = new Map<string, Note>(queue.notes.map((note) => [note, { count: 0, ids: [] }]));
   const names = new Set<string>();
   let known = 0;
-  return { note, report, refuse: (refused) => ({ ...report(), isRefused: true, bad: refused }) };
+  return { add, done, refused: (all) => ({ ...done(), isRefused: true, bad: all }) };
 
-  function note(step: Step): void {
-    if ('job' in step) noteJob(step.job);
+  function add(step: ImportStep): void {
+    if ('key' in step) addJob(step);
     else if ('leftOut' in step) leftOut[step.leftOut] += 1;
     else if ('problem' in step) bad.push(step);
     else known += 1;
   }
 
-  function noteJob(job: ImportedJob): void {
+  function addJob(job: GoodJob): void {
     imported[job.state] = (imported[job.state] ?? 0) + 1;
     if (!isEnded(job.state)) names.add(job.name);
     for (const text of job.notes) {
@@ -71,10 +75,10 @@ export function gatherImport(queue: ForeignQueue, isDryRun: boolean): Gathered {
     }
   }
 
-  function report(): ImportReport {
+  function done(): ImportReport {
     const { system, table } = queue;
-    const told = [...notes].map(([text, about]) => ({ note: text, ...about }));
-    const taken = { imported, names: [...names], known, leftOut, bad, notes: told };
-    return { system, table, isDryRun, isRefused: false, ...taken };
+    const taken = { imported, names: [...names], known, leftOut, bad };
+    const noted = [...notes].map(([text, about]) => ({ note: text, ...about }));
+    return { system, table, isDryRun, isRefused: false, ...taken, notes: noted };
   }
 }

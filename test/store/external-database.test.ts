@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { readForeignDatabase } from '../../src/store/foreign-database.ts';
+import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import { drivers } from '../support/drivers.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
@@ -35,7 +35,7 @@ function makeFile(journal: Journal): { readonly folder: string; readonly path: s
 /** A program that has the file open all the while. */
 async function use(path: string, journal: Journal, statements: string): Promise<void> {
   const ready = join(makeTemporaryRoot(), 'ready');
-  const child = new URL('foreign-database.child.ts', import.meta.url).pathname;
+  const child = new URL('external-database.child.ts', import.meta.url).pathname;
   const started = startNode([child, path, journal, statements, ready]);
   const ended = started.ended.then(({ stderr }) => stderr);
   await until('the other program has the file', () => existsSync(ready));
@@ -47,7 +47,7 @@ const hash = (path: string): string =>
 
 describe.each(drivers)('with %s', (_name, driver) => {
   const read = (path: string, busyTimeoutMs = 100): Promise<unknown[]> =>
-    readForeignDatabase(
+    readExternalDatabase(
       path,
       async (database) =>
         [...database.select('select cast(x as text) as x from t')].map(({ x }) => x),
@@ -88,7 +88,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('a file that is written to, although nobody seemed to, is told', async () => {
     const { path } = makeFile('wal');
-    const reading = readForeignDatabase(
+    const reading = readExternalDatabase(
       path,
       async () => await use(path, 'wal', "insert into t values ('two')"),
       { driver },
@@ -99,7 +99,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('all is of one moment', async () => {
     const { path } = makeFile('wal');
     await use(path, 'wal', "insert into t values ('two')");
-    const counts = await readForeignDatabase(
+    const counts = await readExternalDatabase(
       path,
       async (database) => {
         const count = () => [...database.select('select count(*) as n from t')][0]?.n;
@@ -116,7 +116,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('nothing can be written to it', async () => {
     for (const mode of ['wal', 'delete'] as const) {
       const { path } = makeFile(mode);
-      const writing = readForeignDatabase(
+      const writing = readExternalDatabase(
         path,
         async (database) => [...database.select("insert into t values ('mine') returning x")],
         { driver },
@@ -130,7 +130,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const database = new Database(path);
     database.exec(`create view "it's" as select x, x as y from t`);
     database.close();
-    const columns = await readForeignDatabase(
+    const columns = await readExternalDatabase(
       path,
       async (foreign) => ["it's", 't', 'T', 'nothing'].map((table) => foreign.columnsOf(table)),
       { driver },
@@ -165,7 +165,7 @@ test('the activity log itself is no queue of another system', async () => {
   const root = makeTemporaryRoot();
   await (await openStoreOf(root)).close();
   const { database } = makeStateOf(root);
-  await expect(readForeignDatabase(database, async () => 0)).rejects.toThrow(
+  await expect(readExternalDatabase(database, async () => 0)).rejects.toThrow(
     `${database} is an activity log of this runner`,
   );
 });

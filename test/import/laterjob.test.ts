@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { importJobs } from '../../../src/queue/import/import-jobs.ts';
-import type { ImportReport } from '../../../src/queue/import/import-report.ts';
-import type { ImportOptions } from '../../../src/queue/import/imported-job.ts';
-import { readLaterJob } from '../../../src/queue/import/read-laterjob.ts';
-import { readForeignDatabase } from '../../../src/store/foreign-database.ts';
-import type { Store } from '../../../src/store/open-store.ts';
-import type { JobRow } from '../../../src/store/schema.ts';
-import { type LaterRows, makeLaterJob } from '../../support/foreign-queues.ts';
-import { openStoreOf } from '../../support/state-of.ts';
-import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import type { ImportOptions } from '../../src/import/foreign-queue.ts';
+import { importJobs } from '../../src/import/import-jobs.ts';
+import type { ImportReport } from '../../src/import/import-report.ts';
+import { readLaterJob } from '../../src/import/laterjob.ts';
+import { readExternalDatabase } from '../../src/store/external/external-database.ts';
+import type { Store } from '../../src/store/open-store.ts';
+import type { JobRow } from '../../src/store/schema.ts';
+import { type LaterRows, makeLaterJob } from '../support/foreign-queues.ts';
+import { openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
 const ID = 'a3bb189e-8bf9-3888-9912-ace4e6543002';
@@ -29,7 +29,7 @@ async function takeOverInto(
   path: string,
   options: Partial<ImportOptions>,
 ): Promise<Taken> {
-  const report = await readForeignDatabase(path, async (database) => {
+  const report = await readExternalDatabase(path, async (database) => {
     const queue = await readLaterJob(database, { withEnded: true, missed: 'all', ...options });
     return await importJobs(store.db, queue, { at: NOW, isDryRun: false, skipBad: false });
   });

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
-import { importJobs } from '../../../src/queue/import/import-jobs.ts';
-import type { ImportReport } from '../../../src/queue/import/import-report.ts';
-import { readBedrock } from '../../../src/queue/import/read-bedrock.ts';
-import { readForeignDatabase } from '../../../src/store/foreign-database.ts';
-import type { Store } from '../../../src/store/open-store.ts';
-import type { JobRow } from '../../../src/store/schema.ts';
-import { makeBedrock } from '../../support/foreign-queues.ts';
-import { openStoreOf } from '../../support/state-of.ts';
-import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { readBedrock } from '../../src/import/bedrock.ts';
+import { importJobs } from '../../src/import/import-jobs.ts';
+import type { ImportReport } from '../../src/import/import-report.ts';
+import { readExternalDatabase } from '../../src/store/external/external-database.ts';
+import type { Store } from '../../src/store/open-store.ts';
+import type { JobRow } from '../../src/store/schema.ts';
+import { makeBedrock } from '../support/foreign-queues.ts';
+import { openStoreOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
 
@@ -38,7 +38,7 @@ async function takeOverInto(
   { withEnded = false, skipBad = false, isDryRun = false }: Partial<Options>,
 ): Promise<Taken> {
   const path = makeBedrock({ folder: makeTemporaryRoot() }, jobs);
-  const report = await readForeignDatabase(path, async (database) => {
+  const report = await readExternalDatabase(path, async (database) => {
     const queue = readBedrock(database, { withEnded, missed: 'all' });
     return await importJobs(store.db, queue, { at: NOW, isDryRun, skipBad });
   });
@@ -171,10 +171,26 @@ describe('a job of Bedrock', () => {
     expect(noted(taken)).toEqual([expect.stringContaining(`4: ${repeat} means ${meaning} here`)]);
   });
 
-  test('whose retryAfter is no fixed time is told', async () => {
-    const taken = await takeOver([{ jobID: 4, retryAfter: '+1 MONTH' }]);
-    expect(taken.rows).toMatchObject([{ lease_ms: null }]);
-    expect(noted(taken)).toEqual([expect.stringContaining('4: retryAfter "+1 MONTH" is no fixed')]);
+  test.each([
+    ['+5 SECOND', 5_000],
+    ['+10 HOUR', 36_000_000],
+    ['+5 minutes', 300_000],
+    ['+1 HOUR, +30 MINUTES', 5_400_000],
+    ['+1 HOUR,-10 MINUTES', 3_000_000],
+    ['+2 DAYS', 172_800_000],
+    ['', null],
+    ['10', null],
+    ['+1 MONTH', null],
+    ['+1 HOUR, +1 MONTH', null],
+    ['+1 DAY, START OF DAY', null],
+    ['WEEKDAY 1', null],
+    ['-5 MINUTES', null],
+    ['+5 MINUTES, -5 MINUTES', null],
+  ])('with retryAfter %j has a lease of %s ms', async (retryAfter, leaseMs) => {
+    const taken = await takeOver([{ jobID: 4, retryAfter }]);
+    expect(taken.rows).toMatchObject([{ lease_ms: leaseMs }]);
+    const note = expect.stringContaining(`4: retryAfter "${retryAfter}" is no fixed`);
+    expect(noted(taken)).toEqual(leaseMs === null && retryAfter !== '' ? [note] : []);
   });
 
   test('that was made for a test is not run for real', async () => {
@@ -216,6 +232,19 @@ describe('a family', () => {
     const states = rows.map(({ state }) => state);
     expect(states).toEqual(['paused', 'finished', 'cancelled', 'failed', 'queued']);
     expect(report.leftOut.ended).toBe(1);
+  });
+
+  test('of a parent that was made for a test is not run for real', async () => {
+    const mocked = { ...parent, data: '{"mockRequest":true}' };
+    const { rows, report } = await takeOver([mocked, { ...child, jobID: 1 }, { jobID: 2 }]);
+    expect(rows).toMatchObject([{ name: 'Mail' }]);
+    expect(report.leftOut.mocked).toBe(2);
+  });
+
+  test('does not wait for a child that was made for a test', async () => {
+    const mocked = { ...child, jobID: 1, data: '{"mockRequest":true}' };
+    const { rows } = await takeOver([parent, mocked]);
+    expect(rows).toMatchObject([{ name: 'Parent', state: 'queued' }]);
   });
 
   test('whose children have all ended waits no more', async () => {
@@ -433,7 +462,7 @@ test('an older table without priority, parents and retryAfter is understood', as
     nextRun text, lastRun text, repeat text, data text)`;
   const path = makeBedrock({ folder, schema }, [{ jobID: 1 }]);
   const store = await openStoreOf(makeTemporaryRoot());
-  const report = await readForeignDatabase(path, async (database) => {
+  const report = await readExternalDatabase(path, async (database) => {
     const queue = readBedrock(database, { withEnded: false, missed: 'once' });
     return await importJobs(store.db, queue, { at: NOW, isDryRun: false, skipBad: false });
   });

@@ -1,0 +1,206 @@
+import { isEnded } from '../queue/job-states.ts';
+import { readJobName } from '../queue/job-values.ts';
+import { parseRepeat } from '../queue/repeat/parse-repeat.ts';
+import { openBedrockRows } from '../store/external/bedrock-rows.ts';
+import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
+import type { JobState } from '../store/schema.ts';
+import {
+  decidePaused,
+  type Families,
+  isOfUnfinishedFamily,
+  isUnfinished,
+  readFamilies,
+} from './bedrock-families.ts';
+import {
+  checkSize,
+  type ForeignJob,
+  type ForeignQueue,
+  type GoodJob,
+  type ImportOptions,
+  invalidJob,
+  orBad,
+  readNeededTime,
+  readTime,
+  readUtcClock,
+  readUtf8,
+  readWholeNumber,
+  textOf,
+} from './foreign-queue.ts';
+
+/** The jobs of a Bedrock::Jobs database. @throws {UsageError} when it is none */
+export function readBedrock(database: ExternalDatabase, options: ImportOptions): ForeignQueue {
+  const { table = 'jobs' } = options;
+  const rows = openBedrockRows(database, table);
+  const families = readFamilies(rows.relatives());
+  return {
+    system: 'Bedrock',
+    table,
+    notes: [],
+    *read(bad) {
+      const queue = { families, options, bad };
+      for (const row of rows.jobs()) yield orBad(row.jobID, () => readJob(row, queue));
+    },
+  };
+}
+
+interface BedrockQueue {
+  readonly families: Families;
+  readonly options: ImportOptions;
+  readonly bad: ReadonlySet<string>;
+}
+
+function readJob(row: ExternalRow, queue: BedrockQueue): ForeignJob {
+  const id = textOf(row.jobID);
+  const state = textOf(row.state);
+  if (!isUnfinished(state) && !isWanted(id, state, queue)) return { leftOut: 'ended' };
+  if (isMocked(id, row, queue.families)) return { leftOut: 'mocked' };
+  const here = decideState(id, state, queue);
+  const repeat = readRule(textOf(row.repeat));
+  const lease = readLease(textOf(row.retryAfter));
+  return {
+    id,
+    ...readFamily(id, row, queue),
+    key: keyOf(id, textOf(row.created)),
+    name: readJobName(row.name),
+    state: here.state,
+    ...readTimes(row, here.state, repeat.rule !== null),
+    data: readData(row),
+    priority: row.priority === null ? 500 : readWholeNumber('its priority', row.priority),
+    ...readTries(row),
+    repeat: repeat.rule,
+    missed: queue.options.missed,
+    leaseMs: lease.leaseMs,
+    reason: null,
+    notes: [...here.notes, ...repeat.notes, ...lease.notes],
+  };
+}
+
+/** Without its creation, 1 of one database would be taken for 1 of another. */
+function keyOf(id: string, created: string): string {
+  return `import:bedrock:${id}@${created}`;
+}
+
+const ended: Readonly<Record<string, JobState>> = {
+  FINISHED: 'finished',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+};
+
+function isWanted(id: string, state: string, { families, options }: BedrockQueue): boolean {
+  if (ended[state] === undefined)
+    throw invalidJob(`its state is ${JSON.stringify(state)}, which is none`);
+  return options.withEnded || isOfUnfinishedFamily(families, id);
+}
+
+/** Made for a test only, itself or its parent. */
+function isMocked(id: string, row: ExternalRow, families: Families): boolean {
+  const { parent = null } = families.find(id) ?? {};
+  return row.mockRequest !== null || (parent !== null && families.find(parent)?.isMocked === true);
+}
+
+function readFamily(id: string, row: ExternalRow, { families, bad }: BedrockQueue) {
+  const isParent = families.childrenOf(id).length > 0;
+  const { parent = null } = families.find(id) ?? {};
+  if (parent === null) return { isParent, parent, parentKey: null };
+  const found = families.find(parent);
+  if (found === null) throw invalidJob(`its parent ${parent} is not in the file`);
+  if (found.parent !== null) throw invalidJob(`its parent ${parent} is a child itself`);
+  if (bad.has(parent)) throw invalidJob(`its parent ${parent} cannot be taken over`);
+  if (textOf(row.repeat) !== '') {
+    throw invalidJob('it is a child and repeats: its parent would wait for ever');
+  }
+  return { isParent, parent, parentKey: keyOf(parent, found.created) };
+}
+
+interface StateHere {
+  readonly state: JobState;
+  readonly notes: readonly string[];
+}
+
+const AT_WORK = 'a worker of Bedrock may be at it: queued, and run here as well';
+
+function decideState(id: string, state: string, { families, bad }: BedrockQueue): StateHere {
+  const end = ended[state];
+  if (end !== undefined) return { state: end, notes: [] };
+  if (state === 'QUEUED') return { state: 'queued', notes: [] };
+  if (state === 'PAUSED') return decidePaused(families, id, bad);
+  return { state: 'queued', notes: [`${state}, so that ${AT_WORK}`] };
+}
+
+/** Kept word for word. @throws {QueueError} when it is none */
+function readRule(repeat: string): { rule: string | null; notes: readonly string[] } {
+  if (repeat === '') return { rule: null, notes: [] };
+  const parsed = parseRepeat(repeat);
+  if ('problem' in parsed) {
+    throw invalidJob(`its repeat ${JSON.stringify(repeat)}: ${parsed.problem}`);
+  }
+  const meaning = meanings[repeat.toUpperCase()];
+  if (meaning === undefined) return { rule: repeat, notes: [] };
+  return { rule: repeat, notes: [`${repeat.toUpperCase()} means ${meaning}`] };
+}
+
+/** The document has one meaning, Bedrock's code another. */
+const meanings: Readonly<Record<string, string>> = {
+  HOURLY: 'FINISHED, +1 HOUR here; Bedrock itself runs it at the full hour',
+  DAILY: 'FINISHED, +1 DAY here; Bedrock itself runs it at midnight UTC',
+  WEEKLY: 'FINISHED, +7 DAYS here; Bedrock itself runs it on Sunday at midnight UTC',
+};
+
+type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
+
+/** A claim moves Bedrock's `nextRun` to when it would be given back; it notes the time before. */
+function readTimes(row: ExternalRow, state: JobState, isRepeating: boolean): Times {
+  const createdAt = readNeededTime('created', row.created, readUtcClock);
+  const runAt = readNeededTime('nextRun', row.nextRun, readUtcClock);
+  const startedAt = readTime('lastRun', row.lastRun, readUtcClock);
+  const scheduledAt = readTime('originalNextRun', row.originalNextRun, readUtcClock) ?? runAt;
+  return {
+    createdAt,
+    runAt,
+    startedAt,
+    scheduledFor: isRepeating ? scheduledAt : null,
+    finishedAt: isEnded(state) ? (startedAt ?? createdAt) : null,
+  };
+}
+
+function readData(row: ExternalRow): string {
+  const text = readUtf8('its data', row.data);
+  if (Number(row.isObject) !== 1) throw invalidJob('its data is no JSON object');
+  return checkSize(text);
+}
+
+/** The tenth hand-out is the last one, there as here. */
+const MOST_HAND_OUTS = 10;
+
+/** What throws there has failed at once: no tries of its own, only those that its handler gives. */
+function readTries({ retryAfterCount }: ExternalRow) {
+  const claims = Math.max(0, Math.trunc(Number(retryAfterCount ?? 0)) || 0);
+  return { attempts: Math.min(claims, MOST_HAND_OUTS - 1), claims, maxAttempts: null };
+}
+
+function readLease(retryAfter: string): Pick<GoodJob, 'leaseMs' | 'notes'> {
+  const leaseMs = parseDurations(retryAfter);
+  if (leaseMs !== null || retryAfter === '') return { leaseMs, notes: [] };
+  const note = `retryAfter ${JSON.stringify(retryAfter)} is no fixed time: a claim holds as long as the settings say`;
+  return { leaseMs, notes: [note] };
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  SECOND: 1_000,
+  MINUTE: 60_000,
+  HOUR: 3_600_000,
+  DAY: 86_400_000,
+};
+
+/** Of `+1 HOUR, +30 MINUTES`. Null: no fixed time, such as `+1 MONTH` and `START OF DAY`, or none at all. */
+function parseDurations(text: string): number | null {
+  const parts = text.toUpperCase().split(',');
+  const durations = parts.map((part) => part.trim()).filter((part) => part !== '');
+  const totalMs = durations.reduce((sum, each) => sum + durationOf(each), 0);
+  return totalMs > 0 ? totalMs : null;
+}
+
+function durationOf(part: string): number {
+  const [, sign, count, unit = ''] = /^([+-])(\d{1,8}) (\w+?)S?$/.exec(part) ?? [];
+  return (sign === '-' ? -1 : 1) * Number(count) * (unitMs[unit] ?? Number.NaN);
+}

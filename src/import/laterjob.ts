@@ -1,0 +1,161 @@
+import { UsageError } from '../config/usage-error.ts';
+import { isEnded } from '../queue/job-states.ts';
+import { readJobName } from '../queue/job-values.ts';
+import { isZone, nearestZone } from '../queue/repeat/time-zone.ts';
+import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
+import { openLaterJobRows } from '../store/external/laterjob-rows.ts';
+import type { JobState } from '../store/schema.ts';
+import {
+  type ClockReader,
+  checkSize,
+  type ForeignJob,
+  type ForeignQueue,
+  type GoodJob,
+  type ImportOptions,
+  invalidJob,
+  orBad,
+  readNeededTime,
+  readTime,
+  readUtcClock,
+  readUtf8,
+  readWholeNumber,
+  textOf,
+} from './foreign-queue.ts';
+
+/** The jobs of one of LaterJob's queues. @throws {UsageError} when it is none */
+export async function readLaterJob(
+  database: ExternalDatabase,
+  options: ImportOptions,
+): Promise<ForeignQueue> {
+  const { table = 'later_job_queue' } = options;
+  const rows = openLaterJobRows(database, table);
+  const name = readJobName(options.name ?? table);
+  const readClock = await clockReaderOf(options.timeZone);
+  const missing = rows.missingTransitions;
+  const note = `there is no table ${missing}: when jobs ran, and why they failed, is not known`;
+  return {
+    system: 'LaterJob',
+    table,
+    notes: missing === null ? [] : [note],
+    *read() {
+      for (const row of rows.jobs()) {
+        yield orBad(row.job_id, () => readJob(row, { name, readClock, options }));
+      }
+    },
+  };
+}
+
+/** The clocks of a zone; undefined: of UTC. @throws {UsageError} when there is no such zone */
+async function clockReaderOf(zone: string | undefined): Promise<ClockReader> {
+  if (zone === undefined || zone === 'UTC') return readUtcClock;
+  if (!isZone(zone)) throw new UsageError(describeUnknownZone(zone));
+  const { Temporal } = await import('temporal-polyfill');
+  return (wallMs) => {
+    const wall = Temporal.Instant.fromEpochMilliseconds(wallMs).toZonedDateTimeISO('UTC');
+    return wall.toPlainDateTime().toZonedDateTime(zone).epochMilliseconds;
+  };
+}
+
+function describeUnknownZone(zone: string): string {
+  const nearest = nearestZone(zone);
+  const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
+  return `--time-zone expects one such as Europe/Berlin, found ${JSON.stringify(zone)}${guess}`;
+}
+
+interface LaterQueue {
+  /** LaterJob's jobs have no names: each queue has one sort of them. */
+  readonly name: string;
+  readonly readClock: ClockReader;
+  readonly options: ImportOptions;
+}
+
+function readJob(row: ExternalRow, { name, readClock, options }: LaterQueue): ForeignJob {
+  const id = textOf(row.job_id);
+  if (id === '') throw invalidJob('it has no job_id');
+  const { state, note } = readState(textOf(row.state_id));
+  if (isEnded(state) && !options.withEnded) return { leftOut: 'ended' };
+  const data = readData(row);
+  return {
+    id,
+    key: `import:laterjob:${id}`,
+    parent: null,
+    parentKey: null,
+    isParent: false,
+    name,
+    state,
+    ...readTimes(row, state, readClock),
+    data: data.json,
+    priority: 500,
+    ...readTries(row, state),
+    repeat: null,
+    missed: options.missed,
+    leaseMs: null,
+    reason: textOf(row.reason) || null,
+    notes: [note, data.note].filter((each) => each !== null),
+  };
+}
+
+interface State {
+  readonly state: JobState;
+  readonly note: string | null;
+}
+
+const states: Readonly<Record<string, State>> = {
+  1: { state: 'queued', note: null },
+  2: {
+    state: 'queued',
+    note: 'STARTED, so that a worker of LaterJob may be at it: queued for the end of its lock',
+  },
+  3: { state: 'finished', note: null },
+  4: { state: 'retrying', note: null },
+  5: { state: 'failed', note: null },
+};
+
+function readState(stateId: string): State {
+  const state = states[stateId];
+  if (state !== undefined) return state;
+  throw invalidJob(`its state_id is ${JSON.stringify(stateId)}, expected 1 to 5`);
+}
+
+type Times = Pick<GoodJob, 'createdAt' | 'runAt' | 'startedAt' | 'scheduledFor' | 'finishedAt'>;
+
+/** What a worker has locked is left to it for as long as that holds. */
+function readTimes(row: ExternalRow, state: JobState, readClock: ClockReader): Times {
+  const createdAt = readNeededTime('dte_add', row.dte_add, readClock);
+  const retryAt = readTime('retry_last', row.retry_last, readClock);
+  const lockedUntil = readTime('lock_timeout', row.lock_timeout, readClock);
+  const startedAt = readTime('start', row.started, readClock);
+  const endedAt = readTime('end', row.ended, readClock);
+  const dueAt = state === 'retrying' ? (retryAt ?? createdAt) : createdAt;
+  return {
+    createdAt,
+    runAt: isEnded(state) ? createdAt : Math.max(dueAt, lockedUntil ?? 0),
+    startedAt,
+    scheduledFor: null,
+    finishedAt: isEnded(state) ? (endedAt ?? startedAt ?? createdAt) : null,
+  };
+}
+
+/** `retry_count` is how often it may still fail; it then has one try more. */
+function readTries({ starts, retry_count }: ExternalRow, state: JobState) {
+  const attempts = readWholeNumber('its count of starts', starts);
+  const left = Math.max(0, readWholeNumber('its retry_count', retry_count));
+  const maxAttempts = isEnded(state) ? Math.max(1, attempts) : attempts + left + 1;
+  return { attempts, claims: attempts, maxAttempts };
+}
+
+interface Data {
+  readonly json: string;
+  readonly note: string | null;
+}
+
+/** What PHP's `serialize` writes. */
+const serialized = /^(?:N;|b:[01];|[id]:[-\dINFA.E+]+;|[saOCE]:\d+:)/;
+
+function readData({ data, isJson }: ExternalRow): Data {
+  if (data === null) return { json: 'null', note: null };
+  const text = readUtf8('its job_data', data);
+  if (Number(isJson) === 1) return { json: checkSize(text), note: null };
+  const what = serialized.test(text) ? 'serialized by PHP' : 'no JSON';
+  return { json: checkSize(JSON.stringify(text)), note: `data that is ${what}: a JSON string now` };
+}

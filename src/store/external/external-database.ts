@@ -1,0 +1,206 @@
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { errorCode } from '../../config/error-code.ts';
+import { UsageError } from '../../config/usage-error.ts';
+import type { Connection } from '../sqlite/connection.ts';
+import { findDriver } from '../sqlite/load-driver.ts';
+import { APPLICATION_ID, completeOpening, type Opening } from '../sqlite/open-database.ts';
+
+/** A row as SQLite gives it. */
+export type ExternalRow = Readonly<Record<string, unknown>>;
+
+/** Another program's SQLite file, as it is at one moment. */
+export interface ExternalDatabase {
+  /** Of a table or view; none: there is no such one. */
+  columnsOf(table: string): string[];
+  select(query: string): Iterable<ExternalRow>;
+}
+
+/**
+ * Lets a file of another program be read, and nothing of it be changed.
+ *
+ * @throws {UsageError} when it cannot be read, or is no such file
+ */
+export async function readExternalDatabase<T>(
+  path: string,
+  read: (database: ExternalDatabase) => Promise<T>,
+  options: Partial<Opening> = {},
+): Promise<T> {
+  const { driver, busyTimeoutMs: timeoutMs } = completeOpening(
+    options.driver ?? (await findDriver()).driver,
+    options,
+  );
+  const isUnused = hasNoUser(path);
+  const before = fingerprint(path);
+  const access = isUnused ? 'immutable' : 'read-only';
+  const connection = withPlainErrors(path, () => driver.open(path, { timeoutMs, access }));
+  try {
+    withPlainErrors(path, () => begin(connection, path));
+    const result = await read(openReader(connection, path));
+    if (isUnused && fingerprint(path) !== before) throw new UsageError(isInUse(path));
+    return result;
+  } finally {
+    connection.close();
+  }
+}
+
+/** One transaction, so that all is read as of one moment. */
+function begin(connection: Connection, path: string): void {
+  connection.exec('begin');
+  if (Number(connection.pragma('application_id')) === APPLICATION_ID) {
+    throw new UsageError(
+      `${path} is an activity log of this runner, not the queue of another system.`,
+    );
+  }
+  // SQLite takes what is missing of a file that was cut off for zeros.
+  const answer = String(connection.pragma('quick_check(1)'));
+  if (answer === 'ok') return;
+  const message = answer.replaceAll('\n', ' ');
+  throw Object.assign(new Error(message), { code: 'SQLITE_CORRUPT' });
+}
+
+function openReader(connection: Connection, path: string): ExternalDatabase {
+  return {
+    columnsOf: (table) => {
+      const query = `select name from pragma_table_info(${quoteText(table)})`;
+      return withPlainErrors(path, () => connection.prepare(query).all([])).map((row) =>
+        String((row as ExternalRow).name),
+      );
+    },
+    *select(query) {
+      const rows = withPlainErrors(path, () => connection.prepare(query)).iterate([]);
+      for (;;) {
+        const { done, value } = withPlainErrors(path, () => rows.next());
+        if (done) return;
+        yield value as ExternalRow;
+      }
+    },
+  };
+}
+
+function quoteText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/**
+ * With WAL, reading makes files beside the database, and leaves them there, unless SQLite is told
+ * that nobody writes. Nobody does where its journal is empty or missing.
+ */
+function hasNoUser(path: string): boolean {
+  const header = readHeader(path);
+  const isWal = header[18] === 2 && header[19] === 2;
+  return isWal && (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0;
+}
+
+const HEADER_BYTES = 100;
+const START = 'SQLite format 3\0';
+
+/** Not for the log of this process: closing the file would drop SQLite's locks on it. */
+function readHeader(path: string): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES);
+  withPlainErrors(path, () => {
+    const fd = openSync(path, 'r');
+    try {
+      readSync(fd, header);
+    } finally {
+      closeSync(fd);
+    }
+  });
+  if (header.toString('latin1', 0, START.length) === START) return header;
+  throw new UsageError(`${path} is no SQLite database.`);
+}
+
+function fingerprint(path: string): string {
+  const files = [path, `${path}-wal`];
+  return files
+    .map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
+    .map((stats) => `${stats?.size ?? 0n} ${stats?.mtimeNs ?? 0n}`)
+    .join(', ');
+}
+
+function isInUse(path: string): string {
+  return `${path} was written to while it was read; stop the programs that use it, then try again.`;
+}
+
+/** @throws {UsageError} instead of SQLite's own words, or those of the file system */
+function withPlainErrors<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof UsageError ? error : describeFailure(path, error);
+  }
+}
+
+const sentences: readonly (readonly [RegExp, string])[] = [
+  [/^ENOENT$/, 'is not there'],
+  [/^EISDIR$/, 'is a folder; name the SQLite file in it'],
+  [/^(EACCES|EPERM)$/, 'cannot be read by this user'],
+  [/^SQLITE_NOTADB$/, 'is no SQLite database, or an encrypted one'],
+  [/^SQLITE_CORRUPT/, 'is damaged; try `sqlite3 <file> .recover` first'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'stays locked; stop the programs that use it, then try again'],
+  [
+    /^SQLITE_(CANTOPEN|READONLY)/,
+    'was left in the middle of a write; let its own program open it once, then try again',
+  ],
+];
+
+function describeFailure(path: string, error: unknown): unknown {
+  const [, problem] = sentences.find(([codes]) => codes.test(errorCode(error))) ?? [];
+  if (problem === undefined) return error;
+  return new UsageError(`${path} ${problem} (${(error as Error).message}).`);
+}
+
+/** The table of jobs of a system. */
+export interface ExpectedTable {
+  /** `Bedrock`. */
+  readonly system: string;
+  readonly table: string;
+  readonly needed: readonly string[];
+  /** Older versions do not have them yet. */
+  readonly optional: readonly string[];
+}
+
+/**
+ * The columns of the table, all of which are understood.
+ *
+ * @throws {UsageError} when there is no such table, or it is another one than is expected
+ */
+export function findColumns(
+  database: ExternalDatabase,
+  { system, table, needed, optional }: ExpectedTable,
+): ReadonlySet<string> {
+  const found = database.columnsOf(table);
+  const lower = new Set(found.map((column) => column.toLowerCase()));
+  const missing = needed.filter((column) => !lower.has(column.toLowerCase()));
+  if (found.length === 0) rejectTable(system, `there is no table ${table} in it`);
+  if (missing.length > 0) rejectTable(system, `its table ${table} has no ${missing.join(', ')}`);
+  const known = new Set([...needed, ...optional].map((column) => column.toLowerCase()));
+  const unknown = found.filter((column) => !known.has(column.toLowerCase()));
+  if (unknown.length > 0) rejectNewer(system, table, unknown);
+  return new Set(optional.filter((column) => lower.has(column.toLowerCase())));
+}
+
+function rejectTable(system: string, what: string): never {
+  throw new UsageError(
+    `This is no queue of ${system}'s: ${what}; name its SQLite file, and with --table the table of its jobs.`,
+  );
+}
+
+/** What these columns say may change what is to become of the jobs. */
+function rejectNewer(system: string, table: string, unknown: readonly string[]): never {
+  throw new UsageError(
+    `The table ${table} was made by another version of ${system} than is known here: nobody can say what ` +
+      `${unknown.join(', ')} would mean for the jobs; where nothing, make a view without ` +
+      `${unknown.length === 1 ? 'that column' : 'those columns'} and name it with --table.`,
+  );
+}
+
+/** The column as text, exactly: a number beyond 2^53 stays what it is. Null where there is no such column. */
+export function asText(column: string, isThere = true): string {
+  const name = quoteName(column);
+  return isThere ? `cast(${name} as text) as ${name}` : `null as ${name}`;
+}
+
+/** As a name in SQL. */
+export function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
