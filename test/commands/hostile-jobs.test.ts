@@ -1,7 +1,6 @@
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { inRoot } from '../support/in-root.ts';
+import { changeLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 
 /** Clears the screen, turns text round, begins a line. */
@@ -11,15 +10,12 @@ const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
 function makeEvilJob(state: 'queued' | 'failed'): string {
   const root = makeQueueSite();
   inRoot(root, 'add', 'export', '--at', '+1h');
-  const database = new Database(stateFolderOf(root).database);
   const insert = `insert into jobs (name, state, data, reason, unique_key, group_key, repeat, finished_at)
     values (?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
   const finishedAt = state === 'failed' ? Date.now() : null;
-  database.prepare(insert).run(EVIL, state, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
-  database
-    .prepare(`insert into activity (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`)
-    .run(Date.now() + 1000, EVIL);
-  database.close();
+  changeLog(root, insert, EVIL, state, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
+  const told = `insert into activity (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`;
+  changeLog(root, told, Date.now() + 1000, EVIL);
   return root;
 }
 

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { JobRow } from '../../src/store/schema.ts';
 import { makeBedrock, makeLaterJob } from '../support/foreign-queues.ts';
 import { inRoot } from '../support/in-root.ts';
+import type { LoggedJob } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';
@@ -23,7 +23,7 @@ const readEvidence = (root: string): unknown[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line));
 
-const selectJobs = (root: string): JobRow[] => queryLog(root, 'select * from jobs order by id');
+const selectJobs = (root: string): LoggedJob[] => queryLog(root, 'select * from jobs order by id');
 
 describe('an imported queue of Bedrock', () => {
   const jobs = [

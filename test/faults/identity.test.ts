@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { identifyProcess } from '../../src/process/process-identity.ts';
@@ -9,7 +8,7 @@ import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { startProcess } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -38,9 +37,7 @@ const untilNothingRuns = (root: string) =>
 
 /** Rows of the log as another moment, another boot or another machine would have written them. */
 function rewrite(root: string, sql: string, ...values: unknown[]): void {
-  const database = new Database(stateFolderOf(root).database);
-  expect(database.prepare(sql).run(...values).changes).toBe(1);
-  database.close();
+  expect(changeLog(root, sql, ...values)).toBe(1);
 }
 
 /** A program that has nothing to do with the runner, as one that got a dead one's pid. */

@@ -1,15 +1,14 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import type { RunRow } from '../../src/store/schema.ts';
 import { type Fault, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { type LogContent, listOpenJobs, readLog } from '../support/invariants-log.ts';
+import type { LoggedRun } from '../support/log-tables.ts';
+import { changeLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import {
@@ -282,9 +281,7 @@ class Site {
   #endMachine(): void {
     for (const { pid } of listRunProcesses(this.root)) killIfThere(pid);
     if (this.#log() === null) return;
-    const database = new Database(stateFolderOf(this.root).database);
-    database.exec("update workers set boot_id = 'an earlier one' where state = 'running'");
-    database.close();
+    changeLog(this.root, "update workers set boot_id = 'an earlier one' where state = 'running'");
   }
 
   async #pauseOrResume(action: 'pause' | 'resume', name: string): Promise<string[]> {
@@ -362,7 +359,7 @@ function readPasses(log: LogContent, now: number): ReadonlyMap<string, ModelPass
   );
 }
 
-function toModelRun({ script: name, outcome }: RunRow): ModelRun {
+function toModelRun({ script: name, outcome }: LoggedRun): ModelRun {
   return { script: name, outcome: outcome as ModelOutcome };
 }
 

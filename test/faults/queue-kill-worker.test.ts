@@ -2,11 +2,11 @@ import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/queue/open-queue.ts';
 import type { NewJob } from '../../src/queue/queue.ts';
-import type { JobRow } from '../../src/store/schema.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { type LogContent, readLog } from '../support/invariants-log.ts';
+import type { LoggedJob } from '../support/log-tables.ts';
 import { readSeenTries } from '../support/queue-evidence.ts';
 import { nodeHandler, programHandler } from '../support/queue-handlers.ts';
 import {
@@ -172,7 +172,7 @@ function checkPromises(root: string): string[] {
   ];
 }
 
-function checkJob(job: JobRow, { runs }: LogContent): string[] {
+function checkJob(job: LoggedJob, { runs }: LogContent): string[] {
   const own = runs.filter(({ job_id }) => job_id === job.id);
   const succeeded = own.filter(({ outcome }) => outcome === 'succeeded');
   const told = `job ${job.id} (${job.name}) is ${job.state} after ${own.map(({ outcome }) => outcome)}`;
@@ -185,7 +185,7 @@ function checkJob(job: JobRow, { runs }: LogContent): string[] {
   ];
 }
 
-function judge({ name, state, data, run_at }: JobRow, successes: number): boolean {
+function judge({ name, state, data, run_at }: LoggedJob, successes: number): boolean {
   const isSecondChild = name === 'child' && data === '{"index":1}';
   if (isSecondChild) return state === 'failed' && successes === 0;
   if (name === 'big') return false;

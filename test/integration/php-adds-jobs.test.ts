@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
-import type { JobRow, RunRow } from '../../src/store/schema.ts';
+import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import type { Ended } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
@@ -109,18 +109,18 @@ function expectExecutedOnce(root: string): void {
   expect(new Set(evidence.map(({ id }) => id)).size).toBe(COUNT + OTHERS);
   expect(named('later')).toMatchObject([{ data: { to: "O'Hara <a@example.org>", ü: 'ß' } }]);
   expect([named('once').length, named('shell').length, named('never').length]).toEqual([1, 1, 0]);
-  const [later] = queryLog<JobRow>(root, "select * from jobs where name = 'mail/later'");
+  const [later] = queryLog<LoggedJob>(root, "select * from jobs where name = 'mail/later'");
   expect(later).toMatchObject({ priority: 750 });
   expect(named('later')[0]?.at).toBeGreaterThanOrEqual(later?.run_at ?? Number.NaN);
 }
 
 function expectToldCompletely(root: string): void {
-  const jobs = queryLog<JobRow>(root, 'select * from jobs order by id');
+  const jobs = queryLog<LoggedJob>(root, 'select * from jobs order by id');
   expect(jobs).toHaveLength(COUNT + OTHERS);
   for (const job of jobs) {
     expect(job).toMatchObject({ state: 'finished', attempts: 1, reserves: 1, claim_token: null });
     expect(job.result).toBe(JSON.stringify({ id: job.id }));
-    const runs = queryLog<RunRow>(root, 'select * from runs where job_id = ?', job.id);
+    const runs = queryLog<LoggedRun>(root, 'select * from runs where job_id = ?', job.id);
     expect(runs).toMatchObject([{ outcome: 'succeeded', script: `queue/${job.name}`, attempt: 1 }]);
     expect(eventsOf(root, job.id)).toEqual(['job-queued', 'job-running', 'job-finished']);
   }

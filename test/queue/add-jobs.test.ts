@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { NewJob } from '../../src/queue/queue.ts';
-import type { JobRow } from '../../src/store/schema.ts';
+import type { LoggedJob } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
@@ -41,7 +41,7 @@ describe('what a job is added with', () => {
     return new Date(year, month - 1, ...(rest as [number])).getTime();
   };
 
-  test.each<[Partial<NewJob>, Partial<JobRow>]>([
+  test.each<[Partial<NewJob>, Partial<LoggedJob>]>([
     [{ data: { to: 'ä', n: [1, null] } }, { data: '{"to":"ä","n":[1,null]}' }],
     [{ data: [] }, { data: '[]' }],
     [{ data: 'text' }, { data: '"text"' }],

@@ -5,6 +5,7 @@ import { jobStates } from '../../src/queue/job-states.ts';
 import { listJobs } from '../../src/queue/list-jobs.ts';
 import type { ListOptions } from '../../src/queue/queue.ts';
 import type { Database } from '../../src/store/open-store.ts';
+import { readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
@@ -170,9 +171,9 @@ describe('count', () => {
   });
 
   test('agrees with a count one by one', async () => {
-    const { queue, db, clock } = await openTestQueue();
+    const { queue, root, db, clock } = await openTestQueue();
     await scatter(db, 2_000);
-    const rows = await db.selectFrom('jobs').select(['name', 'state', 'run_at']).execute();
+    const rows = readJobs(root);
     const inState = (name: string, state: string) =>
       rows.filter((row) => row.name === name && row.state === state);
     const counts = await queue.count();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { readActivity } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 describe('data', () => {
@@ -148,11 +149,10 @@ test('a new time of a repeating job is what its rule counts from', async () => {
 });
 
 test('what was changed is told, in one row', async () => {
-  const { queue, db } = await openTestQueue();
+  const { queue, root } = await openTestQueue();
   const id = await queue.add('a');
   await queue.update(id, { data: 1, priority: 2, repeat: 'DAILY' });
-  const told = await db.selectFrom('activity').select(['event', 'detail', 'job_id']).execute();
-  expect(told.at(-1)).toEqual({
+  expect(readActivity(root).at(-1)).toMatchObject({
     event: 'job-updated',
     job_id: id,
     detail: 'data, priority, rule',

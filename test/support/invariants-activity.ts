@@ -1,5 +1,6 @@
-import type { ActivityEvent, JobRow } from '../../src/store/schema.ts';
+import type { ActivityEvent } from '../../src/store/schema.ts';
 import type { LogContent } from './invariants-log.ts';
+import type { LoggedJob } from './log-tables.ts';
 
 /** One letter for each transition, so that a job's life is a word that an expression describes. */
 const letters: Partial<Record<ActivityEvent, string>> = {
@@ -45,7 +46,7 @@ export function checkActivity(log: LogContent): string[] {
   return [...ofScripts.flatMap((job) => checkJobLife(job, log)), ...checkWorkerLives(log)];
 }
 
-function checkJobLife(job: JobRow, { activity, runs }: LogContent): string[] {
+function checkJobLife(job: LoggedJob, { activity, runs }: LogContent): string[] {
   const life = activity
     .filter(({ job_id }) => job_id === job.id)
     .map(({ event }) => letters[event] ?? '?')

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RunRow } from '../../src/store/schema.ts';
 import type { LogContent } from './invariants-log.ts';
+import type { LoggedRun } from './log-tables.ts';
 import { executable, type FileContent } from './temporary-root.ts';
 
 /*
@@ -136,7 +136,7 @@ function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
 }
 
 /** A run taken in from the spool keeps the name that its script knew it by. */
-function isSame(row: RunRow, run: SeenRun): boolean {
+function isSame(row: LoggedRun, run: SeenRun): boolean {
   return row.script === run.script && [String(row.id), row.spool_id].includes(run.runId);
 }
 

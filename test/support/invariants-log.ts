@@ -3,16 +3,20 @@ import { hostname } from 'node:os';
 import Database from 'better-sqlite3';
 import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { checkLiveness } from '../../src/process/process-identity.ts';
-import type { ActivityTable, JobRow, RunRow, WorkerRow } from '../../src/store/schema.ts';
-
-type ActivityRow = Readonly<Omit<ActivityTable, 'id'>>;
+import {
+  type LoggedActivity,
+  type LoggedJob,
+  type LoggedRun,
+  type LoggedWorker,
+  showTables,
+} from './log-tables.ts';
 
 /** Everything that a root's log says, read at once. */
 export interface LogContent {
-  readonly workers: readonly WorkerRow[];
-  readonly jobs: readonly JobRow[];
-  readonly runs: readonly RunRow[];
-  readonly activity: readonly ActivityRow[];
+  readonly workers: readonly LoggedWorker[];
+  readonly jobs: readonly LoggedJob[];
+  readonly runs: readonly LoggedRun[];
+  readonly activity: readonly LoggedActivity[];
   /** What SQLite itself finds wrong. */
   readonly damage: readonly string[];
 }
@@ -23,6 +27,7 @@ export function readLog(root: string): LogContent | null {
   if (!existsSync(path)) return null;
   const database = new Database(path, { readonly: true, timeout: 15_000 });
   try {
+    showTables(database);
     database.exec('begin');
     const tables = database.prepare("select 1 from sqlite_master where name = 'pauses'").get();
     return tables === undefined ? null : readTables(database);
@@ -51,7 +56,7 @@ function readTables(database: Database.Database): LogContent {
 }
 
 /** Whether anything is still to be done by the next pass, or being done. */
-export function listOpenJobs({ jobs }: LogContent): readonly JobRow[] {
+export function listOpenJobs({ jobs }: LogContent): readonly LoggedJob[] {
   return jobs.filter(({ finished_at }) => finished_at === null);
 }
 
@@ -73,7 +78,7 @@ export function checkJobs(log: LogContent): string[] {
 
 const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
 
-function checkJob(job: JobRow, runs: readonly RunRow[]): string[] {
+function checkJob(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
   const last = runs.at(-1);
   const isEnded = endStates.includes(job.state);
   const allowed = Math.max(job.max_attempts ?? 1, job.on_crash === 'retry' ? 2 : 1);
@@ -96,7 +101,7 @@ function checkJob(job: JobRow, runs: readonly RunRow[]): string[] {
   ]);
 }
 
-const isFailure = (run: RunRow | undefined): boolean =>
+const isFailure = (run: LoggedRun | undefined): boolean =>
   run !== undefined && !['running', 'succeeded', 'released'].includes(run.outcome);
 
 /** @param hasClockMoved whether instants may go backwards */
@@ -126,19 +131,19 @@ export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: bo
 }
 
 /** Who claims a job of the queue may be no worker of the runner. */
-function hasWorker({ tier, worker_id }: RunRow, workers: readonly WorkerRow[]): boolean {
+function hasWorker({ tier, worker_id }: LoggedRun, workers: readonly LoggedWorker[]): boolean {
   return worker_id === null ? tier === 'queue' : workers.some(({ id }) => id === worker_id);
 }
 
 /** A handler whose process serves further jobs has none. */
-function isGoodCode({ tier, exit_code }: RunRow): boolean {
+function isGoodCode({ tier, exit_code }: LoggedRun): boolean {
   return exit_code === 0 || (tier === 'queue' && exit_code === null);
 }
 
-function findOverlap(script: string, runs: readonly RunRow[]): string[] {
+function findOverlap(script: string, runs: readonly LoggedRun[]): string[] {
   const own = runs.filter((run) => run.script === script);
   return own.slice(1).flatMap((run, index) => {
-    const before = own[index] as RunRow;
+    const before = own[index] as LoggedRun;
     const isAfter = before.finished_at !== null && before.finished_at <= run.started_at;
     return isAfter ? [] : [`runs ${before.id} and ${run.id} of ${script} overlap`];
   });
@@ -146,7 +151,7 @@ function findOverlap(script: string, runs: readonly RunRow[]): string[] {
 
 /** @param isSettled whether somebody has looked since anything died: then nothing dead is at work */
 export function checkWorkers({ workers, runs }: LogContent, isSettled: boolean): string[] {
-  const isAlive = (worker: WorkerRow): boolean =>
+  const isAlive = (worker: LoggedWorker): boolean =>
     checkLiveness({
       host: worker.host,
       bootId: worker.boot_id,

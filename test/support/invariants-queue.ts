@@ -1,6 +1,7 @@
-import type { ActivityEvent, JobRow, JobState, RunRow } from '../../src/store/schema.ts';
+import type { ActivityEvent, JobState } from '../../src/store/schema.ts';
 import { groupBy } from './group-by.ts';
 import { type LogContent, listWrong } from './invariants-log.ts';
+import type { LoggedJob, LoggedRun } from './log-tables.ts';
 
 const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
 const anew = ['queued', 'paused'] as const;
@@ -44,7 +45,7 @@ export function checkQueue(log: LogContent, isPruned: boolean): string[] {
   });
 }
 
-function checkRow(job: JobRow, runs: readonly RunRow[]): string[] {
+function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
   const isRunning = job.state === 'running';
   const running = runs.filter(({ outcome }) => outcome === 'running');
   const broken = runs.filter(
@@ -71,7 +72,11 @@ function checkRow(job: JobRow, runs: readonly RunRow[]): string[] {
 }
 
 /** Nobody waits for what does not come, and no child is taken before its parent waits for it. */
-function checkFamily(job: JobRow, parent: JobRow | null, children: readonly JobRow[]): string[] {
+function checkFamily(
+  job: LoggedJob,
+  parent: LoggedJob | null,
+  children: readonly LoggedJob[],
+): string[] {
   const { state, parent_id } = job;
   const waitsForChild = children.some(({ finished_at }) => finished_at === null);
   const waitsForParent = ['queued', 'retrying', 'running'].includes(parent?.state ?? '');
@@ -85,7 +90,7 @@ function checkFamily(job: JobRow, parent: JobRow | null, children: readonly JobR
 
 type Told = LogContent['activity'][number];
 
-function checkLife(job: JobRow, runs: readonly RunRow[], life: readonly Told[]): string[] {
+function checkLife(job: LoggedJob, runs: readonly LoggedRun[], life: readonly Told[]): string[] {
   const events = life.map(({ event }) => event);
   const count = (event: ActivityEvent) => events.filter((each) => each === event).length;
   return [
@@ -100,7 +105,7 @@ function checkLife(job: JobRow, runs: readonly RunRow[], life: readonly Told[]):
   ];
 }
 
-function followLife(job: JobRow, events: readonly ActivityEvent[]): string[] {
+function followLife(job: LoggedJob, events: readonly ActivityEvent[]): string[] {
   const [first, ...rest] = events;
   let states: readonly JobState[] = first === 'job-paused' ? ['paused'] : ['queued'];
   const isBegun = first === 'job-queued' || first === 'job-paused';
@@ -118,12 +123,12 @@ function followLife(job: JobRow, events: readonly ActivityEvent[]): string[] {
 }
 
 /** A rule in plain words says when, whatever became of the run before. */
-function repeatsAfterFailure({ repeat }: JobRow): boolean {
+function repeatsAfterFailure({ repeat }: LoggedJob): boolean {
   return /^(every|daily|weekly|monthly|yearly)\b/.test(repeat ?? '');
 }
 
 /** Begun once, and ended once: by whoever had the say. */
-function checkRunLife(run: RunRow, life: readonly Told[]): string[] {
+function checkRunLife(run: LoggedRun, life: readonly Told[]): string[] {
   const events = life.filter(({ run_id }) => run_id === run.id).map(({ event }) => event);
   const [first, ...ends] = events;
   const isOpen = run.outcome === 'running' || run.reason?.includes('requeued') === true;
@@ -133,7 +138,7 @@ function checkRunLife(run: RunRow, life: readonly Told[]): string[] {
 }
 
 /** A time limit counts also where the handler asked for another try then; a child may have lost its parent meanwhile. */
-function isToldAs({ outcome }: RunRow, end: ActivityEvent): boolean {
+function isToldAs({ outcome }: LoggedRun, end: ActivityEvent): boolean {
   if (outcome === 'released') return end === 'job-released' || end === 'job-cancelled';
   return end !== 'job-released' || outcome === 'timed-out';
 }

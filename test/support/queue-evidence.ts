@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { JobRow, RunRow } from '../../src/store/schema.ts';
 import { groupBy } from './group-by.ts';
 import type { LogContent } from './invariants-log.ts';
+import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { QUEUE_EVIDENCE } from './queue-handlers.ts';
 
 /** A try of a job as its handler saw it. */
@@ -72,7 +72,7 @@ function findDoubled(seen: readonly SeenTry[]): string[] {
   });
 }
 
-function checkSeenTry(seen: SeenTry, run: RunRow | undefined, isKept: boolean): string[] {
+function checkSeenTry(seen: SeenTry, run: LoggedRun | undefined, isKept: boolean): string[] {
   const name = `job ${seen.jobId}, run ${seen.runId}`;
   if (run === undefined) {
     return isKept ? [`${name}: it started, and the log knows nothing of it`] : [];
@@ -114,7 +114,7 @@ function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[
 function checkFamilies(seen: readonly SeenTry[], { jobs, runs }: LogContent): string[] {
   const outside = new Set(runs.flatMap((run) => (run.worker_id === null ? [run.job_id] : [])));
   const parents = new Map(
-    jobs.flatMap(({ id, parent_id }: JobRow) => (parent_id === null ? [] : [[id, parent_id]])),
+    jobs.flatMap(({ id, parent_id }: LoggedJob) => (parent_id === null ? [] : [[id, parent_id]])),
   );
   const ofJob = groupBy(seen, ({ jobId }) => jobId);
   return seen.flatMap(({ jobId, runId, from, to }) => {

@@ -1,5 +1,6 @@
-import type { ActivityEvent, JobRow } from '../../src/store/schema.ts';
+import type { ActivityEvent } from '../../src/store/schema.ts';
 import type { LogContent } from './invariants-log.ts';
+import type { LoggedJob } from './log-tables.ts';
 
 /** A job that waits, at a moment of the log. */
 interface Waiting {
@@ -34,7 +35,7 @@ export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
   });
 }
 
-function toWaiting(job: JobRow, event: ActivityEvent, at: number): Waiting {
+function toWaiting(job: LoggedJob, event: ActivityEvent, at: number): Waiting {
   const runAt = event === 'job-retrying' ? at + (job.retry_delay_ms ?? 0) : job.created_at;
   return { id: job.id, priority: job.priority, runAt };
 }

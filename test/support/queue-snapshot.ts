@@ -1,5 +1,5 @@
-import type { JobRow } from '../../src/store/schema.ts';
 import { readLog } from './invariants-log.ts';
+import type { LoggedJob } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
 
 /** What differs between two runs of the same command that did the same. */
@@ -22,11 +22,11 @@ export function readSnapshot(root: string): string {
   return [...jobs, ...runs, ...activity, ...pauses].map((row) => JSON.stringify(row)).join('\n');
 }
 
-function withoutChance(job: JobRow): object {
+function withoutChance(job: LoggedJob): object {
   return Object.fromEntries(Object.entries(job).filter(([column]) => !byChance.test(column)));
 }
 
-function factsOf({ claim_token, finished_at, run_at, created_at }: JobRow): object {
+function factsOf({ claim_token, finished_at, run_at, created_at }: LoggedJob): object {
   const isLater = run_at - created_at > 1_800_000;
   return { isClaimed: claim_token !== null, hasEnded: finished_at !== null, isLater };
 }

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openQueue } from '../../src/queue/open-queue.ts';
 import type { JobOptions } from '../../src/queue/queue.ts';
-import type { JobRow, RunRow } from '../../src/store/schema.ts';
 import { cronPlace } from './cron-place.ts';
+import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
 import { readSeenTries } from './queue-evidence.ts';
 import type { Started } from './start-command.ts';
@@ -53,12 +53,12 @@ export async function addJob(
   return id;
 }
 
-export function readJobRow(root: string, id: number): JobRow {
-  return queryLog<JobRow>(root, 'select * from jobs where id = ?', id)[0] as JobRow;
+export function readJobRow(root: string, id: number): LoggedJob {
+  return queryLog<LoggedJob>(root, 'select * from jobs where id = ?', id)[0] as LoggedJob;
 }
 
-export function readJobRuns(root: string, id: number): RunRow[] {
-  return queryLog<RunRow>(root, 'select * from runs where job_id = ? order by id', id);
+export function readJobRuns(root: string, id: number): LoggedRun[] {
+  return queryLog<LoggedRun>(root, 'select * from runs where job_id = ? order by id', id);
 }
 
 export async function untilStarted(root: string, id: number, tries = 1): Promise<void> {

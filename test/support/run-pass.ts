@@ -1,4 +1,4 @@
-import type { RunRow } from '../../src/store/schema.ts';
+import type { LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
 import { type Ended, runCommand } from './run-command.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
@@ -6,9 +6,9 @@ import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 /** A pass that has ended, and what the log says of its runs. */
 export interface Pass extends Ended {
   readonly root: string;
-  readonly runs: readonly RunRow[];
+  readonly runs: readonly LoggedRun[];
   /** The newest run of `hourly/<label>`. */
-  run(label: string): RunRow;
+  run(label: string): LoggedRun;
 }
 
 /** Makes a root of these files of `jobs/hourly` and runs the tier once, in cron's bare environment. */
@@ -41,8 +41,8 @@ export function cronEnv(home: string): NodeJS.ProcessEnv {
 }
 
 export function readRuns(root: string): Pick<Pass, 'runs' | 'run'> {
-  const runs = queryLog<RunRow>(root, 'select * from runs order by id');
-  const run = (label: string): RunRow => {
+  const runs = queryLog<LoggedRun>(root, 'select * from runs order by id');
+  const run = (label: string): LoggedRun => {
     const found = runs.findLast(({ script }) => script === `hourly/${label}`);
     if (found === undefined) throw new Error(`There is no run of hourly/${label}.`);
     return found;

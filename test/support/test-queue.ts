@@ -2,7 +2,8 @@ import { onTestFinished } from 'vitest';
 import { openQueue } from '../../src/queue/open-queue.ts';
 import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/queue.ts';
 import type { Database } from '../../src/store/open-store.ts';
-import type { ActivityEvent, JobRow, RunRow } from '../../src/store/schema.ts';
+import type { ActivityEvent } from '../../src/store/schema.ts';
+import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
 import { openStoreOf } from './state-of.ts';
 import { makeTemporaryRoot } from './temporary-root.ts';
@@ -20,8 +21,8 @@ export interface TestQueue {
   /** UTC epoch milliseconds. */
   readonly clock: { at: number };
   /** A job's row. */
-  row(id: number): JobRow;
-  runs(id: number): RunRow[];
+  row(id: number): LoggedJob;
+  runs(id: number): LoggedRun[];
   /** What happened to a job, in its order. */
   events(id: number): ActivityEvent[];
   /** All that is in the log, as text: whether anything has changed. */
@@ -52,8 +53,8 @@ export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
     root,
     db,
     clock,
-    row: (id) => all<JobRow>('select * from jobs where id = ?', id)[0] as JobRow,
-    runs: (id) => all<RunRow>('select * from runs where job_id = ? order by id', id),
+    row: (id) => all<LoggedJob>('select * from jobs where id = ?', id)[0] as LoggedJob,
+    runs: (id) => all<LoggedRun>('select * from runs where job_id = ? order by id', id),
     events: (id) =>
       all<{ event: ActivityEvent }>(
         'select event from activity where job_id = ? order by id',

@@ -1,10 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { cronPlace } from '../support/cron-place.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -22,9 +20,7 @@ const jobs = 'select name, state, attempts, max_attempts from jobs order by id';
 
 /** As if the time of each next try had come. */
 function letRetriesComeDue(root: string): void {
-  const log = new Database(stateFolderOf(root).database);
-  log.exec(`update jobs set run_at = 0 where state = 'retrying'`);
-  log.close();
+  changeLog(root, `update jobs set run_at = 0 where state = 'retrying'`);
 }
 
 test('a failed script is tried again by the next pass of any tier, when that is due', () => {

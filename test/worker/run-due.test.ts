@@ -1,11 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -28,17 +26,14 @@ const scripts = (root: string): string[] =>
 
 /** As if all that is in the log had happened so much earlier. */
 function age(root: string, ms: number): void {
-  const log = new Database(stateFolderOf(root).database);
   for (const [table, columns] of Object.entries({
     workers: ['started_at', 'finished_at', 'scheduled_for'],
     jobs: ['created_at', 'run_at', 'finished_at', 'scheduled_for'],
     runs: ['started_at', 'finished_at', 'scheduled_for'],
   })) {
-    log.exec(
-      `update ${table} set ${columns.map((name) => `${name} = ${name} - ${ms}`).join(', ')}`,
-    );
+    const earlier = columns.map((name) => `${name} = ${name} - ${ms}`);
+    changeLog(root, `update ${table} set ${earlier.join(', ')}`);
   }
-  log.close();
 }
 
 const HOUR = 3_600_000;

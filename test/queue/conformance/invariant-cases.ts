@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Queue } from '../../../src/queue/queue.ts';
 import { QueueError } from '../../../src/queue/queue-error.ts';
-import type { JobRow, RunRow } from '../../../src/store/schema.ts';
+import type { LoggedJob, LoggedRun } from '../../support/log-tables.ts';
+import { readJobs, readRuns } from '../../support/open-log.ts';
 import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';
 import type { Cases } from './cases.ts';
 
@@ -75,14 +76,14 @@ async function begin({ queue }: TestQueue): Promise<void> {
 
 async function walk(log: TestQueue, walked: readonly Step[]): Promise<void> {
   for (const { verb, pick, n } of walked) {
-    const before = await readRows(log);
+    const before = readRowsOf(log);
     const id = before.jobs[pick % Math.max(before.jobs.length, 1)]?.id ?? 1;
     const { queue, clock } = log;
     const done = await verbs[verb]({ queue, clock, id, n }).catch((error: unknown) => {
       if (error instanceof QueueError) return null;
       throw error;
     });
-    const after = await readRows(log);
+    const after = readRowsOf(log);
     expect({ verb, id, wrong: findWrong(after.jobs, after.runs) }).toEqual({ verb, id, wrong: [] });
     if (verb === 'claim' && done !== null) expectFree(before.jobs, done as Claimed, clock.at);
   }
@@ -93,27 +94,26 @@ interface Claimed {
 }
 
 /** No job is claimed a second time within its lease. */
-function expectFree(before: readonly JobRow[], { id }: Claimed, at: number): void {
+function expectFree(before: readonly LoggedJob[], { id }: Claimed, at: number): void {
   const was = before.find((job) => job.id === id);
   if (was?.state === 'running') expect(was.leased_until).toBeLessThan(at);
 }
 
 interface Rows {
-  readonly jobs: readonly JobRow[];
-  readonly runs: readonly RunRow[];
+  readonly jobs: readonly LoggedJob[];
+  readonly runs: readonly LoggedRun[];
 }
 
-async function readRows({ db }: TestQueue): Promise<Rows> {
-  const jobs = await db.selectFrom('jobs').selectAll().orderBy('id').execute();
-  return { jobs, runs: await db.selectFrom('runs').selectAll().execute() };
+function readRowsOf({ root }: TestQueue): Rows {
+  return { jobs: readJobs(root), runs: readRuns(root) };
 }
 
 const open = ['queued', 'running', 'retrying', 'paused'];
 const claimable = ['queued', 'retrying'];
 
-function findWrong(jobs: readonly JobRow[], runs: readonly RunRow[]): string[] {
+function findWrong(jobs: readonly LoggedJob[], runs: readonly LoggedRun[]): string[] {
   const childrenOf = (id: number) => jobs.filter(({ parent_id }) => parent_id === id);
-  const isPending = ({ state }: JobRow) => open.includes(state);
+  const isPending = ({ state }: LoggedJob) => open.includes(state);
   return jobs.flatMap((job) => {
     const { id, state, parent_id } = job;
     const parent = jobs.find((each) => each.id === parent_id);
