@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { Pause } from '../queue/pauses.ts';
 import type { CommandContext } from './command-context.ts';
-import { type OpenLog, rootOf, withLog } from './open-log.ts';
+import { rootOf } from './open-log.ts';
 
 interface ResumeOptions {
   readonly json?: true;
@@ -27,20 +27,9 @@ export function resumeCommand(context: CommandContext): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (name: string | undefined) => {
       const { root, json } = command.optsWithGlobals<ResumeOptions>();
-      await checkPlaceOf(context, root);
-      const resumed = await withLog(context, root, (log) => resumeName(context, log, name));
+      const resumed = await resumeName(context, root, name);
       context.stdout.write(json ? await formatResumed(resumed) : await describe(context, resumed));
     });
-}
-
-async function checkPlaceOf(
-  context: CommandContext,
-  rootOption: string | undefined,
-): Promise<void> {
-  const { checkWritable } = await import('../config/check-place.ts');
-  const { stateFolderOf } = await import('../config/state-folder.ts');
-  const root = rootOf(context, rootOption);
-  await checkWritable(root, stateFolderOf(root), context.env);
 }
 
 interface Resumed {
@@ -53,16 +42,23 @@ interface Resumed {
 
 async function resumeName(
   context: CommandContext,
-  log: OpenLog,
+  rootOption: string | undefined,
   word: string | undefined,
 ): Promise<Resumed> {
+  const root = rootOf(context, rootOption);
+  const nameAmong = async (pauses: readonly Pause[]): Promise<string | null> =>
+    word === undefined ? null : await findName(root, word, pauses);
   const { findPause, resume, selectPauses } = await import('../queue/pauses.ts');
-  const at = context.now();
-  const pauses = await selectPauses(log.db, at);
-  const name = word === undefined ? null : await findName(log.root, word, pauses);
-  const ended = log.hasLog ? await resume(log.db, name, at) : [];
-  const rest = pauses.filter((pause) => !ended.includes(pause.name));
-  return { name, ended, wider: name === null ? null : findPause(rest, name) };
+  const { withWritableLogIfAny } = await import('./with-writable-log.ts');
+  const resumed = await withWritableLogIfAny(context, rootOption, async (db) => {
+    const at = context.now();
+    const pauses = await selectPauses(db, at);
+    const name = await nameAmong(pauses);
+    const ended = await resume(db, name, at);
+    const rest = pauses.filter((pause) => !ended.includes(pause.name));
+    return { name, ended, wider: name === null ? null : findPause(rest, name) };
+  });
+  return resumed ?? { name: await nameAmong([]), ended: [], wider: null };
 }
 
 async function formatResumed({ ended, wider }: Resumed): Promise<string> {

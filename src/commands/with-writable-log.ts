@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { checkWritable } from '../config/check-place.ts';
 import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
 import type { Database } from '../store/open-store.ts';
@@ -23,4 +24,17 @@ export async function withWritableLog<T>(
   const store = await openStore(state);
   if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
   return await toldPlainly(state, () => use(store.db)).finally(() => store.close());
+}
+
+/** The same where there is a log; where nothing has ever been recorded none is made, and the answer is null. */
+export async function withWritableLogIfAny<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (db: Database) => Promise<T>,
+): Promise<T | null> {
+  const root = rootOf(context, rootOption);
+  const state = stateFolderOf(root);
+  if (existsSync(state.database)) return await withWritableLog(context, rootOption, use);
+  await checkWritable(root, state, context.env);
+  return null;
 }

@@ -9,6 +9,7 @@ import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
 import { isStoreFailure } from '../../src/store/store-failure.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
+import { inRoot } from '../support/in-root.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -114,4 +115,21 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const store = await open(folder);
     expect(store.setAside).toContain('was damaged');
   });
+});
+
+test('without room `runner resume` says so and how to cure it, and what is paused stays paused', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  const state = makeStateOf(root);
+  mountSmallDisk(state.path, '2m');
+  inRoot(root, 'pause', 'hourly');
+  fill(state);
+  expect(inRoot(root, 'resume', 'hourly')).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^runner: There is no room for \S+activity\.db \(.+\): the disk is full, .+ Delete what you do not need\.\n$/,
+    ),
+  });
+  empty(state);
+  expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
 });
