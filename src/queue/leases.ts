@@ -24,18 +24,24 @@ export interface LeaseSettings {
   readonly missedCap: number;
 }
 
-/** Renews all claims of a worker; each by its own lease. */
+/**
+ * Renews all claims of a worker; each by its own lease.
+ *
+ * @returns the shortest of these leases; null: it holds no claim
+ */
 export async function renewLeases(
   db: Database,
   workerId: number,
   { at, defaultLeaseMs }: { readonly at: number; readonly defaultLeaseMs: number },
-): Promise<void> {
-  await queryRaw(
+): Promise<number | null> {
+  const renewed = await queryRaw<{ lease_ms: number | null }>(
     db,
     `update jobs set leased_until = ? + coalesce(lease_ms, ?), reason = null
-     where leased_until is not null and claimed_by = ? and tier is null`,
+     where leased_until is not null and claimed_by = ? and tier is null returning lease_ms`,
     [at, defaultLeaseMs, workerId],
   );
+  const leases = renewed.map(({ lease_ms }) => lease_ms ?? defaultLeaseMs);
+  return leases.length === 0 ? null : Math.min(...leases);
 }
 
 /**

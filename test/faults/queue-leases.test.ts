@@ -50,6 +50,24 @@ test('a lease that is much shorter than its job is renewed for as long as that l
   checkInvariants(root);
 });
 
+test('once a job with a short lease has ended, the others are renewed as seldom as before', async () => {
+  const root = makeSite('1m');
+  const worker = startWaiting(root, '--concurrency', '2');
+  const long = await addJob(root, 'waits');
+  await untilStarted(root, long);
+  const short = await addJob(root, 'quick', { lease: '400ms' });
+  await untilState(root, short, 'finished');
+  let [last, since] = [leasedUntil(root, long), Date.now()];
+  await until('it is not renewed for a while', () => {
+    const now = leasedUntil(root, long);
+    if (now !== last) [last, since] = [now, Date.now()];
+    return Date.now() - since > 2_000;
+  });
+  letGo(root);
+  await untilState(root, long, 'finished');
+  await endInPeace(root, worker);
+});
+
 test('while somebody writes for longer than a lease, nobody loses a claim', async () => {
   const root = makeSite('500ms');
   const workers = [startWaiting(root), startWaiting(root), startWaiting(root)];

@@ -26,8 +26,8 @@ export function letGo(root: string): void {
 }
 
 /** Waits for jobs until it is told to end. */
-export function startWaiting(root: string): Started {
-  return startCommand(['--root', root, 'work', '--wait', '10m'], cronPlace(root));
+export function startWaiting(root: string, ...options: readonly string[]): Started {
+  return startCommand(['--root', root, 'work', '--wait', '10m', ...options], cronPlace(root));
 }
 
 /** They have nothing to tell. */

@@ -52,14 +52,19 @@ export function keepLeases(
     else if ((await endExpiredLeases(store.db, runner.now, queue)) > 0) onTakenBack();
   };
   const beat = async (): Promise<void> => {
+    let heldMs = shortestMs;
+    // What is claimed meanwhile is noted; a claim that has ended by then is not.
+    shortestMs = defaultLeaseMs;
     try {
       const renewal = { at: runner.now(), defaultLeaseMs };
-      await store.withoutSync((db) => renewLeases(db, workerId, renewal));
+      const renewed = await store.withoutSync((db) => renewLeases(db, workerId, renewal));
+      heldMs = renewed ?? defaultLeaseMs;
       await takeBack();
     } catch (error) {
       // Once it is stopped, the log may be closed under it.
       if (!isStopped && !isStoreFailure(error)) throw error;
     }
+    shortestMs = Math.min(shortestMs, heldMs);
     schedule();
   };
   const schedule = (): void => {
