@@ -1,72 +1,107 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
-/** One whole process with all it started: seconds of wall and CPU time, and its own peak memory. */
+/** One whole process with all that it started. */
 export interface Figures {
   readonly wallMs: number;
   readonly cpuMs: number;
-  /** Of the process itself, without its children; null where it was over before it was seen. */
-  readonly peakRssBytes: number | null;
 }
 
-export interface Contender {
-  readonly name: string;
-  readonly command: readonly [string, ...string[]];
+export interface Command {
+  readonly command: readonly string[];
   readonly cwd: string;
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Bash's own `time` counts the children that were waited for, to the millisecond. */
 const TIMED = 'TIMEFORMAT="%R %U %S"; time "$@" >/dev/null 2>&1';
-const POLL_MS = 2;
 
 /** Runs the command once, to its end; it must succeed, or its figures would mean nothing. */
-export async function measureOnce({ name, command, cwd, env }: Contender): Promise<Figures> {
+export async function timeOnce(command: Command): Promise<Figures> {
+  const times = await runTimed(command);
+  const [wall = 0, user = 0, system = 0] = times.trim().split(' ').map(Number);
+  return { wallMs: wall * 1000, cpuMs: (user + system) * 1000 };
+}
+
+/** The peak of the process itself without its children. A look at it takes time: never while it is timed. */
+export async function peakBytesOf(command: Command): Promise<number> {
+  let peak = Number.NaN;
+  await runTimed(command, (shellPid) => {
+    const timer = setInterval(() => {
+      peak = readPeakOfChild(shellPid) ?? peak;
+    }, 1);
+    return () => clearInterval(timer);
+  });
+  return peak;
+}
+
+async function runTimed(
+  { command, cwd }: Command,
+  watch = (_pid: number) => () => {},
+): Promise<string> {
   const shell = spawn('bash', ['-c', TIMED, 'bash', ...command], {
     cwd,
-    env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let times = '';
   shell.stderr.setEncoding('utf8').on('data', (text: string) => (times += text));
-  let peakRssBytes: number | null = null;
-  const poll = setInterval(() => {
-    peakRssBytes = readPeakOfChild(shell.pid as number) ?? peakRssBytes;
-  }, POLL_MS);
+  const unwatch = watch(shell.pid as number);
   const exitCode = await new Promise((resolve) => shell.on('close', resolve));
-  clearInterval(poll);
-  if (exitCode !== 0) throw new Error(`${name} ended with ${exitCode}: ${command.join(' ')}`);
-  const [wall = 0, user = 0, system = 0] = times.trim().split(' ').map(Number);
-  return { wallMs: wall * 1000, cpuMs: (user + system) * 1000, peakRssBytes };
+  unwatch();
+  if (exitCode !== 0) throw new Error(`it ended with ${exitCode}: ${command.join(' ')}`);
+  return times;
+}
+
+function readPeakOfChild(shellPid: number): number | null {
+  const [child] = childrenOf(shellPid);
+  return child === undefined ? null : (readStatus(child, 'VmHWM')[0] ?? null);
+}
+
+/** What the process has in memory now; nothing once it has ended. */
+export function rssOf(pid: number): readonly number[] {
+  return readStatus(pid, 'VmRSS');
+}
+
+function readStatus(pid: number, field: string): readonly number[] {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    const kilobytes = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1];
+    return kilobytes === undefined ? [] : [Number(kilobytes) * 1024];
+  } catch {
+    return [];
+  }
+}
+
+/** Each thread of a process lists the children that it has started. */
+export function childrenOf(pid: number): readonly number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
+      const children = readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1');
+      return children.trim().split(' ').filter(Boolean).map(Number);
+    });
+  } catch {
+    return [];
+  }
 }
 
 /** Each contender once per round, in turn, so that a drift of the machine hits all of them. */
-export async function measureRounds(
-  contenders: readonly Contender[],
+export async function alternate<Name extends string, Figure>(
   rounds: number,
-): Promise<ReadonlyMap<string, readonly Figures[]>> {
-  const figures = new Map<string, Figures[]>(contenders.map(({ name }) => [name, []]));
-  for (const contender of contenders) await measureOnce(contender);
+  contenders: Readonly<Record<Name, () => Promise<Figure>>>,
+): Promise<Readonly<Record<Name, readonly Figure[]>>> {
+  const names = Object.keys(contenders) as Name[];
+  const figures = {} as Record<Name, Figure[]>;
+  for (const name of names) figures[name] = [];
   for (let round = 0; round < rounds; round += 1) {
-    for (const contender of contenders) {
-      figures.get(contender.name)?.push(await measureOnce(contender));
-    }
+    for (const name of names) figures[name].push(await contenders[name]());
   }
   return figures;
 }
 
 export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  return quantile(values, 0.5);
 }
 
-function readPeakOfChild(shellPid: number): number | null {
-  try {
-    const children = readFileSync(`/proc/${shellPid}/task/${shellPid}/children`, 'latin1');
-    const status = readFileSync(`/proc/${children.trim().split(' ')[0]}/status`, 'latin1');
-    const kilobytes = /^VmHWM:\s+(\d+)/m.exec(status)?.[1];
-    return kilobytes === undefined ? null : Number(kilobytes) * 1024;
-  } catch {
-    return null;
-  }
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
 }

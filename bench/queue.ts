@@ -1,165 +1,120 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import bytes from 'bytes';
-import Table from 'cli-table3';
-import { median } from './measure.ts';
-import { installPeers } from './peers.ts';
-import { type Goal, printGoals } from './print.ts';
-import { measureCrowding } from './queue/crowding.ts';
-import { type Growth, measureMemory } from './queue/memory.ts';
-import type { Scale } from './queue/scale.ts';
-import {
-  counts,
-  listContenders,
-  measureIsolated,
-  measureThroughput,
-  type Throughput,
-} from './queue/throughput.ts';
-import { measurePolling, measureWaking, quantile } from './queue/waking.ts';
+import type { Bench, Part } from './bench.ts';
+import { alternate, childrenOf, median, quantile, rssOf } from './measure.ts';
+import { ask, type Wait } from './queue/contender.ts';
+import { isolated, throughput } from './queue/throughput.ts';
+import { handlers, makeRoot, startRunner, timeRunner } from './root.ts';
 
-const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7);
-/** Shorter, to see whether it runs: 0.05. */
-const SCALE = Number(process.env.BENCH_SCALE ?? 1);
 const FEW = 10_000;
 const MANY = 1_000_000;
 
-/** The queue beside others on the same disk; all of them durable: what is acknowledged survives a power loss. */
-const disk = mkdtempSync(join(process.env.BENCH_FOLDER || tmpdir(), 'bench-queue-'));
-const scale: Scale = {
-  disk,
-  rounds: ROUNDS,
-  jobs: (count) => Math.max(10, Math.round(count * SCALE)),
+export const queueParts: Readonly<Record<string, Part>> = {
+  throughput,
+  isolated,
+  waking,
+  crowding,
+  memory,
 };
-const only = process.argv.slice(3);
-const goals: Goal[] = [];
-try {
-  say(`on ${describeDisk()}, Node ${process.version}, medians of ${ROUNDS} rounds`);
-  const peers = installPeers();
-  if (isAsked('throughput')) await showThroughput(peers);
-  if (isAsked('isolated')) await showIsolated();
-  if (isAsked('waking')) await showWaking(peers);
-  if (isAsked('crowding')) await showCrowding();
-  if (isAsked('memory')) await showMemory();
-  printGoals(goals);
-} finally {
-  rmSync(disk, { recursive: true, force: true });
-}
 
-function isAsked(part: string): boolean {
-  return only.length === 0 || only.includes(part);
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function describeDisk(): string {
-  return (
-    execFileSync('df', ['--output=fstype', disk], { encoding: 'utf8' }).trim().split('\n')[1] ?? '?'
-  );
-}
-
-async function showThroughput(peers: string | null): Promise<void> {
-  const contenders = listContenders(peers);
-  const figures = await measureThroughput(contenders, scale, (name, settings) =>
-    say(`${name}: ${settings}`),
-  );
-  const verbs = Object.keys(counts);
-  const table = new Table({
-    head: ['jobs/s', ...verbs.flatMap((verb) => [verb, 'ratio'])],
-    style: { head: [], border: [] },
-  });
-  for (const { name } of contenders) {
-    table.push([name, ...verbs.flatMap((verb) => cells(figures, name, verb))]);
-  }
-  say(table.toString());
-  if (peers === null) return;
-  goals.push(
-    {
-      what: 'adds one by one, of plainjob',
-      value: ratio(figures, 'add'),
-      limit: 1,
-      isAtLeast: true,
-    },
-    {
-      what: 'jobs/s through a child, of plainjob in-process',
-      value: ratio(figures, 'work'),
-      limit: 1.5,
-      isAtLeast: true,
-    },
-  );
-}
-
-function cells(figures: Throughput, name: string, verb: string): readonly string[] {
-  const own = perSecond(figures, name, verb);
-  if (Number.isNaN(own)) return ['–', '–'];
-  return [own.toFixed(0), (own / perSecond(figures, 'folder-runner', verb)).toFixed(2)];
-}
-
-function perSecond(figures: Throughput, name: string, verb: string): number {
-  return median(figures.get(name)?.get(verb) ?? []);
-}
-
-function ratio(figures: Throughput, verb: string): number {
-  return perSecond(figures, 'folder-runner', verb) / perSecond(figures, 'plainjob', verb);
-}
-
-async function showIsolated(): Promise<void> {
-  const { bareMs, isolatedMs } = await measureIsolated(scale);
-  say(
-    `a process for each job: node alone.mjs ${bareMs.toFixed(1)} ms, @isolate ${isolatedMs.toFixed(1)} ms`,
-  );
-  goals.push({ what: '@isolate, of a bare spawn', value: isolatedMs / bareMs, limit: 1.25 });
-}
-
-async function showWaking(peers: string | null): Promise<void> {
+/** From an `add` in one process to the start of its handler by a worker that waits in another. */
+async function waking(bench: Bench): Promise<void> {
   const p50s: number[] = [];
-  for (const delayed of [0, scale.jobs(FEW), scale.jobs(MANY)]) {
-    const { sinceCallMs, sinceAddedMs } = await measureWaking(scale, delayed);
-    say(
-      `add → start, ${delayed} delayed: since add returned ${spread(sinceAddedMs)}; since it was called ${spread(sinceCallMs)}`,
+  for (const delayed of [0, bench.scaled(FEW), bench.scaled(MANY)]) {
+    const waits = await measureWaits(bench, delayed);
+    const sinceCall = waits.map(({ sinceCallMs }) => sinceCallMs);
+    const sinceAdded = waits.map(({ sinceAddedMs }) => sinceAddedMs);
+    bench.say(
+      `${delayed} not due: since add was called ${spread(sinceCall)}, since it returned ${spread(sinceAdded)}`,
     );
-    p50s.push(quantile(sinceCallMs, 0.5));
+    p50s.push(median(sinceCall));
   }
   const [idle = Number.NaN, few = Number.NaN, many = Number.NaN] = p50s;
-  goals.push(
-    { what: 'add → start p50, ms', value: idle, limit: 2 },
-    { what: 'add → start p50, of many delayed to few', value: many / few, limit: 1.1 },
-  );
-  if (peers !== null)
-    say(`add → start, plainjob as it is set: ${spread(await measurePolling(peers, scale))}`);
+  bench.atMost('add → start p50 since add was called, ms', idle, 2);
+  bench.atMost('the same, of 1,000,000 not due to 10,000', many / few, 1.1);
 }
 
-function spread(sorted: readonly number[]): string {
-  return `p50 ${quantile(sorted, 0.5).toFixed(2)} ms, p99 ${quantile(sorted, 0.99).toFixed(2)} ms`;
+async function measureWaits(bench: Bench, delayed: number): Promise<readonly Wait[]> {
+  const root = makeRoot(bench.disk, handlers);
+  if (delayed > 0) await ask('ours', 'fill-delayed', root, delayed);
+  const count = bench.scaled(200);
+  const args = ['work', 'stamp', '--for', '10m', '--max-jobs', String(count + 1)];
+  const worker = startRunner(root, args);
+  // The first one has to wait for the worker and its child to start.
+  await ask('ours', 'wake', root, 1);
+  const { waits = [] } = await ask('ours', 'wake', root, count);
+  await worker.ended;
+  rmSync(root, { recursive: true });
+  return waits;
 }
 
-async function showCrowding(): Promise<void> {
-  const [few, many] = [scale.jobs(FEW), scale.jobs(MANY)];
-  const figures = await measureCrowding(scale, [few, many]);
-  for (const [count, ms] of figures) say(`${count} due: ${ms.toFixed(3)} ms for a job`);
-  const value = (figures.get(many) ?? Number.NaN) / (figures.get(few) ?? Number.NaN);
-  goals.push({ what: 'a job among many due, of one among few', value, limit: 1.1 });
+function spread(values: readonly number[]): string {
+  return `p50 ${median(values).toFixed(2)} ms, p99 ${quantile(values, 0.99).toFixed(2)} ms`;
 }
 
-async function showMemory(): Promise<void> {
-  const { jobs, worker, child } = await measureMemory(scale);
-  for (const [name, growth] of [
-    ['worker', worker],
-    ['child', child],
-  ] as const) {
-    if (growth === null) continue;
-    say(`${name} over ${jobs} jobs: ${describeGrowth(growth)}`);
-    goals.push({
-      what: `memory of the ${name}, late to early`,
-      value: growth.lateBytes / growth.earlyBytes,
-      limit: 1.1,
-    });
+/** What lies in the queue when the worker starts, and what it then works off. */
+interface Situation {
+  readonly crowd: string;
+  readonly due: string;
+  readonly args: readonly string[];
+}
+
+const situations: Readonly<Record<string, Situation>> = {
+  'all are due': { crowd: 'fill-due', due: 'fill-due', args: [] },
+  'all are due, 10,000 priorities': { crowd: 'fill-priorities', due: 'fill-priorities', args: [] },
+  'none is due, 10,000 priorities': {
+    crowd: 'fill-delayed-priorities',
+    due: 'fill-last',
+    args: [],
+  },
+  'the worker takes only others': { crowd: 'fill-due', due: 'fill-last', args: ['other'] },
+};
+
+/** The same number of jobs worked off beside 10,000 that wait, and beside 1,000,000. */
+async function crowding(bench: Bench): Promise<void> {
+  const taken = bench.scaled(5_000);
+  for (const [name, { crowd, due, args }] of Object.entries(situations)) {
+    const measureBeside = async (waiting: number) => {
+      const root = makeRoot(bench.disk, handlers);
+      await ask('ours', crowd, root, bench.scaled(waiting));
+      return async () => {
+        await ask('ours', due, root, taken);
+        return await timeRunner(root, ['work', ...args, '--max-jobs', String(taken)]);
+      };
+    };
+    const contenders = { few: await measureBeside(FEW), many: await measureBeside(MANY) };
+    await alternate(1, contenders);
+    const figures = await alternate(bench.rounds(5), contenders);
+    const [few, many] = [median(figures.few), median(figures.many)];
+    bench.say(`${name}: ${taken} jobs in ${few.toFixed(0)} ms and ${many.toFixed(0)} ms`);
+    bench.atMost(`1,000,000 waiting of 10,000: ${name}`, many / few, 1.1);
   }
 }
 
-function describeGrowth({ earlyBytes, lateBytes }: Growth): string {
-  return `${bytes(earlyBytes)} early, ${bytes(lateBytes)} late`;
+const SAMPLE_MS = 200;
+
+/** One worker for all of them, and its children as it replaces them by default. */
+async function memory(bench: Bench): Promise<void> {
+  const count = bench.scaled(200_000);
+  const root = makeRoot(bench.disk, handlers);
+  await ask('ours', 'fill-due', root, count);
+  const { pid, ended } = startRunner(root, ['work']);
+  const samples = { worker: [] as number[], child: [] as number[] };
+  const sampler = setInterval(() => {
+    samples.worker.push(...rssOf(pid));
+    samples.child.push(...childrenOf(pid).flatMap(rssOf));
+  }, SAMPLE_MS);
+  await ended;
+  clearInterval(sampler);
+  await ask('ours', 'assert-finished', root, count);
+  for (const [name, values] of Object.entries(samples)) showGrowth(bench, name, count, values);
+}
+
+/** The last tenth of the time beside the second. */
+function showGrowth(bench: Bench, name: string, jobs: number, samples: readonly number[]): void {
+  const tenth = Math.floor(samples.length / 10);
+  const early = median(samples.slice(tenth, 2 * tenth));
+  const late = median(samples.slice(-tenth));
+  bench.say(`${name} over ${jobs} jobs: ${bytes(early)} early, ${bytes(late)} late`);
+  bench.atMost(`memory of the ${name}, late to early`, late / early, 1.1);
 }

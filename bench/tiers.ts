@@ -1,134 +1,134 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type Contender, type Figures, measureRounds, median } from './measure.ts';
-import { type Goal, printGoals, printTable } from './print.ts';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import bytes from 'bytes';
+import type { Bench, Part } from './bench.ts';
+import { alternate, type Figures, median, peakBytesOf, timeOnce } from './measure.ts';
+import { makeRoot, runner, scriptsOf } from './root.ts';
 
 const SCRIPTS = 20;
-const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 15);
-const repository = join(import.meta.dirname, '..');
-const command = join(repository, 'dist/bin.cjs');
-const tsx = join(repository, 'node_modules/tsx/dist/cli.mjs');
 const node = process.execPath;
-
 const trivial = `import { hostname } from 'node:os';\nif (hostname() === '') process.exit(1);\n`;
 const typed = `import { hostname } from 'node:os';\nconst name: string = hostname();\nif (name === '') process.exit(1);\n`;
 
 /** A pass over 20 trivial scripts, beside what people do without a runner. */
-const folder = mkdtempSync(join(tmpdir(), 'bench-tiers-'));
-try {
-  makeScripts();
-  const figures = await measureRounds(contenders(), ROUNDS);
-  const idle = await measureRounds(idleContenders(), ROUNDS * 2);
-  printTable(
-    `${SCRIPTS} trivial scripts, medians of ${ROUNDS} rounds`,
-    figures,
-    'loop of node x.mjs',
-  );
-  printTable('nothing to do', idle, 'node empty.cjs');
-  printGoals(goals(figures, idle));
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+export const tierParts: Readonly<Record<string, Part>> = { passes, idle, peak };
+
+const loop = 'loop of node x.mjs';
+const ours = 'runner, .mjs';
+const commands: Readonly<Record<string, readonly string[]>> = {
+  [loop]: loopOver('mjs'),
+  [ours]: [node, runner, 'mjs'],
+  'loop of node x.ts': loopOver('ts'),
+  'runner, .ts warm': [node, runner, 'ts'],
+};
+
+function loopOver(tier: string): readonly string[] {
+  return ['sh', '-c', `for f in jobs/${tier}/*; do ${node} "$f" || exit 1; done`];
 }
 
-function makeScripts(): void {
-  for (const [tier, name, content] of [
-    ['mjs', 'x.mjs', trivial],
-    ['ts', 'x.ts', typed],
-    ['two', 'x.mjs', trivial],
-    [
-      'parts',
-      'x',
-      `#!${node}\n${trivial.replace('import { hostname } from', 'const { hostname } = require(').replace("'node:os';", "'node:os');")}`,
-    ],
+function makeTiers({ disk }: Bench): string {
+  return makeRoot(disk, {
+    ...scriptsOf('mjs', SCRIPTS, trivial, 'mjs'),
+    ...scriptsOf('ts', SCRIPTS, typed, 'ts'),
+    'empty/.keep': '',
+  });
+}
+
+async function passes(bench: Bench): Promise<void> {
+  const processors = allowedProcessors();
+  for (const [count, limit] of [
+    [2, 0.85],
+    [1, 1.35],
   ] as const) {
-    const path = join(folder, 'jobs', tier);
-    mkdirSync(path, { recursive: true });
-    for (let index = 0; index < SCRIPTS; index += 1) {
-      const file = join(path, name.replace('x', `x${String(index).padStart(2, '0')}`));
-      writeFileSync(file, content);
-      chmodSync(file, 0o755);
-    }
-  }
-  mkdirSync(join(folder, 'jobs/empty'));
-  writeFileSync(join(folder, 'empty.cjs'), '');
-  writeFileSync(join(folder, 'runner.config.json'), '{ "tiers": { "two": { "concurrency": 2 } } }');
-}
-
-function contenders(): Contender[] {
-  const loop = (run: string, files: string) =>
-    shell(`for f in jobs/${files}; do ${run} "$f" || exit 1; done`);
-  return [
-    { name: 'loop of node x.mjs', command: loop(node, 'mjs/*'), cwd: folder },
-    { name: 'runner, .mjs', command: [node, command, 'mjs'], cwd: folder },
-    { name: 'runner, .ts warm', command: [node, command, 'ts'], cwd: folder },
-    { name: 'runner, .mjs, two at a time', command: [node, command, 'two'], cwd: folder },
-    { name: 'loop of node x.ts', command: loop(node, 'ts/*'), cwd: folder },
-    { name: 'loop of tsx x.ts', command: loop(`${node} ${tsx}`, 'ts/*'), cwd: folder },
-    ...runParts(),
-  ];
-}
-
-function idleContenders(): Contender[] {
-  return [
-    { name: 'node empty.cjs', command: [node, 'empty.cjs'], cwd: folder },
-    { name: 'runner, empty tier', command: [node, command, 'empty'], cwd: folder },
-  ];
-}
-
-function shell(script: string): [string, ...string[]] {
-  return ['sh', '-c', script];
-}
-
-/** Not every system has run-parts; a missing contender is said, not passed over. */
-function runParts(): Contender[] {
-  try {
-    execFileSync('run-parts', ['--version'], { stdio: 'ignore' });
-    return [
-      { name: 'run-parts, node by shebang', command: ['run-parts', 'jobs/parts'], cwd: folder },
-    ];
-  } catch {
-    process.stdout.write('run-parts is not installed here: left out.\n');
-    return [];
+    const what = `${SCRIPTS} scripts on ${count === 1 ? 'one processor' : 'two processors'}`;
+    const goal = `${what}, of the loop of node`;
+    const problem = whyNotPinned(processors, count);
+    if (problem === null) {
+      const pin = ['taskset', '-c', processors.slice(0, count).join(',')];
+      const medians = await measure(bench, what, pin, commands, loop, 9);
+      bench.atMost(goal, ratioOf(medians, ours, loop), limit);
+    } else bench.notMeasured(goal, `≤ ${limit}`, problem);
   }
 }
 
-type Measured = ReadonlyMap<string, readonly Figures[]>;
-
-function goals(passes: Measured, idle: Measured): Goal[] {
-  const ratio = (from: Measured, name: string, base: string, key: 'wallMs' | 'cpuMs') =>
-    median((from.get(name) ?? []).map((each) => each[key])) /
-    median((from.get(base) ?? []).map((each) => each[key]));
-  const loop = 'loop of node x.mjs';
-  const empty = 'node empty.cjs';
-  return [
-    { what: '.mjs, wall', value: ratio(passes, 'runner, .mjs', loop, 'wallMs'), limit: 1.18 },
-    { what: '.mjs, CPU', value: ratio(passes, 'runner, .mjs', loop, 'cpuMs'), limit: 1.18 },
-    {
-      what: '.ts warm, wall',
-      value: ratio(passes, 'runner, .ts warm', loop, 'wallMs'),
-      limit: 1.18,
-    },
-    { what: '.ts warm, CPU', value: ratio(passes, 'runner, .ts warm', loop, 'cpuMs'), limit: 1.18 },
-    {
-      what: 'two at a time, wall',
-      value: ratio(passes, 'runner, .mjs, two at a time', loop, 'wallMs'),
-      limit: 0.75,
-    },
-    {
-      what: 'empty tier, wall',
-      value: ratio(idle, 'runner, empty tier', empty, 'wallMs'),
-      limit: 1.8,
-    },
-    {
-      what: 'own peak memory',
-      value: peakOf(passes, 'runner, .mjs') / peakOf(idle, empty),
-      limit: 1.5,
-    },
-  ];
+async function idle(bench: Bench): Promise<void> {
+  const contenders = {
+    'node empty.cjs': [node, 'empty.cjs'],
+    'runner, empty tier': [node, runner, 'empty'],
+  };
+  const medians = await measure(bench, 'nothing to do', [], contenders, 'node empty.cjs', 31);
+  const ratio = ratioOf(medians, 'runner, empty tier', 'node empty.cjs');
+  bench.atMost('an empty tier, of node empty.cjs', ratio, 1.9);
 }
 
-function peakOf(from: Measured, name: string): number {
-  return median((from.get(name) ?? []).flatMap(({ peakRssBytes }) => peakRssBytes ?? []));
+async function peak(bench: Bench): Promise<void> {
+  const cwd = makeTiers(bench);
+  const figures = await alternate(bench.rounds(9), {
+    bare: () => peakBytesOf({ command: [node, 'empty.cjs'], cwd }),
+    runner: () => peakBytesOf({ command: [node, runner, 'mjs'], cwd }),
+  });
+  const [bare, own] = [median(figures.bare), median(figures.runner)];
+  bench.say(`node empty.cjs ${bytes(bare)}, the runner over ${SCRIPTS} scripts ${bytes(own)}`);
+  bench.atMost("the runner's own memory, of node empty.cjs", own / bare, 1.5);
+}
+
+type Medians = ReadonlyMap<string, Figures>;
+
+/** In one root, with a round before that does not count. */
+async function measure(
+  bench: Bench,
+  title: string,
+  prefix: readonly string[],
+  commands: Readonly<Record<string, readonly string[]>>,
+  base: string,
+  usualRounds: number,
+): Promise<Medians> {
+  const cwd = makeTiers(bench);
+  const contenders = Object.fromEntries(
+    Object.entries(commands).map(([name, command]) => [
+      name,
+      () => timeOnce({ command: [...prefix, ...command], cwd }),
+    ]),
+  );
+  await alternate(1, contenders);
+  const rounds = await alternate(bench.rounds(usualRounds), contenders);
+  const medians = new Map(
+    Object.entries(rounds).map(([name, figures]) => [
+      name,
+      {
+        wallMs: median(figures.map(({ wallMs }) => wallMs)),
+        cpuMs: median(figures.map(({ cpuMs }) => cpuMs)),
+      },
+    ]),
+  );
+  bench.table(
+    [title, 'wall ms', 'ratio', 'CPU ms', 'ratio'],
+    [...medians].map(([name, { wallMs, cpuMs }]) => [
+      name,
+      wallMs.toFixed(0),
+      ratioOf(medians, name, base).toFixed(2),
+      cpuMs.toFixed(0),
+      (cpuMs / (medians.get(base)?.cpuMs ?? Number.NaN)).toFixed(2),
+    ]),
+  );
+  return medians;
+}
+
+function ratioOf(medians: Medians, name: string, base: string): number {
+  return (medians.get(name)?.wallMs ?? Number.NaN) / (medians.get(base)?.wallMs ?? Number.NaN);
+}
+
+function whyNotPinned(processors: readonly number[], count: number): string | null {
+  if (processors.length < count) return `only ${processors.length} processor here`;
+  return spawnSync('taskset', ['--version']).error ? 'taskset is not installed' : null;
+}
+
+/** Those that this process may use, of "0-1,4". */
+function allowedProcessors(): readonly number[] {
+  const status = readFileSync('/proc/self/status', 'latin1');
+  const list = /^Cpus_allowed_list:\s+(\S+)/m.exec(status)?.[1] ?? '';
+  return list.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
 }

@@ -1,39 +1,34 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { openQueue as OpenQueue } from '../../src/index.ts';
-import { dataOf, instantMs, pause, readTask, tell, timed } from './tell.ts';
+import { allData, report, reportTimed, task } from './child.ts';
+import type { Wait } from './contender.ts';
 
 /** The package as it is built. */
 const built = new URL('../../dist/index.mjs', import.meta.url).href;
 const { openQueue } = (await import(built)) as { readonly openQueue: typeof OpenQueue };
-const { verb, folder, count } = readTask();
+const { folder, count } = task;
 const queue = await openQueue({ root: folder });
 
-const jobs = (name: string) =>
-  Array.from({ length: count }, (_, index) => ({ name, data: dataOf(index) }));
-
 async function add(): Promise<void> {
-  for (const { name, data } of jobs('no-op')) await queue.add(name, data);
+  for (const data of allData()) await queue.add('no-op', data);
 }
 
-/** As PHP or sqlite3 would: what lies there already is no part of what is measured. */
-function fill(columns: string, values: string): void {
+const addMany = (name: string) => queue.addMany(allData().map((data) => ({ name, data })));
+
+/** As PHP or sqlite3 would: what lies there already is no part of what is measured. `n` counts from 1. */
+function fill(name: string, columns: string, values: string): void {
   const db = new Sqlite(join(folder, '.runner/activity.db'));
   db.pragma('synchronous = off');
-  db.exec(`insert into jobs (name, data, ${columns})
+  db.exec(`insert into jobs (name, ${columns})
     with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
-    select 'no-op', '{"to":"a@example.org"}', ${values} from numbers`);
+    select '${name}', ${values} from numbers`);
   db.pragma('wal_checkpoint(truncate)');
   db.close();
 }
 
-interface Wakes {
-  readonly sinceCall: readonly number[];
-  readonly sinceAdded: readonly number[];
-}
-
-/** How long after each `add` was called, and had returned, its handler began in another process. */
-async function wake(): Promise<Wakes> {
+/** How long after each `add` its handler began in another process. */
+async function wake(): Promise<void> {
   const added: { readonly id: number; readonly calledAt: number; readonly addedAt: number }[] = [];
   for (let index = 0; index < count; index += 1) {
     await pause();
@@ -41,15 +36,12 @@ async function wake(): Promise<Wakes> {
     const id = await queue.add('stamp');
     added.push({ id, calledAt, addedAt: instantMs() });
   }
-  const wakes: { readonly sinceCall: number; readonly sinceAdded: number }[] = [];
+  const waits: Wait[] = [];
   for (const { id, calledAt, addedAt } of added) {
     const startedAt = await readStart(id);
-    wakes.push({ sinceCall: startedAt - calledAt, sinceAdded: startedAt - addedAt });
+    waits.push({ sinceCallMs: startedAt - calledAt, sinceAddedMs: startedAt - addedAt });
   }
-  return {
-    sinceCall: wakes.map(({ sinceCall }) => sinceCall),
-    sinceAdded: wakes.map(({ sinceAdded }) => sinceAdded),
-  };
+  report({ ms: 0, waits });
 }
 
 async function readStart(id: number): Promise<number> {
@@ -61,21 +53,35 @@ async function readStart(id: number): Promise<number> {
   }
 }
 
-async function countFinished(): Promise<number> {
-  return (await queue.count('*')).reduce((sum, { finished }) => sum + finished, 0);
+/** The same in every process, finer than a millisecond. */
+function instantMs(): number {
+  return performance.timeOrigin + performance.now();
 }
 
-const verbs: Readonly<Record<string, () => Promise<unknown>>> = {
+/** So that a wait is really a wait, and no rhythm is met. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 15 + Math.random() * 30));
+}
+
+/** What was worked off must be in the log as finished, or its figure would mean nothing. */
+async function assertFinished(): Promise<void> {
+  const finished = (await queue.count('*')).reduce((sum, counts) => sum + counts.finished, 0);
+  if (finished !== count) throw new Error(`${finished} of ${count} jobs are finished`);
+}
+
+const tomorrow = Date.now() + 86_400_000;
+const verbs: Readonly<Record<string, () => unknown>> = {
   add,
-  bulk: () => queue.addMany(jobs('no-op')),
-  'bulk-alone': () => queue.addMany(jobs('alone')),
-  'fill-due': async () => fill('priority', '500'),
-  'fill-delayed': async () => fill('run_at', `${Date.now() + 86_400_000} + n`),
+  bulk: () => addMany('no-op'),
+  'bulk-bare': () => queue.addMany(allData().map(() => ({ name: 'no-op' }))),
+  'bulk-alone': () => addMany('alone'),
+  'fill-due': () => fill('no-op', 'priority', '500'),
+  'fill-priorities': () => fill('no-op', 'priority', 'n % 10000'),
+  'fill-delayed': () => fill('no-op', 'run_at', `${tomorrow} + n`),
+  'fill-delayed-priorities': () => fill('no-op', 'run_at, priority', `${tomorrow} + n, n % 10000`),
+  'fill-last': () => fill('other', 'priority', '-1'),
+  'assert-finished': assertFinished,
 };
-const settings = 'journal wal, synchronous full, by the store';
-if (verb === 'wake') {
-  const { sinceCall, sinceAdded } = await wake();
-  tell({ ms: 0, latenciesMs: [...sinceCall, ...sinceAdded] });
-} else if (verb === 'finished') tell({ ms: await countFinished() });
-else tell({ ms: await timed(async () => verbs[verb]?.()), settings });
+if (task.verb === 'wake') await wake();
+else await reportTimed(verbs, 'as the store sets it: WAL, synchronous FULL');
 await queue.close();

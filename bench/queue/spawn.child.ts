@@ -1,17 +1,15 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { readTask, tell, timed } from './tell.ts';
+import { reportTimed, task } from './child.ts';
 
 /** What a process for each job costs without any queue. */
-const { folder, count } = readTask();
-const script = join(folder, 'jobs/queue/alone.mjs');
+const script = join(task.folder, 'jobs/queue/alone.mjs');
 
-async function spawnOnce(): Promise<void> {
-  const child = spawn(process.execPath, [script], { cwd: folder, stdio: 'ignore' });
-  await new Promise((resolve) => child.on('close', resolve));
+async function spawnAll(): Promise<void> {
+  for (let index = 0; index < task.count; index += 1) {
+    const child = spawn(process.execPath, [script], { cwd: task.folder, stdio: 'ignore' });
+    await new Promise((resolve) => child.on('close', resolve));
+  }
 }
 
-const ms = await timed(async () => {
-  for (let index = 0; index < count; index += 1) await spawnOnce();
-});
-tell({ ms });
+await reportTimed({ spawn: spawnAll }, '');
