@@ -1,7 +1,10 @@
 import {
+  chmodSync,
   closeSync,
+  lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   rmdirSync,
   rmSync,
   unlinkSync,
@@ -101,8 +104,25 @@ function removeFolder(path: string): void {
   try {
     rmdirSync(path);
   } catch {
+    removeTree(path);
+  }
+}
+
+/** Also what its owner may not enter or change: a script has taken that right away, from us as well. */
+export function removeTree(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    unlockFolders(path);
     rmSync(path, { recursive: true, force: true });
   }
+}
+
+/** Follows no link, which may lead anywhere. */
+function unlockFolders(path: string): void {
+  if (!lstatSync(path).isDirectory()) return;
+  chmodSync(path, 0o700);
+  for (const name of readdirSync(path)) unlockFolders(join(path, name));
 }
 
 /** A script can leave what cannot be removed (read-only, or still written to), or remove it itself. */

@@ -1,18 +1,10 @@
-import {
-  closeSync,
-  fstatSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  unlinkSync,
-} from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { linkAnew } from '../child/link-anew.ts';
 import type { StateFolder } from '../config/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../process/process-identity.ts';
-import { ifPossible, type RunFiles, restoreFolders } from './run-files.ts';
+import { ifPossible, type RunFiles, removeTree, restoreFolders } from './run-files.ts';
 
 let made = 0;
 
@@ -96,5 +88,5 @@ export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
 
 export function removeWarmFiles(state: StateFolder, name: string): void {
   ifPossible(() => unlinkSync(join(state.output, name)));
-  ifPossible(() => rmSync(join(state.temporary, name), { recursive: true, force: true }));
+  ifPossible(() => removeTree(join(state.temporary, name)));
 }

@@ -46,9 +46,9 @@ test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
   "its folders are its owner's alone, even with umask %o",
   (umask) => {
     makeTemporaryPlace();
+    const state = fallbackStateFolderOf(makeTemporaryRoot());
     const before = process.umask(umask);
     onTestFinished(() => void process.umask(before));
-    const state = fallbackStateFolderOf(makeTemporaryRoot());
     createFallbackStateFolder(state);
     createFallbackStateFolder(state);
     for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);

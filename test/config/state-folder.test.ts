@@ -21,9 +21,9 @@ test('the state folder lies in the root, and knowing where makes nothing', () =>
 test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
   "its folders are its owner's alone, even with umask %o",
   (umask) => {
+    const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
     const before = process.umask(umask);
     onTestFinished(() => void process.umask(before));
-    const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
     createStateFolder({ database, reserve, ...folders });
     for (const path of Object.values(folders)) expect(statSync(path).mode & 0o777).toBe(0o700);
     expect([existsSync(database), existsSync(reserve)]).toEqual([false, false]);

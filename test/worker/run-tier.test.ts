@@ -40,7 +40,7 @@ test('a pass is a worker, with a job and a run for each script, and the story of
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': shell('echo hello', 'sleep 0.4') });
   const startedAt = Date.now();
   runner(root, 'hourly');
-  const hour = new Date(startedAt).setMinutes(0, 0, 0);
+  const hour = new Date(startedAt).setUTCMinutes(0, 0, 0);
   expect(queryLog(root, 'select * from workers')).toEqual([
     expect.objectContaining({
       kind: 'tier',

@@ -1,4 +1,4 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
@@ -112,4 +112,22 @@ test('where jobs/ itself cannot be read, a tier that is named runs all the same'
   expect(ran(root)).toEqual(['hourly/a']);
   const { status, stderr } = await run(root, 'due');
   expect([status, stderr]).toEqual([2, `runner: ${refusal(join(root, 'jobs'))}\n`]);
+});
+
+test('a temporary folder is removed with what its script has locked itself out of', async () => {
+  const lockOut =
+    'mkdir -p "$TMPDIR/a/b" && touch "$TMPDIR/a/b/c" && chmod 0 "$TMPDIR/a/b" "$TMPDIR/a"\n';
+  const root = makeTemporaryRoot({
+    'outside/file': '',
+    'jobs/hourly/a.sh': `ln -s "$RUNNER_ROOT/outside" "$TMPDIR/link"\n${lockOut}`,
+    'jobs/hourly/b.sh': `${lockOut}chmod 0 "$TMPDIR"\n`,
+    'jobs/queue/mail.mjs': `import { execSync } from 'node:child_process';
+export default () => void execSync(${JSON.stringify(lockOut)});\n`,
+  });
+  chmodSync(join(root, 'outside'), 0o500);
+  expect(await run(root, 'hourly')).toEqual({ status: 0, stdout: '', stderr: '' });
+  await run(root, 'add', 'mail');
+  expect(await run(root, 'work')).toMatchObject({ status: 0, stderr: '' });
+  expect(readdirSync(join(root, '.runner/tmp'))).toEqual([]);
+  expect(statSync(join(root, 'outside')).mode & 0o777).toBe(0o500);
 });
