@@ -80,10 +80,10 @@ async function printLines(context: CommandContext, options: CronOptions): Promis
 }
 
 async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
-  const { findInstalledWork } = await import('../hosting/work-minutes.ts');
+  const { findInstalledWork } = await import('../hosting/crontab/plan.ts');
   const installed = findInstalledWork(rootOf(context, options), context.env);
   const { root, lines, block, warnings } = await makeLines(context, options, installed);
-  const { installCrontab } = await import('../hosting/install-crontab.ts');
+  const { installCrontab } = await import('../hosting/crontab/program.ts');
   const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
   const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab had already';
   context.stdout.write(`${done} these lines for ${root}:\n\n${lines.join('\n')}\n\n`);
@@ -107,7 +107,7 @@ async function removeLines(context: CommandContext, options: CronOptions): Promi
     throw new UsageError(`--remove takes out all lines of the root; leave out ${option}.`);
   }
   const root = rootOf(context, options);
-  const { removeFromCrontab } = await import('../hosting/install-crontab.ts');
+  const { removeFromCrontab } = await import('../hosting/crontab/program.ts');
   const change = removeFromCrontab(root, context.env);
   const done = change === 'changed' ? 'The lines are out of' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);
@@ -120,15 +120,11 @@ async function makeLines(
   installedWork: number | null,
 ) {
   const root = rootOf(context, options);
-  const { planCrontab } = await import('../hosting/plan-crontab.ts');
-  const { readWorkMinutes } = await import('../hosting/work-minutes.ts');
+  const { planCrontab, readWorkMinutes } = await import('../hosting/crontab/plan.ts');
   const { tiers, work } = options;
   const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
   const due = dueWords(options);
-  return {
-    root,
-    ...planCrontab({ root, tiers, due, workMinutes, distFolder: context.distFolder }),
-  };
+  return { root, ...planCrontab(root, context.distFolder, { tiers, due, workMinutes }) };
 }
 
 /** What stands after `due` in its line; null: no such line is asked for. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import type { RootEntry } from '../hosting/make-root.ts';
+import type { RootEntry } from '../hosting/init.ts';
 import type { CommandContext } from './command-context.ts';
 
 const EXAMPLES = `
@@ -45,7 +45,7 @@ async function initRoot(
   isForced: boolean,
 ): Promise<void> {
   const root = resolve(context.cwd, folder ?? (context.env.RUNNER_ROOT || '.'));
-  const { startRoot } = await import('../hosting/start-root.ts');
+  const { startRoot } = await import('../hosting/init.ts');
   const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));

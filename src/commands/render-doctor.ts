@@ -1,6 +1,6 @@
 import stringWidth from 'string-width';
+import type { FindingStatus } from '../hosting/doctor/check.ts';
 import type { Checked } from '../hosting/doctor/examine.ts';
-import type { FindingStatus } from '../hosting/doctor/finding.ts';
 import { countOf } from '../report/format.ts';
 import { printableLine } from '../report/printable.ts';
 import type { Palette } from '../report/terminal/palette.ts';

@@ -1,45 +1,77 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import { resolve } from 'node:path';
+import { findRoot } from '../../config/root.ts';
+import { shellWord } from '../../config/shell-word.ts';
 import { UsageError } from '../../config/usage-error.ts';
-import { removeBlock } from '../crontab-block.ts';
-import { readCrontab } from '../crontab-program.ts';
-import { type CrontabLine, parseCrontab } from './crontab-line.ts';
+import { readBlock } from '../crontab/block.ts';
+import { readCrontab } from '../crontab/program.ts';
+import { askProgram, reasonOfFailure } from './probes.ts';
 
 /** What the user's crontab has to do with this root. */
-export interface CrontabCalls {
+export interface CrontabReading {
   /** Why it could not be read; null: it was. */
   readonly failure: string | null;
   /** What is wrong with the marked block; null: nothing. */
   readonly damage: string | null;
+  /** The lines of the marked block. */
+  readonly block: readonly string[];
   /** The lines that call this root. */
-  readonly lines: readonly CrontabLine[];
+  readonly calls: readonly CrontabCall[];
   /** Lines whose root is not there, perhaps since it was moved. */
-  readonly lost: readonly CrontabLine[];
+  readonly lost: readonly CrontabCall[];
 }
 
-export function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): CrontabCalls {
-  const none = { damage: null, lines: [], lost: [] };
+/** A line of the crontab that calls this package's command, for whatever root. */
+export interface CrontabCall {
+  readonly number: number;
+  readonly text: string;
+  /** What it calls: `hourly`, `due`, `work`; null: nothing. */
+  readonly name: string | null;
+  /** Null where the command would find none. */
+  readonly root: string | null;
+  /** The root that it names, and that may not be there. */
+  readonly namedRoot: string | null;
+  /** Why it will not run as it is meant, as far as reading tells. */
+  readonly flaws: readonly string[];
+  /** Null where the shell would have to run something else to tell. */
+  readonly command: ExpandedCommand | null;
+}
+
+/** The command of a line as the shell calls it. */
+interface ExpandedCommand {
+  readonly words: readonly string[];
+  /** Those of them that the runner gets. */
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** What cron runs it with: its own few variables, and those that the crontab sets above it. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+export async function readCrontabCalls(
+  root: string,
+  env: NodeJS.ProcessEnv,
+): Promise<CrontabReading> {
   try {
     const crontab = readCrontab(env);
-    const all = parseCrontab(crontab.toString(), cronUser(env));
+    const all = await readLines(crontab.toString(), root, cronEnv(env));
     return {
       failure: null,
-      damage: describeDamage(crontab, root),
-      lines: all.filter((line) => line.root !== null && isSame(line.root, root)),
-      lost: all.filter((line) => line.root === null && line.namedRoot !== null),
+      ...tryReadBlock(crontab, root),
+      calls: all.filter((call) => call.root !== null && isSame(call.root, root)),
+      lost: all.filter((call) => call.root === null && call.namedRoot !== null),
     };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { ...none, failure: error.message };
+    return { failure: error.message, damage: null, block: [], calls: [], lost: [] };
   }
 }
 
-function describeDamage(crontab: Buffer, root: string): string | null {
+function tryReadBlock(crontab: Buffer, root: string) {
   try {
-    removeBlock(crontab, root);
-    return null;
+    return { block: readBlock(crontab, root), damage: null };
   } catch (error) {
-    return (error as Error).message;
+    return { block: [], damage: (error as Error).message };
   }
 }
 
@@ -47,8 +79,9 @@ function isSame(one: string, other: string): boolean {
   return realpathSync(one) === realpathSync(other);
 }
 
-function cronUser({ HOME, LOGNAME, USER }: NodeJS.ProcessEnv) {
-  return { home: HOME ?? '/', name: LOGNAME ?? USER ?? nameInDatabase() };
+function cronEnv({ HOME = '/', LOGNAME, USER }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const name = LOGNAME ?? USER ?? nameInDatabase();
+  return { HOME, LOGNAME: name, SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
 }
 
 /** A container's user may have no entry. */
@@ -58,4 +91,179 @@ function nameInDatabase(): string {
   } catch {
     return 'nobody';
   }
+}
+
+const assignment = /^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;
+const timed = /^\s*(?:@\w+|(?:[^\s#]+\s+){4}[^\s#]+)\s+(.*)$/;
+
+/** One line after another: hosts count processes. */
+async function readLines(
+  crontab: string,
+  root: string,
+  ofCron: NodeJS.ProcessEnv,
+): Promise<CrontabCall[]> {
+  let env = ofCron;
+  const lines = crontab.split('\n');
+  const calls: CrontabCall[] = [];
+  for (const [index, text] of lines.entries()) {
+    const [, name, value = ''] = assignment.exec(text) ?? [];
+    if (name !== undefined) {
+      env = { ...env, [name]: value.replace(/^(['"])(.*)\1$/, '$2') };
+      continue;
+    }
+    const call = await readLine({ number: index + 1, text }, root, env);
+    if (call === null) continue;
+    const isLast = index === lines.length - 1;
+    calls.push(isLast ? { ...call, flaws: [...call.flaws, NO_NEWLINE] } : call);
+  }
+  return calls;
+}
+
+/** Vixie cron reads a line only up to its end, and the last one has none. */
+const NO_NEWLINE = 'has no newline at its end, so many crons leave it out';
+
+interface WrittenLine {
+  readonly number: number;
+  readonly text: string;
+}
+
+/** Null for one that does not call the command. */
+async function readLine(
+  line: WrittenLine,
+  root: string,
+  env: NodeJS.ProcessEnv,
+): Promise<CrontabCall | null> {
+  const [, written] = timed.exec(line.text.replace(/\r$/, '')) ?? [];
+  // To cron an unescaped `%` is the end of the command.
+  const [command = ''] = /^(?:\\[\s\S]|[^%\\])*/.exec(written ?? '') ?? [];
+  const call = findCall(command.replaceAll('\\%', '%'));
+  if (call === null) return null;
+  const flaws = [
+    ...(line.text.endsWith('\r')
+      ? ['ends in a carriage return, which becomes part of its last word']
+      : []),
+    ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
+  ];
+  const expanded = call.isPlain ? await expand(call, env) : null;
+  if (typeof expanded === 'object' && expanded !== null) {
+    return { ...line, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };
+  }
+  return {
+    ...line,
+    name: nameIn(argsOf(call.text.split(/\s+/))),
+    // What cannot be expanded belongs to the root that it mentions.
+    root: line.text.includes(root) ? root : null,
+    namedRoot: null,
+    flaws: expanded === null ? flaws : [...flaws, expanded],
+    command: null,
+  };
+}
+
+/** The command of a shell line that calls this package. */
+interface ShellCall {
+  readonly text: string;
+  /** The `cd …` of the line. */
+  readonly cd: string | null;
+  /** Nothing else needs to be run to know its words. */
+  readonly isPlain: boolean;
+}
+
+const programName = /(?:^|[\s/'"])(?:bin\.cjs|runner|folder-runner)(?=['"\s]|$)/;
+
+/** What stands between two operators of the shell, quotes heeded. */
+const simpleCommand = /(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|[^\\'"`;&|<>()])+/g;
+
+function findCall(line: string): ShellCall | null {
+  const commands = [...line.matchAll(simpleCommand)].map(({ 0: text, index }) => {
+    const before = line.charAt(index - 1);
+    const next = line.charAt(index + text.length);
+    return {
+      // The number of a redirection is no word.
+      text: (/[<>]/.test(next) ? text.replace(/\s\d+$/, '') : text).trim(),
+      isPlain: !/[)`]/.test(before) && !/[(`]/.test(next) && !/\$\(|`/.test(text),
+    };
+  });
+  const cd = commands.find(({ text }) => /^cd\s/.test(text));
+  // A folder may have the command's name, and be looked for before.
+  const call = commands.find(
+    ({ text }) => programName.test(text) && !/^(?:cd|\[|test)\s/.test(text),
+  );
+  if (call === undefined) return null;
+  return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };
+}
+
+/** Lets the line's own shell make words of it, in cron's environment; a sentence where it cannot. */
+async function expand(
+  { text, cd }: ShellCall,
+  env: NodeJS.ProcessEnv,
+): Promise<ExpandedCommand | string> {
+  const script = `${cd === null ? '' : `${cd} && `}printf '%s\\0' "$PWD" ${text}`;
+  const answer = await askShell(script, env.HOME ?? '/', env, 5000);
+  if (answer.exitCode !== 0) return `the shell cannot read it: ${reasonOfFailure(answer)}`;
+  const [cwd = '/', ...all] = answer.stdout.split('\0').slice(0, -1);
+  const start = all.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word));
+  const variables = all.slice(0, start).map((word) => word.split(/=(.*)/s).slice(0, 2));
+  const words = all.slice(start);
+  return { words, args: argsOf(words), cwd, env: { ...env, ...Object.fromEntries(variables) } };
+}
+
+function askShell(script: string, cwd: string, env: NodeJS.ProcessEnv, timeoutMs: number) {
+  return askProgram([env.SHELL ?? '/bin/sh', '-c', script], { env, cwd, timeoutMs });
+}
+
+function argsOf(words: readonly string[]): readonly string[] {
+  return words.slice(words.findIndex((word) => programName.test(word)) + 1);
+}
+
+/** The first word that is neither an option nor the value of one. */
+function nameIn(args: readonly string[]): string | null {
+  const isValue = (index: number): boolean =>
+    ['--root', '--budget'].includes(args[index - 1] ?? '');
+  return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
+}
+
+function rootsOf({ args, cwd, env }: ExpandedCommand): Pick<CrontabCall, 'root' | 'namedRoot'> {
+  const option = optionOf(args, '--root');
+  const named = option ?? env.RUNNER_ROOT;
+  return {
+    root: tryFindRoot(option, env.RUNNER_ROOT, cwd),
+    namedRoot: named === undefined ? null : resolve(cwd, named),
+  };
+}
+
+function optionOf(args: readonly string[], name: string): string | undefined {
+  const index = args.indexOf(name);
+  if (index !== -1) return args[index + 1];
+  return args.find((arg) => arg.startsWith(`${name}=`))?.slice(name.length + 1);
+}
+
+function tryFindRoot(
+  option: string | undefined,
+  variable: string | undefined,
+  cwd: string,
+): string | null {
+  try {
+    return findRoot({ option, variable, cwd });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return null;
+  }
+}
+
+/** What came of a line that was tried as cron would run it. */
+export type Trial =
+  | { readonly works: true; readonly version: string }
+  | { readonly works: false; readonly reason: string };
+
+/**
+ * Runs a line's own words with `--version` after them, by its own shell and in cron's bare
+ * environment: that Node and the command are found is proven, and no script is run. What else stands
+ * in the line (`&& curl …`) is left out, as it would be done for nothing.
+ */
+export async function tryCommand({ words, cwd, env }: ExpandedCommand): Promise<Trial> {
+  const script = [...words, '--version'].map(shellWord).join(' ');
+  const answer = await askShell(script, cwd, env, 20_000);
+  const version = answer.stdout.trim();
+  if (answer.exitCode === 0 && /^\d+\.\d+\.\d+\S*$/.test(version)) return { works: true, version };
+  return { works: false, reason: reasonOfFailure(answer) };
 }

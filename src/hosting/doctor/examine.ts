@@ -1,24 +1,24 @@
-import { checkCalls } from './check-calls.ts';
-import { checkClock } from './check-clock.ts';
-import { checkCron } from './check-cron.ts';
-import { checkCrontab } from './check-crontab.ts';
-import { checkDisk } from './check-disk.ts';
-import { checkFileSystem } from './check-file-system.ts';
-import { checkJobs } from './check-jobs.ts';
-import { checkLeftovers } from './check-leftovers.ts';
-import { checkLimits } from './check-limits.ts';
-import { checkLocks } from './check-locks.ts';
-import { checkLog } from './check-log.ts';
-import { checkMemory } from './check-memory.ts';
-import { checkNode } from './check-node.ts';
-import { checkPauses } from './check-pauses.ts';
-import { checkPermissions } from './check-permissions.ts';
-import { checkProc } from './check-proc.ts';
-import { checkSendmail } from './check-sendmail.ts';
-import { checkSettings } from './check-settings.ts';
-import { checkSqlite } from './check-sqlite.ts';
-import { type Check, type Finding, warning } from './finding.ts';
-import { type DoctorPlace, openPlace, type PlaceRequest } from './place.ts';
+import {
+  type Check,
+  type DoctorPlace,
+  type Finding,
+  openPlace,
+  type PlaceRequest,
+  warning,
+} from './check.ts';
+import { checkCalls, checkCron, checkCrontab } from './checks-cron.ts';
+import { checkDisk, checkFileSystem, checkPermissions } from './checks-files.ts';
+import {
+  checkClock,
+  checkLimits,
+  checkMemory,
+  checkNode,
+  checkProc,
+  checkSendmail,
+  checkSqlite,
+} from './checks-host.ts';
+import { checkJobs, checkPauses, checkSettings } from './checks-jobs.ts';
+import { checkLeftovers, checkLocks, checkLog } from './checks-log.ts';
 
 /** A finding with the name of the check that made it. */
 export interface Checked extends Finding {
@@ -77,6 +77,6 @@ function couldNotCheck(error: unknown): Finding {
   const message = error instanceof Error ? error.message : String(error);
   return warning(
     `could not be checked: ${message.split('\n', 1)[0]}`,
-    'Put right what the other lines say, then look again.',
+    'Fix what the other lines report, then look again.',
   );
 }

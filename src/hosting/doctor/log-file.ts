@@ -1,19 +1,26 @@
 import { statSync } from 'node:fs';
 import type { StateFolder } from '../../config/state-folder.ts';
+import { type Pause, selectPauses } from '../../queue/pauses.ts';
 import { assertWritable } from '../../store/inspect-log.ts';
 import { mayBeImmutable } from '../../store/open-read-only.ts';
-import { type Answer, askProgram, describeFailure } from './ask-program.ts';
-import { errorLine } from './error-line.ts';
-import { NO_SQLITE, type SqliteAccess, sqliteCommand } from './sqlite-command.ts';
+import { type Database, openExistingStore } from '../../store/open-store.ts';
+import { SCHEMA_VERSION } from '../../store/schema-version.ts';
+import {
+  type Answer,
+  askProgram,
+  NO_SQLITE,
+  reasonOfFailure,
+  type SqliteAccess,
+  sqliteCommand,
+} from './probes.ts';
 
 /** What the log's file says of itself. */
 export interface LogFile {
   readonly bytes: number;
   /** Why it cannot be written; null: it can. */
   readonly writeFailure: string | null;
-  readonly isRead: boolean;
-  /** Why it was not read: broken, locked, too slow; empty where it was. */
-  readonly failure: string;
+  /** Why it was not read: broken, locked, too slow; null: it was. */
+  readonly failure: string | null;
   readonly applicationId: number;
   readonly schemaVersion: number;
   /** Null where that cannot be told without a chance to write. */
@@ -25,7 +32,7 @@ export interface LogFile {
 type Reading = Omit<LogFile, 'bytes' | 'writeFailure'>;
 
 /** A large log on a slow disk takes long to be read as a whole. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /**
  * In a process of its own, which can be ended when it takes too long, and whose death at a file that
@@ -50,7 +57,7 @@ export async function examineLogFile(
   const stats = statSync(state.database, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   const writeFailure = findWriteFailure(state);
-  const read = (access: SqliteAccess) => readFile(state.database, access, env);
+  const read = (access: SqliteAccess) => readLogFile(state.database, access, env);
   const reading = await (writeFailure === null ? read('mode=rw') : readUnwritable(state, read));
   return { bytes: stats.size, writeFailure, ...reading };
 }
@@ -70,27 +77,89 @@ async function readUnwritable(
   read: (access: SqliteAccess) => Promise<Reading>,
 ): Promise<Reading> {
   const reading = await read('mode=ro');
-  if (reading.isRead || !mayBeImmutable(database)) return reading;
+  if (reading.failure === null || !mayBeImmutable(database)) return reading;
   return { ...(await read('immutable=1')), journalMode: null };
 }
 
-async function readFile(
+async function readLogFile(
   path: string,
   access: SqliteAccess,
   env: NodeJS.ProcessEnv,
 ): Promise<Reading> {
   const request = await sqliteCommand(EXAMINE, { path, access, env });
   if (request === null) return unread(NO_SQLITE);
-  const answer = await askProgram(request.command, { env: request.env, timeoutMs: PATIENCE_MS });
+  const answer = await askProgram(request.command, { env: request.env, timeoutMs: TIMEOUT_MS });
   if (answer.exitCode !== 0) return unread(reasonOf(answer));
-  return { isRead: true, failure: '', ...JSON.parse(answer.stdout) };
+  return { failure: null, ...JSON.parse(answer.stdout) };
 }
 
 function unread(failure: string): Reading {
-  const unknown = { applicationId: 0, schemaVersion: 0, journalMode: null, damages: [] };
-  return { isRead: false, failure, ...unknown };
+  return { failure, applicationId: 0, schemaVersion: 0, journalMode: null, damages: [] };
 }
 
+/** Without the name of the driver's class of errors. */
 function reasonOf(answer: Answer): string {
-  return errorLine(answer.stderr)?.replace(/^\S+ /, '') ?? describeFailure(answer);
+  return reasonOfFailure(answer).replace(/^\w*Error(?: \[\w+\])?: /, '');
+}
+
+/** What the checks need of what is in the log. */
+export interface LogFacts {
+  /** When the newest worker started; null in an empty log. */
+  readonly newestAt: number | null;
+  /** When each tier was last called by schedule, whether it could run or not. */
+  readonly lastCalledAt: ReadonlyMap<string, number>;
+  readonly pauses: readonly Pause[];
+}
+
+export interface LogReading {
+  /** Null where there is no log that can be read. */
+  readonly facts: LogFacts | null;
+  /** Why a log whose file is sound could not be opened. */
+  readonly failure: string | null;
+}
+
+/** Opens only what needs no change: a broken file would be set aside, an older one brought up to date. */
+export async function readLogFacts(
+  state: StateFolder,
+  file: LogFile | null,
+  nowMs: number,
+): Promise<LogReading> {
+  const isSound = file?.failure === null && file.damages.length === 0;
+  if (!isSound || file.schemaVersion !== SCHEMA_VERSION) return { facts: null, failure: null };
+  try {
+    const store = await openExistingStore(state);
+    if (store === null) return { facts: null, failure: null };
+    try {
+      return { facts: await selectFacts(store.db, nowMs), failure: null };
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    return { facts: null, failure: (error as Error).message };
+  }
+}
+
+async function selectFacts(db: Database, nowMs: number): Promise<LogFacts> {
+  const newest = await db
+    .selectFrom('workers')
+    .select('started_at')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return {
+    newestAt: newest?.started_at ?? null,
+    lastCalledAt: await selectLastCalls(db),
+    pauses: await selectPauses(db, nowMs),
+  };
+}
+
+async function selectLastCalls(db: Database): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('workers')
+    .select(({ fn }) => ['tier', fn.max('started_at').as('at')])
+    .where('called_by', '!=', 'hand')
+    .where('kind', '=', 'tier')
+    .groupBy('tier')
+    .execute();
+  return new Map(rows.flatMap(({ tier, at }) => (tier === null ? [] : [[tier, at] as const])));
 }

@@ -165,7 +165,7 @@ test('a check that fails itself is a finding, and the others go on', async () =>
       name: 'clock',
       status: 'warning',
       found: expect.stringMatching(/^could not be checked: ENOENT.*\/nowhere\/bin\.cjs/),
-      cure: 'Put right what the other lines say, then look again.',
+      cure: 'Fix what the other lines report, then look again.',
     },
   ]);
   expect(findings.at(-1)?.name).toBe('pauses');

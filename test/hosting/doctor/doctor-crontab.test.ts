@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Finding } from '../../../src/hosting/doctor/finding.ts';
+import type { Finding } from '../../../src/hosting/doctor/check.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { commandPath, runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -87,28 +87,48 @@ test('a tier that was not called for more than two periods is a problem', async 
   ]);
 });
 
-test('one line with `runner due` calls all tiers, as often as it is called itself', async () => {
+test('one line with `runner due` calls all tiers; whether its own times are meant, its writer knows', async () => {
   const { root, env } = makeRootWith(
     (folder) => `0 4 * * 1 ${node} ${commandPath} --root ${folder} due --budget 55s\n`,
   );
   const log = await writeLog(root);
   await log.addPass('hourly', Date.now() - 10 * 24 * HOUR_MS);
-  await log.addPass('daily', Date.now() - 15 * 24 * HOUR_MS);
+  await log.addPass('daily', Date.now() - HOUR_MS);
   const found = diagnose(root, env);
   expect(found.of('crontab')).toMatchObject([
-    {
-      status: 'note',
-      found: 'line 1, due: comes up to 7d apart, less often than hourly, daily say',
-      cure: expect.stringMatching(/^Correct line 1 with `crontab -e`/),
-    },
     { status: 'ok', found: 'line 1, due: works in cron’s bare environment' },
   ]);
-  expect(found.of('calls')).toMatchObject([
-    { status: 'ok', found: expect.stringMatching(/^hourly was called 10d /) },
+  expect(found.of('calls')).toEqual([
     {
-      status: 'problem',
-      found: expect.stringMatching(/^daily was last called 15d .*ago, and should be every 7d$/),
+      status: 'note',
+      found: expect.stringMatching(/^hourly was last called 10d .*ago, and should be every 1h$/),
+      cure: 'If the times of its crontab line are not meant so, correct them.',
     },
+    { status: 'ok', found: expect.stringMatching(/^daily was called 1h /), cure: null },
+  ]);
+});
+
+test('marked lines that were changed by hand are noted, with the options that write them anew', () => {
+  const root = makeTemporaryRoot(usual);
+  const crontab = makeFakeCrontab();
+  const { env } = crontab;
+  runCommand(['cron', '--install', '--due', '--budget', '55s'], { cwd: root, env });
+  const text = String(crontab.read());
+  expect(
+    diagnose(root, env)
+      .of('crontab')
+      .map(({ status }) => status),
+  ).toEqual(['ok']);
+  crontab.write(text.replace(/^\d+ \* \* \* \* /m, '0 5 * * * '));
+  expect(diagnose(root, env).of('crontab')).toEqual([
+    {
+      status: 'note',
+      found: 'line 3 of the marked block is not what `runner cron` would write now',
+      cure:
+        'Run `runner cron --install --due --budget 55s`, which writes the lines anew. ' +
+        'Lines of your own stay as they are outside the block.',
+    },
+    { status: 'ok', found: 'line 3, due: works in cron’s bare environment', cure: null },
   ]);
 });
 
@@ -117,7 +137,8 @@ test('a Node that went away is found by trying the line', () => {
   const text = crontab.read()?.toString() ?? '';
   crontab.write(text.replaceAll(node, '/home/me/.nvm/versions/node/v22.1.0/bin/node'));
   const found = diagnose(root, env);
-  expect(found.of('crontab')).toEqual(
+  expect(found.of('crontab', 'note')).toHaveLength(1);
+  expect(found.of('crontab', 'problem')).toEqual(
     ['line 3, hourly', 'line 4, daily'].map((line) => ({
       status: 'problem',
       found: expect.stringMatching(
@@ -208,13 +229,48 @@ test.each([
   ]);
 });
 
-test('what only a shell could tell is not tried', () => {
+test('a line is read by its own shell, with the variables that cron knows', () => {
   const { root, env } = makeRootWith(
-    (folder) => `5 * * * * $NODE ${commandPath} --root ${folder} due\n`,
+    (folder) =>
+      `NODE=${node}\nSITE = "${folder}"\n` +
+      `5 * * * * RUNNER_ROOT="$SITE" "$NODE" ${commandPath} hourly 2>/dev/null\n` +
+      '6 * * * * cd $SITE/jobs && nice $NODE ../dist/bin.cjs daily; echo done\n' +
+      `7 * * * * $NODE_24 ${commandPath} --root $SITE due\n`,
   );
-  expect(diagnose(root, env).of('crontab')).toMatchObject([
-    { status: 'note', cure: 'Write full paths into it.' },
+  symlinkSync(join(commandPath, '..'), join(root, 'dist'));
+  const found = diagnose(root, env);
+  expect(found.of('crontab', 'ok')).toMatchObject([
+    { found: 'line 3, hourly: works in cron’s bare environment' },
+    { found: 'line 4, daily: works in cron’s bare environment' },
   ]);
+  expect(found.of('crontab', 'problem')).toMatchObject([
+    { found: expect.stringMatching(/^line 5, due: does not work/) },
+  ]);
+});
+
+test('a line whose words only another command could tell is not tried', () => {
+  const { root, env } = makeRootWith(
+    (folder) =>
+      `5 * * * * $(touch ${folder}/before; which node) ${commandPath} --root ${folder} due\n`,
+  );
+  expect(diagnose(root, env).of('crontab')).toEqual([
+    {
+      status: 'note',
+      found: 'line 1, due: not tried, as it holds commands of the shell',
+      cure: 'Write full paths into it.',
+    },
+  ]);
+  expect(existsSync(join(root, 'before'))).toBe(false);
+});
+
+test('a line that its shell cannot read is a problem', () => {
+  const { root, env } = makeRootWith(
+    (folder) => `5 * * * * cd ${folder}/gone && ${node} ${commandPath} due\n`,
+  );
+  expect(diagnose(root, env).of('crontab', 'problem').at(-1)).toMatchObject({
+    found: expect.stringMatching(/^line 1, due: the shell cannot read it: .*gone/),
+    cure: expect.stringMatching(/^Correct line 1/),
+  });
 });
 
 test('lines of other roots are left alone, those of a root that is gone are told', () => {
@@ -336,40 +392,6 @@ test('arguments that the command refuses are problems, and nothing is run to fin
     expect.stringMatching(`^line 10, backup: ${refuses}: missing required argument`),
   ]);
   expect(status).toBe(1);
-});
-
-test('times that cron does not know are problems', () => {
-  const { status, found } = judgeLines(
-    [
-      '61 * * * * RUNNER due',
-      '0 0 30 2 * RUNNER daily',
-      '@often RUNNER due',
-      // A field is missing, so that the command begins with its second word.
-      '0 * * * RUNNER hourly',
-    ],
-    'problem',
-  );
-  expect(found).toEqual([
-    'line 1, due: cron knows no time "61 * * * *": expected its minute to be from 0 to 59, or several of them as in 4,5 or 1-6 or */3',
-    'line 2, daily: cron knows no time "0 0 30 2 *": expected a day that its month has',
-    expect.stringMatching(/^line 3, due: cron knows no time "@often": expected @reboot, @hourly/),
-    expect.stringMatching(
-      /^line 4, hourly: cron knows no time "0 \* \* \* \/.*": expected its weekday/,
-    ),
-  ]);
-  expect(status).toBe(1);
-});
-
-test('a line that comes less or more often than its tier’s name says is noted', () => {
-  const { status, found } = judgeLines(
-    ['0 0 * * * RUNNER hourly', '* * * * * RUNNER daily', '* * * * * [ -e / ] && RUNNER daily'],
-    'note',
-  );
-  expect(found).toEqual([
-    'line 1, hourly: comes up to 1d apart, less often than hourly says',
-    'line 2, daily: comes at least every 1m, more often than daily says',
-  ]);
-  expect(status).toBe(0);
 });
 
 test('a folder with the command’s name is not taken for the command', () => {

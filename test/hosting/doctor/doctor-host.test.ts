@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parseShellLine } from '../../../src/hosting/doctor/shell-commands.ts';
 import { commandPath } from '../../support/run-command.ts';
 import { executable, makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
@@ -188,30 +187,4 @@ test('of a command in npx’s cache is said that it goes away', () => {
     ({ name }) => name === 'node',
   );
   expect(found.at(-1)?.found).toMatch(/^the command is in npx's cache/);
-});
-
-test.each([
-  ['a b', [['a', 'b']]],
-  ['cd x && a >/dev/null 2>&1 || b; c | d &', [['cd', 'x'], ['a'], ['b'], ['c'], ['d']]],
-  [`a 'b c' "d e"f\\ g`, [['a', 'b c', 'd ef g']]],
-  [`a 'it'\\''s' "say \\"x\\""`, [['a', "it's", 'say "x"']]],
-  [
-    'a $HOME/x "${HOME}/y" ~/z \'$HOME\'',
-    [['a', '/home/me/x', '/home/me/y', '/home/me/z', '$HOME']],
-  ],
-  [
-    '[ $(( ($(date +%s) - 5) / 60 % 7 )) -ne 0 ] || a',
-    [['[', '$(( ($(date +%s) - 5) / 60 % 7 ))', '-ne', '0', ']'], ['a']],
-  ],
-  ['a &>>log b', [['a', 'b']]],
-] as const)('the shell line %s is taken apart', (line, words) => {
-  expect(parseShellLine(line, '/home/me')?.map((command) => command.words)).toEqual(words);
-});
-
-test.each(['a $X', 'a `date`', 'a "$(date)"', 'a *.log'])('%s depends on the shell', (line) => {
-  expect(parseShellLine(line, '/home/me')).toMatchObject([{ isCertain: false }]);
-});
-
-test('a quote that is not closed is not understood', () => {
-  expect(parseShellLine("a 'b", '/')).toBeNull();
 });

@@ -160,11 +160,8 @@ test('a log larger than the settings allow is noted', () => {
 
 test('a clock that was set back is found by the newest entry', async () => {
   const { root, env } = makeCalledRoot();
-  const { db } = await writeLog(root);
-  await db
-    .insertInto('activity')
-    .values({ at: Date.now() + 2 * HOUR_MS, event: 'worker-started' })
-    .execute();
+  const log = await writeLog(root);
+  await log.addPass('hourly', Date.now() + 2 * HOUR_MS);
   const found = diagnose(root, env);
   expect(found.of('clock', 'problem')).toEqual([
     {

@@ -1,4 +1,4 @@
-import type { Finding } from '../../../src/hosting/doctor/finding.ts';
+import type { Finding } from '../../../src/hosting/doctor/check.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { commandPath, runCommand, runNode } from '../../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';

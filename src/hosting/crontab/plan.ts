@@ -1,0 +1,189 @@
+import { join } from 'node:path';
+import { parseDurationMs } from '../../config/duration.ts';
+import { UsageError } from '../../config/usage-error.ts';
+import { tierFolder, tierNames } from '../../discovery/tier-folders.ts';
+import { findOwnNode } from '../../process/find-program.ts';
+import { byFrequency, type CronPeriod, parseCronPeriod } from '../cron-period.ts';
+import { crontabBlock, readBlock } from './block.ts';
+import { type CronCall, callsOfLines, crontabLines } from './lines.ts';
+import { readCrontab } from './program.ts';
+
+/** What the options of `runner cron` ask for. */
+export interface CronChoice {
+  /** Names with commas between, as in `--tiers`; undefined: all tiers with a period. */
+  readonly tiers: string | undefined;
+  /** One line for all tiers, with these words after `due`; null: a line for each tier. */
+  readonly due: readonly string[] | null;
+  /** Every how many minutes a line calls `runner work`; null: none does. */
+  readonly workMinutes: number | null;
+}
+
+export interface CrontabPlan {
+  readonly lines: readonly string[];
+  /** The lines between their markers, ready to paste. */
+  readonly block: string;
+  /** What may make the lines fail one day: one sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/** What the crontab should hold for this root, run by the Node and the command that run now. */
+export function planCrontab(root: string, distFolder: string, choice: CronChoice): CrontabPlan {
+  const nodePath = findOwnNode();
+  const commandPath = join(distFolder, 'bin.cjs');
+  const zoneOffsetMinutes = standardOffsetMinutes();
+  const calls = chooseCalls(root, choice);
+  const lines = crontabLines({ nodePath, commandPath, root, calls, zoneOffsetMinutes });
+  return {
+    lines,
+    block: crontabBlock(root, lines),
+    warnings: [nodePath, commandPath]
+      .map(warnOfVanishingPath)
+      .filter((warning) => warning !== null),
+  };
+}
+
+/** January's, so that the lines are the same in summer and in winter: an hour more or less alters nothing. */
+function standardOffsetMinutes(): number {
+  return new Date(new Date().getFullYear(), 0, 1).getTimezoneOffset();
+}
+
+/** The worker last: the minutes of the tiers must not depend on it. */
+function chooseCalls(root: string, { tiers: option, due, workMinutes }: CronChoice): CronCall[] {
+  const work = workMinutes === null ? [] : [workCall(workMinutes)];
+  const mayBeWithout = work.length > 0 && due === null && option === undefined;
+  const tiers = mayBeWithout ? periodicTiers(root) : chooseTiers(root, option);
+  return [...(due === null ? tierCalls(tiers) : [dueCall(tiers, due)]), ...work];
+}
+
+/** The tiers that `--tiers` names, or all that have a period; each is a folder under `jobs/`. */
+function chooseTiers(root: string, option: string | undefined): readonly string[] {
+  if (option !== undefined) return namedTiers(root, option);
+  const tiers = periodicTiers(root);
+  if (tiers.length > 0) return tiers;
+  throw new UsageError(
+    `No folder in ${join(root, 'jobs')} has a period for a name (15min, hourly, daily …), ` +
+      'so cron has nothing to run. Make them with `runner init`.',
+  );
+}
+
+/** The tiers that have a period. */
+function periodicTiers(root: string): readonly string[] {
+  return tierNames(root).filter((tier) => parseCronPeriod(tier) !== null);
+}
+
+function namedTiers(root: string, option: string): readonly string[] {
+  const names = option
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  if (names.length === 0) {
+    throw new UsageError(
+      `--tiers ${JSON.stringify(option)} names no tier: expected names with commas between them, ` +
+        'such as 15min,hourly.',
+    );
+  }
+  for (const name of names) tierFolder(root, name);
+  return names;
+}
+
+/** Each tier by itself, from the most to the least frequent. */
+export function tierCalls(tiers: readonly string[]): CronCall[] {
+  return [...new Set(tiers)]
+    .map((tier): CronCall => ({ words: [tier], period: periodOf(tier) }))
+    .sort((a, b) => byFrequency(a.period, b.period) || (a.words[0] < b.words[0] ? -1 : 1));
+}
+
+/** All tiers at once, as often as the most frequent one asks for. */
+export function dueCall(tiers: readonly string[], args: readonly string[]): CronCall {
+  const [period] = tiers.map(periodOf).sort(byFrequency);
+  if (period === undefined) throw new Error('There is no tier to be due.');
+  return { words: ['due', ...args], period };
+}
+
+/** A worker of the queue that is about to end when the next one comes. */
+export function workCall(everyMinutes: number): CronCall {
+  return { words: ['work', '--for', lifeOf(everyMinutes)], period: periodOf(`${everyMinutes}min`) };
+}
+
+/** `55s` of a minute, `14m` of a quarter of an hour: time to end its last job. */
+function lifeOf(everyMinutes: number): string {
+  const seconds = everyMinutes * 60 - Math.min(60, everyMinutes * 5);
+  return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
+}
+
+function periodOf(tier: string): CronPeriod {
+  const period = parseCronPeriod(tier);
+  if (period !== null) return period;
+  throw new UsageError(
+    `The tier ${JSON.stringify(tier)} has no period, so cron cannot run it: expected a name like ` +
+      '15min, hourly, 2hours, daily, 3days, weekly, monthly or yearly.',
+  );
+}
+
+/** Cron starts a step afresh each hour. */
+const WORK_MINUTES = Array.from({ length: 60 }, (_, index) => index + 1).filter(
+  (minutes) => 60 % minutes === 0,
+);
+
+/**
+ * Every how many minutes `--work` asks for; null: `--no-work`.
+ *
+ * @throws {UsageError} if cron's fields cannot say it
+ */
+export function readWorkMinutes(option: string | boolean): number | null {
+  if (typeof option === 'boolean') return option ? 1 : null;
+  const minutes = (parseDurationMs(option.trim()) ?? 0) / 60_000;
+  if (WORK_MINUTES.includes(minutes)) return minutes;
+  throw new UsageError(
+    `--work expects how often a worker begins, in minutes that an hour is a multiple of, ` +
+      `such as 1m, 5m, 15m or 1h, found ${JSON.stringify(option)}.`,
+  );
+}
+
+/** The options that lines of a block were written with, by what they call. */
+export function choiceOfLines(root: string, lines: readonly string[]): CronChoice {
+  const calls = callsOfLines(root, lines);
+  const argsOf = (name: string) => calls.find((words) => words[0] === name)?.slice(1) ?? null;
+  const tiers = calls.map(([name]) => name).filter((name) => name !== 'due' && name !== 'work');
+  const life = argsOf('work')?.[1];
+  return {
+    tiers: tiers.length === 0 ? undefined : tiers.join(','),
+    due: argsOf('due'),
+    workMinutes: WORK_MINUTES.find((minutes) => lifeOf(minutes) === life) ?? null,
+  };
+}
+
+/** Every how many minutes the installed block calls `runner work`; null: it doesn't, or cannot be read. */
+export function findInstalledWork(root: string, env: NodeJS.ProcessEnv): number | null {
+  try {
+    return choiceOfLines(root, readBlock(readCrontab(env), root)).workMinutes;
+  } catch (error) {
+    // The same goes wrong when the crontab is written, and is reported then.
+    if (!(error instanceof UsageError)) throw error;
+    return null;
+  }
+}
+
+/** Where Node or a package lives only until the next upgrade, and what to do about it. */
+const VANISHING: readonly (readonly [RegExp, string])[] = [
+  [/\/_npx\//, "is in npx's cache, which npm empties: run `npm install folder-runner` first"],
+  [/\/\.nvm\/versions\//, 'is one version of nvm and goes away when that version is removed'],
+  [/\/nodevenv\//, 'is in nodevenv and changes when another Node version is chosen in the panel'],
+  [/\/fnm_multishells\//, 'belongs to one shell session of fnm and goes away with it'],
+  [/\/(?:\.fnm|fnm)\/node-versions\//, 'is one version of fnm and goes away when it is removed'],
+  [/\/\.volta\/tools\//, 'is one version of Volta and goes away when it is removed'],
+  [/\/(?:\.asdf|mise)\/installs\//, 'is one version of asdf or mise and goes away when removed'],
+  [/\/Cellar\//, 'is one version of Homebrew and goes away with the next `brew upgrade`'],
+  [/\/node_modules\/node[^/]*\//, 'comes with the npm package `node` and goes away with it'],
+];
+
+/** Why cron would one day no longer find this file; null: it stays. */
+export function reasonToVanish(path: string): string | null {
+  return VANISHING.find(([pattern]) => pattern.test(path))?.[1] ?? null;
+}
+
+function warnOfVanishingPath(path: string): string | null {
+  const why = reasonToVanish(path);
+  if (why === null) return null;
+  return `${path} ${why}; run \`runner cron --install\` again after that, or cron will fail.`;
+}

@@ -1,0 +1,133 @@
+import { join } from 'node:path';
+import bytes from 'bytes';
+import prettyMilliseconds from 'pretty-ms';
+import { loadSettings } from '../../config/load-settings.ts';
+import { defaultSettings, type Settings } from '../../config/settings.ts';
+import { type StateFolder, stateFolderOf } from '../../config/state-folder.ts';
+import { discover } from '../../discovery/discover.ts';
+import type { Discovery } from '../../discovery/script.ts';
+import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
+import { examineLogFile, type LogFile, type LogReading, readLogFacts } from './log-file.ts';
+
+/** One look at one side of the place. It changes nothing, and may throw: that is a finding too. */
+export interface Check {
+  readonly name: string;
+  run(place: DoctorPlace): readonly Finding[] | Promise<readonly Finding[]>;
+}
+
+/** `ok`: as it should be. `note`: good to know. `warning`: may fail one day. `problem`: something does not work. */
+export type FindingStatus = 'ok' | 'note' | 'warning' | 'problem';
+
+/** One thing that a check found out. */
+export interface Finding {
+  readonly status: FindingStatus;
+  readonly found: string;
+  /** One sentence on what to do; null where there is nothing to do. */
+  readonly cure: string | null;
+}
+
+export function ok(found: string): Finding {
+  return { status: 'ok', found, cure: null };
+}
+
+export function note(found: string, cure: string | null = null): Finding {
+  return { status: 'note', found, cure };
+}
+
+export function warning(found: string, cure: string): Finding {
+  return { status: 'warning', found, cure };
+}
+
+export function problem(found: string, cure: string): Finding {
+  return { status: 'problem', found, cure };
+}
+
+/** For what only the log says, where there is a log that could not be read. */
+export const unknownWithoutLog = note(
+  'unknown: the log could not be read',
+  'See what log says, then look again.',
+);
+
+/** A sentence "what is wrong; how to put it right" as a problem with its cure. */
+export function problemOf(sentence: string): Finding {
+  const at = sentence.indexOf(';');
+  return problem(sentence.slice(0, at), capitalized(sentence.slice(at + 1).trim()));
+}
+
+export function capitalized(sentence: string): string {
+  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+}
+
+/** `44.1MB`, in powers of 1024. */
+export function sizeOf(count: number): string {
+  return bytes.format(count, { decimalPlaces: 1 }) ?? String(count);
+}
+
+/** `3h 5m` */
+export function timeOf(ms: number): string {
+  return prettyMilliseconds(Math.round(ms / 1000) * 1000, { unitCount: 2 });
+}
+
+/** `1 script`, `3 scripts`. */
+export function amountOf(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
+}
+
+/** The first three names, and how many more there are. */
+export function listOf(names: readonly string[]): string {
+  const shown = names.slice(0, 3).join(', ');
+  return names.length > 3 ? `${shown} and ${names.length - 3} more` : shown;
+}
+
+export interface PlaceRequest {
+  readonly root: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** The folder of the command that runs now. */
+  readonly distFolder: string;
+  readonly version: string;
+  readonly nowMs: number;
+  /** What the command would refuse of these arguments in this root; null: nothing. Nothing is run. */
+  readonly findWrongUse: (root: string, args: readonly string[]) => Promise<string | null>;
+}
+
+/** What the checks look at. What several of them need is read once, when the first one asks. */
+export interface DoctorPlace extends PlaceRequest {
+  readonly state: StateFolder;
+  readonly commandPath: string;
+  /** Rejects with all that is wrong with them. */
+  settings(): Promise<Settings>;
+  /** By the settings, or by the defaults where these are wrong. */
+  discovery(): Promise<Discovery>;
+  crontab(): Promise<CrontabReading>;
+  logFile(): Promise<LogFile | null>;
+  log(): Promise<LogReading>;
+  /** There is a log, and what is in it is not known. */
+  isLogUnread(): Promise<boolean>;
+}
+
+export function openPlace(request: PlaceRequest): DoctorPlace {
+  const { root, env, distFolder } = request;
+  const state = stateFolderOf(root);
+  const settings = once(() => loadSettings(root, env));
+  const logFile = once(() => examineLogFile(state, env));
+  const log = once(async () => readLogFacts(state, await logFile(), request.nowMs));
+  return {
+    ...request,
+    state,
+    commandPath: join(distFolder, 'bin.cjs'),
+    settings,
+    discovery: once(async () => discover(root, await settings().catch(() => defaultSettings))),
+    crontab: once(() => readCrontabCalls(root, env)),
+    logFile,
+    log,
+    isLogUnread: async () => (await logFile()) !== null && (await log()).facts === null,
+  };
+}
+
+function once<T>(read: () => T): () => T {
+  let kept: { readonly value: T } | undefined;
+  return () => {
+    kept ??= { value: read() };
+    return kept.value;
+  };
+}

@@ -1,0 +1,281 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { UsageError } from '../../config/usage-error.ts';
+import type { Tier } from '../../discovery/script.ts';
+import { type CronChoice, choiceOfLines, planCrontab } from '../crontab/plan.ts';
+import {
+  amountOf,
+  type Check,
+  type DoctorPlace,
+  type Finding,
+  listOf,
+  note,
+  ok,
+  problem,
+  timeOf,
+  unknownWithoutLog,
+  warning,
+} from './check.ts';
+import { type CrontabCall, type CrontabReading, tryCommand } from './crontab-calls.ts';
+import { listProcesses } from './probes.ts';
+
+const daemons = new Set(['cron', 'crond', 'fcron', 'anacron', 'supercronic', 'systemd-cron']);
+
+/** Only notes: a host can call cron from outside what this account sees. */
+export const checkCron: Check = {
+  name: 'cron',
+  run: () => {
+    const running = listProcesses().find(({ program }) => daemons.has(program));
+    if (running !== undefined) return [ok(`${running.program} runs (pid ${running.pid})`)];
+    if (!existsSync('/proc/1/stat')) return [ok('unknown: processes of others are not visible')];
+    return [
+      note(
+        'no cron daemon runs among the processes that can be seen',
+        'Ask the host whether cron runs; without it call the tiers by hand or by other means.',
+      ),
+    ];
+  },
+};
+
+export const checkCrontab: Check = {
+  name: 'crontab',
+  run: async (place) => {
+    const reading = await place.crontab();
+    if (reading.failure !== null) return [await describeUnreadable(place, reading.failure)];
+    return [
+      ...describeDamage(reading),
+      ...reading.lost.map(describeLost),
+      ...(await findUncalled(place, reading.calls)),
+      ...compareBlock(place, reading),
+      ...(await judgeCalls(place, reading)),
+      ...findTwins(reading.calls),
+    ];
+  },
+};
+
+/** A panel may keep its crontab where this account cannot see it. */
+async function describeUnreadable(place: DoctorPlace, failure: string): Promise<Finding> {
+  // What it says beyond that is for somebody who wanted to change the crontab.
+  const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
+  if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers all the same`);
+  return note(
+    found,
+    "Paste the lines of `runner cron --print` into the cron page of your host's panel.",
+  );
+}
+
+function describeDamage({ damage }: CrontabReading): Finding[] {
+  if (damage === null) return [];
+  const found = damage.replace(/, so nothing was changed.*/, '');
+  return [
+    problem(found, 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.'),
+  ];
+}
+
+function describeLost({ number, namedRoot }: CrontabCall): Finding {
+  return warning(
+    `line ${number} calls the root ${namedRoot}, which has no jobs folder`,
+    'Take it out with `crontab -e`; if the root was moved here, run `runner cron --install`.',
+  );
+}
+
+/** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */
+async function findUncalled(place: DoctorPlace, calls: readonly CrontabCall[]): Promise<Finding[]> {
+  const called = new Set(calls.map(({ name }) => name));
+  if (called.has('due')) return [];
+  const { handlers } = await place.discovery();
+  const uncalled = (await tiersToCall(place)).filter(({ name }) => !called.has(name));
+  if (uncalled.length > 0) return [await describeUncalled(place, uncalled)];
+  if (calls.length > 0) return [];
+  if (handlers.length > 0) return [describeUnserved(handlers.length)];
+  return [ok('no line, as no tier with a period has scripts')];
+}
+
+async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
+  const { tiers } = await discovery();
+  return tiers.filter(({ periodMs, scripts }) => periodMs !== null && scripts.length > 0);
+}
+
+/** Only a note: whoever works it off may be called by other means. */
+function describeUnserved(handlers: number): Finding {
+  return note(
+    `no line works off the queue (${amountOf(handlers, 'handler')})`,
+    'Run `runner cron --install --work`, which writes one.',
+  );
+}
+
+async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Promise<Finding> {
+  const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
+  const found = `no line calls ${listOf(names)}`;
+  if (await wasCalledLately(place, tiers)) {
+    return note(`${found}, but something calls them all the same`);
+  }
+  return problem(found, INSTALL);
+}
+
+const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
+
+/** Only a note: whether the lines work, each of them shows when it is tried. */
+function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): Finding[] {
+  const choice = choiceOfLines(root, reading.block);
+  const planned = tryPlan(root, distFolder, choice);
+  const others = reading.calls.filter(
+    ({ text }) => reading.block.includes(text) && !planned.includes(text),
+  );
+  if (others.length === 0 || planned.length === 0) return [];
+  const numbers = others.map(({ number }) => number).join(', ');
+  return [
+    note(
+      `line ${numbers} of the marked block is not what \`runner cron\` would write now`,
+      `${installCure(choice)} Lines of your own stay as they are outside the block.`,
+    ),
+  ];
+}
+
+/** None where they cannot be written, such as for a tier that is gone: that is said of its line. */
+function tryPlan(root: string, distFolder: string, choice: CronChoice): readonly string[] {
+  try {
+    return planCrontab(root, distFolder, choice).lines;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return [];
+  }
+}
+
+/** With the options that the block was written with. */
+function installCure({ due }: CronChoice): string {
+  return due === null
+    ? INSTALL
+    : INSTALL.replace('--install', ['--install --due', ...due.slice(0, 2)].join(' '));
+}
+
+/** One after another: hosts count processes. */
+async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const call of reading.calls) {
+    // What nobody marked, `runner cron --install` leaves alone.
+    const cure = reading.block.includes(call.text)
+      ? installCure(choiceOfLines(place.root, reading.block))
+      : `Correct line ${call.number} with \`crontab -e\`, or delete it and run \`runner cron --install\`.`;
+    findings.push(...(await judgeCall(place, call, cure)));
+  }
+  return findings;
+}
+
+async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): Promise<Finding[]> {
+  const what = `line ${call.number}, ${call.name ?? 'without a tier'}`;
+  const flaws = await findFlaws(place, call);
+  if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
+  if (call.command === null) {
+    return [
+      note(`${what}: not tried, as it holds commands of the shell`, 'Write full paths into it.'),
+    ];
+  }
+  const trial = await tryCommand(call.command);
+  if (!trial.works) {
+    return [problem(`${what}: does not work in cron’s bare environment: ${trial.reason}`, cure)];
+  }
+  const works = `${what}: works in cron’s bare environment`;
+  const path = call.command.words.find((word) => word.endsWith('/bin.cjs'));
+  const isOther = path !== undefined && resolve(path) !== place.commandPath;
+  if (trial.version === place.version || !isOther) return [ok(works)];
+  const found = `${works}, with version ${trial.version} at ${path}; this is ${place.version}`;
+  return [note(found, cure)];
+}
+
+/** What keeps a line from doing what it is there for, as far as reading tells. */
+async function findFlaws(
+  { root, findWrongUse }: DoctorPlace,
+  { flaws, name, command }: CrontabCall,
+): Promise<readonly string[]> {
+  // With a flaw the words may not be those that are meant.
+  if (flaws.length > 0) return flaws;
+  if (name === null) return ['it names no tier'];
+  const wrongUse = command === null ? null : await findWrongUse(root, command.args);
+  return wrongUse === null ? [] : [`the command refuses it: ${wrongUse}`];
+}
+
+/** Of workers of the queue there may be several. */
+function findTwins(calls: readonly CrontabCall[]): Finding[] {
+  return [...new Set(calls.map(({ name }) => name))].flatMap((name) => {
+    const twins = calls.filter((call) => call.name === name).map(({ number }) => number);
+    if (name === null || name === 'work' || twins.length === 1) return [];
+    const found = `${name} is called by the lines ${twins.join(', ')}`;
+    return [warning(found, 'Take all but one out with `crontab -e`.')];
+  });
+}
+
+export const checkCalls: Check = {
+  name: 'calls',
+  run: async (place) => {
+    const calls = await findLastCalls(place);
+    if (calls.length === 0) return [ok('no tier with a period has scripts')];
+    if (await place.isLogUnread()) return [unknownWithoutLog];
+    const never = calls.filter(({ calledAt }) => calledAt === null).map(({ tier }) => tier);
+    const { block, calls: lines } = await place.crontab();
+    const own = lines.filter(({ text }) => !block.includes(text)).map(({ name }) => name);
+    return [
+      ...calls.flatMap((call) => describeLastCall(call, place.nowMs, own)),
+      ...(never.length === 0 ? [] : [describeNever(never)]),
+    ];
+  },
+};
+
+/** When something called a tier that it should call again and again. */
+interface TierCall {
+  readonly tier: string;
+  readonly periodMs: number;
+  /** Null: never by schedule. */
+  readonly calledAt: number | null;
+  readonly isOverdue: boolean;
+}
+
+/** Hosts shift cron's minutes, and a long pass keeps the next one away. */
+const TOLERATED_PERIODS = 2;
+
+async function findLastCalls(place: DoctorPlace, of?: readonly Tier[]): Promise<TierCall[]> {
+  const { facts } = await place.log();
+  const tiers = of ?? (await tiersToCall(place));
+  return tiers.map(({ name, periodMs }) => {
+    const everyMs = periodMs as number;
+    const calledAt = facts?.lastCalledAt.get(name) ?? null;
+    const isOverdue = calledAt !== null && place.nowMs - calledAt > TOLERATED_PERIODS * everyMs;
+    return { tier: name, periodMs: everyMs, calledAt, isOverdue };
+  });
+}
+
+/** Whether something calls these tiers, in whatever way. */
+async function wasCalledLately(place: DoctorPlace, tiers?: readonly Tier[]): Promise<boolean> {
+  const calls = await findLastCalls(place, tiers);
+  return (
+    calls.length > 0 && calls.every(({ calledAt, isOverdue }) => calledAt !== null && !isOverdue)
+  );
+}
+
+/** @param own what lines call that somebody wrote by hand, at times that may be meant */
+function describeLastCall(
+  { tier, periodMs, calledAt, isOverdue }: TierCall,
+  nowMs: number,
+  own: readonly (string | null)[],
+): Finding[] {
+  if (calledAt === null) return [];
+  const ago = timeOf(Math.max(0, nowMs - calledAt));
+  if (!isOverdue) return [ok(`${tier} was called ${ago} ago`)];
+  const found = `${tier} was last called ${ago} ago, and should be every ${timeOf(periodMs)}`;
+  if (own.includes(tier) || own.includes('due')) {
+    return [note(found, 'If the times of its crontab line are not meant so, correct them.')];
+  }
+  return [
+    problem(
+      found,
+      'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
+    ),
+  ];
+}
+
+function describeNever(tiers: readonly string[]): Finding {
+  return note(
+    `never called by schedule yet: ${listOf(tiers)}`,
+    'Look again when the time of its crontab line has come.',
+  );
+}

@@ -1,0 +1,388 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statfsSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { checkStateFolder } from '../../config/check-place.ts';
+import { type Distrust, judgePath, judgeRoot } from '../../config/file-trust.ts';
+import { listNames } from '../../config/list-names.ts';
+import { describeServedState } from '../../config/served-place.ts';
+import type { StateFolder } from '../../config/state-folder.ts';
+import { findWebRoot } from '../../config/web-root.ts';
+import { chooseJournalMode } from '../../store/sqlite/journal-mode.ts';
+import {
+  amountOf,
+  type Check,
+  capitalized,
+  type DoctorPlace,
+  type Finding,
+  note,
+  ok,
+  problem,
+  problemOf,
+  sizeOf,
+  timeOf,
+  warning,
+} from './check.ts';
+import { askProgram, inScratchFolder, UnwritablePlace } from './probes.ts';
+
+const MEGABYTE = 1024 ** 2;
+const MAKE_ROOM =
+  'Delete what is not needed, or set a shorter `retention` in the settings, which prunes the log.';
+
+export const checkDisk: Check = {
+  name: 'disk',
+  run: async ({ root, state, env }) => {
+    const isMade = existsSync(state.path);
+    return [
+      ...judgeSpace(isMade ? state.path : root),
+      ...(await judgeQuotas(env)),
+      isMade ? describeState(state) : note('no .runner folder yet', 'The first pass makes it.'),
+    ];
+  },
+};
+
+function judgeSpace(folder: string): Finding[] {
+  const { bavail, blocks, bsize, files, ffree } = statfsSync(folder);
+  const free = bavail * bsize;
+  const found = `${sizeOf(free)} of ${sizeOf(blocks * bsize)} free`;
+  const space = judgeRest(free, { least: 5 * MEGABYTE, enough: 100 * MEGABYTE, found });
+  // Some file systems have no fixed number of files: then the total is 0.
+  if (files === 0 || ffree >= 1000) return [space];
+  const more = `${amountOf(ffree, 'more file')} can be made (inodes)`;
+  return [space, judgeRest(ffree, { least: 50, enough: 1000, found: more })];
+}
+
+interface RestLimits {
+  readonly least: number;
+  readonly enough: number;
+  readonly found: string;
+}
+
+function judgeRest(rest: number, { least, enough, found }: RestLimits): Finding {
+  if (rest >= enough) return ok(found);
+  return (rest < least ? problem : warning)(`only ${found}`, MAKE_ROOM);
+}
+
+interface Quota {
+  readonly device: string;
+  readonly used: number;
+  /** The lower one of the soft and the hard limit. */
+  readonly limit: number;
+  readonly unit: 'bytes' | 'files';
+}
+
+/** `-p` fills the columns of grace times, without which nobody can tell which number is which. */
+const QUOTA = ['quota', '-w', '-p'] as const;
+
+async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<Finding[]> {
+  // It exits 1 when a quota is used up, so the exit code says nothing about the answer.
+  const { stdout, failure } = await askProgram(QUOTA, {
+    env: { ...env, LC_ALL: 'C' },
+    timeoutMs: 5000,
+  });
+  const quotas = failure === null ? stdout.split('\n').flatMap(parseQuota) : [];
+  if (quotas.length > 0) return quotas.map(judgeQuota);
+  const isNone = failure === null && /^Disk quotas for .*: none\s*$/m.test(stdout);
+  return [ok(isNone ? 'no quota' : 'quota unknown: no `quota` command that tells')];
+}
+
+/** `/dev/sda1 12345* 10000 12000 1700000000 100 0 0 0`: kilobytes, then files; `*` marks what is used up. */
+const quotaLine = /^\s*(\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+)\s+\d+\s+(\d+)\*?\s+(\d+)\s+(\d+)\s+\d+\s*$/;
+
+function parseQuota(text: string): Quota[] {
+  const [, device = '', ...figures] = quotaLine.exec(text) ?? [];
+  if (device === '') return [];
+  const [kilobytes = 0, softSize = 0, hardSize = 0, files = 0, softFiles = 0, hardFiles = 0] =
+    figures.map(Number);
+  const quotas: readonly Quota[] = [
+    { device, used: kilobytes * 1024, limit: lower(softSize, hardSize) * 1024, unit: 'bytes' },
+    { device, used: files, limit: lower(softFiles, hardFiles), unit: 'files' },
+  ];
+  return quotas.filter(({ limit }) => limit > 0);
+}
+
+/** 0 stands for no limit. */
+function lower(soft: number, hard: number): number {
+  return soft === 0 || hard === 0 ? Math.max(soft, hard) : Math.min(soft, hard);
+}
+
+function judgeQuota({ device, used, limit, unit }: Quota): Finding {
+  const amount = (count: number): string => (unit === 'bytes' ? sizeOf(count) : `${count} files`);
+  const found = `quota of ${device}: ${amount(used)} of ${amount(limit)} used`;
+  if (used >= 0.98 * limit) return problem(found, MAKE_ROOM);
+  return used >= 0.9 * limit ? warning(found, MAKE_ROOM) : ok(found);
+}
+
+function describeState(state: StateFolder): Finding {
+  const parts = [
+    ['activity log', bytesOfAll(state.database)],
+    ['output', bytesOf(state.output)],
+    ['cache', bytesOf(state.cache)],
+    ['spool', bytesOf(state.spool)],
+    ['scripts’ temporary files', bytesOf(state.temporary)],
+  ] as const;
+  const large = parts
+    .filter(([, bytes]) => bytes > 0)
+    .map(([part, bytes]) => `${part} ${sizeOf(bytes)}`);
+  const isReserved = statSync(state.reserve, { throwIfNoEntry: false })?.isFile() === true;
+  const reserve = isReserved ? 'reserve for a full disk' : 'no reserve for a full disk yet';
+  return ok(`.runner takes ${sizeOf(bytesOf(state.path))}: ${[...large, reserve].join(', ')}`);
+}
+
+/** The bytes of all files whose names begin so. */
+function bytesOfAll(path: string): number {
+  const folder = dirname(path);
+  const names = listNames(folder).filter((name) => name.startsWith(basename(path)));
+  return names.reduce((total, name) => total + bytesOf(join(folder, name)), 0);
+}
+
+/** What a file or a folder takes on the disk; 0 for what is gone meanwhile or cannot be looked at. */
+function bytesOf(path: string): number {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return 0;
+  if (!stats.isDirectory()) return stats.blocks * 512;
+  return namesIn(path).reduce((total, name) => total + bytesOf(join(path, name)), 0);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** What is tried there; each throws what keeps it from working. */
+const trials: Readonly<Record<string, (folder: string) => void>> = {
+  'to make and rename a folder': tryFolders,
+  'to make a hard link': (folder) => linkSync(makeFile(folder, 'one'), join(folder, 'two')),
+  'to write to the disk at once (fsync)': tryFsync,
+  'to set the time of a file': (folder) => utimesSync(makeFile(folder, 'dated'), 1, 1),
+};
+
+const OTHER_PLACE = 'Move the root to a file system of the machine itself, or ask the host.';
+
+export const checkFileSystem: Check = {
+  name: 'file system',
+  run: ({ root, state, env }) =>
+    inScratchFolder(existsSync(state.path) ? state.path : root, async (folder) => [
+      describeFileSystem(folder),
+      ...Object.entries(trials).flatMap(([what, attempt]) => tryOut(folder, what, attempt)),
+      ...compareDates(folder),
+      ...(await tryPrograms(folder, join(root, 'jobs'), env)),
+    ]).catch(describeUnwritable),
+};
+
+function describeUnwritable(error: Error): Finding[] {
+  if (!(error instanceof UnwritablePlace)) throw error;
+  return [
+    problem(
+      error.message,
+      'Make the root and .runner writable for you (`chmod u+rwx`), and see that the disk is not full.',
+    ),
+  ];
+}
+
+const TMPFS = 0x01021994;
+
+/** The numbers that the kernel has for them (statfs(2)). */
+const fileSystems: ReadonlyMap<number, string> = new Map([
+  [0xef53, 'ext4'],
+  [0x58465342, 'XFS'],
+  [0x9123683e, 'Btrfs'],
+  [0x2fc12fc1, 'ZFS'],
+  [TMPFS, 'tmpfs'],
+  [0x794c7630, 'overlayfs'],
+  [0xf2f52010, 'F2FS'],
+  [0x6969, 'NFS'],
+  [0xfe534d42, 'SMB'],
+  [0xff534d42, 'CIFS'],
+  [0x65735546, 'FUSE'],
+  [0x01021997, '9p'],
+  [0x00c36400, 'Ceph'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x01161970, 'GFS2'],
+  [0x7461636f, 'OCFS2'],
+]);
+
+function describeFileSystem(folder: string): Finding {
+  const type = Number(statfsSync(folder).type);
+  const name = fileSystems.get(type) ?? `of a kind that is not known (0x${type.toString(16)})`;
+  if (type === TMPFS) {
+    return note(
+      `${name}: in memory, gone with the next start of the machine`,
+      'Move the root to a disk.',
+    );
+  }
+  if (chooseJournalMode(folder) === 'wal') return ok(`${name}, on this machine`);
+  return note(
+    `${name}, perhaps over a network: the log keeps a rollback journal, which is slower and safe there`,
+    'Nothing needs to be done; a root on a disk of the machine itself is faster.',
+  );
+}
+
+function tryOut(folder: string, what: string, attempt: (folder: string) => void): Finding[] {
+  try {
+    attempt(folder);
+    return [];
+  } catch (error) {
+    return [problem(`it does not work ${what}: ${(error as Error).message}`, OTHER_PLACE)];
+  }
+}
+
+/** As a tier's lock does it: onto an empty folder it works, onto one with a file in it it must not. */
+function tryFolders(folder: string): void {
+  const [held, next] = [join(folder, 'held'), join(folder, 'next')];
+  for (const each of [held, next]) mkdirSync(each);
+  renameSync(next, held);
+  makeFile(held, 'holder');
+  mkdirSync(next);
+  if (isDone(() => renameSync(next, held)))
+    throw new Error('a folder that is not empty was replaced');
+}
+
+function isDone(attempt: () => void): boolean {
+  try {
+    attempt();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function tryFsync(folder: string): void {
+  const fd = openSync(join(folder, 'synced'), 'w');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function makeFile(folder: string, name: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, name);
+  return path;
+}
+
+const TOLERATED_MS = 5000;
+
+/** A server that keeps the files can have another clock: locks of other hosts are judged by it. */
+function compareDates(folder: string): Finding[] {
+  const before = Date.now();
+  const apart = statSync(makeFile(folder, 'now')).mtimeMs - before;
+  if (Math.abs(apart) <= TOLERATED_MS) return [];
+  const direction = apart > 0 ? 'ahead of' : 'behind';
+  return [
+    warning(
+      `files are dated ${timeOf(Math.abs(apart))} ${direction} the clock of this machine`,
+      'Ask the host to set the clocks of its machines by NTP.',
+    ),
+  ];
+}
+
+/** Where `jobs/` is another file system, it is tried there. */
+async function tryPrograms(
+  folder: string,
+  jobs: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Finding[]> {
+  const isOther = existsSync(jobs) && statSync(jobs).dev !== statSync(folder).dev;
+  return isOther
+    ? await inScratchFolder(jobs, (other) => tryProgram(other, env))
+    : await tryProgram(folder, env);
+}
+
+async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<Finding[]> {
+  const path = join(folder, 'program');
+  writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 });
+  const { exitCode, failure } = await askProgram([path], { env, timeoutMs: 5000 });
+  if (exitCode === 0) return [];
+  return [
+    warning(
+      `no program can be started from here (mounted noexec?): ${failure ?? `exit code ${exitCode}`}`,
+      'Keep compiled programs elsewhere and call them from a script; scripts with an interpreter run.',
+    ),
+  ];
+}
+
+/** Whether scripts themselves are safe says `jobs`, and of the settings' file `settings`. */
+export const checkPermissions: Check = {
+  name: 'permissions',
+  run: async (place) => {
+    const isAllowed = (await place.settings().catch(() => null))?.allowUnsafe ?? false;
+    const findings = [
+      ...findWritable(place.root),
+      ...judgeWebRoot(place),
+      ...judgeOwnerOfState(place),
+    ].map((finding) => (isAllowed ? allow(finding) : finding));
+    const all = [...findings, ...judgeModeOfState(place)];
+    return all.length > 0 ? all : [ok('only you can write the root, jobs and .runner')];
+  },
+};
+
+/** What `allowUnsafe` allows is not refused, and no better for that. */
+function allow({ found, cure }: Finding): Finding {
+  return warning(`${found} (allowed by allowUnsafe)`, cure as string);
+}
+
+function findWritable(root: string): Finding[] {
+  return [judgeRoot(root), ...judgePath(root, join(root, 'jobs'))]
+    .filter((distrust) => distrust !== null)
+    .map((distrust) => describeWritable(root, distrust));
+}
+
+function describeWritable(root: string, { path, reason, cure }: Distrust): Finding {
+  const name = relative(root, path);
+  const shown = name === '' || name.startsWith('..') ? path : name;
+  return problem(`${shown} ${reason}, so no script is run`, capitalized(cure(shown)));
+}
+
+function judgeWebRoot({ root, state }: DoctorPlace): Finding[] {
+  const webRoot = findWebRoot(root);
+  if (webRoot === null) {
+    const served = describeServedState(state);
+    return served === null ? [] : [problemOf(served)];
+  }
+  return [
+    problem(
+      `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
+      `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
+    ),
+  ];
+}
+
+function judgeOwnerOfState({ root, state }: DoctorPlace): Finding[] {
+  try {
+    checkStateFolder(root, state);
+    return [];
+  } catch (error) {
+    return [problemOf((error as Error).message)];
+  }
+}
+
+/** What scripts print is in there. */
+function judgeModeOfState({ state }: DoctorPlace): Finding[] {
+  if (!existsSync(state.path)) return [];
+  const mode = statSync(state.path).mode & 0o777;
+  if ((mode & 0o077) === 0) return [];
+  const octal = mode.toString(8).padStart(4, '0');
+  return [
+    note(
+      `.runner is open to others (mode ${octal})`,
+      'The next pass shuts it, or you with `chmod 700 .runner`.',
+    ),
+  ];
+}

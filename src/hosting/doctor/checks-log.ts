@@ -1,0 +1,286 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fallbackStateFolderOf } from '../../config/fallback-state-folder.ts';
+import { listNames } from '../../config/list-names.ts';
+import type { StateFolder } from '../../config/state-folder.ts';
+import { readHolderFile } from '../../lock/lock-holder.ts';
+import { checkLiveness } from '../../process/process-identity.ts';
+import { SCHEMA_VERSION } from '../../store/schema-version.ts';
+import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/spool-files.ts';
+import { APPLICATION_ID } from '../../store/sqlite/open-database.ts';
+import {
+  amountOf,
+  type Check,
+  type DoctorPlace,
+  type Finding,
+  note,
+  ok,
+  problem,
+  sizeOf,
+  warning,
+} from './check.ts';
+import type { LogFile } from './log-file.ts';
+import {
+  type Answer,
+  askProgram,
+  inScratchFolder,
+  mainLine,
+  NO_SQLITE,
+  reasonOfFailure,
+  type SqliteCommand,
+  sqliteCommand,
+} from './probes.ts';
+
+export const checkLog: Check = {
+  name: 'log',
+  run: async (place) => {
+    const file = await place.logFile();
+    if (file === null) return [note('none yet', 'The first pass makes it: try `runner hourly`.')];
+    const flaw = findFlaw(file) ?? (await findOpenFailure(place));
+    if (flaw !== null) return [flaw];
+    return [
+      ok(describeSound(file)),
+      ...judgeWriting(file),
+      ...(await judgeSize(place, file)),
+      ...judgeSchema(file),
+    ];
+  },
+};
+
+function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
+  const journal = journalMode === null ? '' : `, journal ${journalMode}`;
+  return `sound, ${sizeOf(bytes)}${journal}, schema ${schemaVersion}`;
+}
+
+const SET_ASIDE =
+  'The next pass sets it aside whole and begins a new log; put a copy of `runner backup` in its place to keep the history.';
+
+function findFlaw(file: LogFile): Finding | null {
+  if (file.failure !== null) return describeUnread(file.failure);
+  if (file.damages.length > 0) {
+    return problem(`damaged: ${file.damages.join('; ').split('\n').join(' ')}`, SET_ASIDE);
+  }
+  if (file.bytes === 0) return problem('its file is empty, so its history is gone', SET_ASIDE);
+  if (file.applicationId !== APPLICATION_ID) {
+    return problem(
+      '.runner/activity.db is the database of another program',
+      'Move it away; the next pass makes a new log.',
+    );
+  }
+  if (file.schemaVersion <= SCHEMA_VERSION) return null;
+  return problem(
+    `written by a newer runner (schema ${file.schemaVersion}, this one knows ${SCHEMA_VERSION})`,
+    'Update the package with `npm install folder-runner@latest`.',
+  );
+}
+
+const OPEN_UP =
+  'Make .runner and what is in it yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
+
+function describeUnread(failure: string): Finding {
+  if (/not a database|malformed|corrupt/i.test(failure)) {
+    return problem(`broken: ${failure}`, SET_ASIDE);
+  }
+  if (/locked/.test(failure)) {
+    return warning(
+      `locked by another process: ${failure}`,
+      'Wait until backups and passes are over; see `runner status`.',
+    );
+  }
+  if (failure === NO_SQLITE) {
+    return warning(`could not be read: ${failure}`, 'See what sqlite says.');
+  }
+  return problem(`cannot be read: ${failure}`, OPEN_UP);
+}
+
+function judgeWriting({ writeFailure }: LogFile): Finding[] {
+  if (writeFailure === null) return [];
+  return [problem(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
+}
+
+async function findOpenFailure({ log }: DoctorPlace): Promise<Finding | null> {
+  const { failure } = await log();
+  return failure === null
+    ? null
+    : problem(failure, 'Fix this; until then passes run without a log.');
+}
+
+async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<Finding[]> {
+  const most = (await settings().catch(() => null))?.retention.maxDatabaseBytes ?? null;
+  if (most === null || bytes <= most) return [];
+  return [
+    note(
+      `larger than the ${sizeOf(most)} that the settings allow`,
+      'The next passes prune it step by step; a higher `maxDatabaseSize` keeps more.',
+    ),
+  ];
+}
+
+function judgeSchema({ schemaVersion }: LogFile): Finding[] {
+  if (schemaVersion === SCHEMA_VERSION) return [];
+  return [
+    note(`of an older runner (schema ${schemaVersion})`, 'The next pass brings it up to date.'),
+  ];
+}
+
+/** In processes of their own: within one, SQLite does not ask the file system. */
+const TAKE_LOCK = `
+  database.exec('create table if not exists tried (at integer); begin immediate; insert into tried values (1)');
+`;
+
+const HOLD_LOCK = `${TAKE_LOCK}
+  process.stdout.write('held');
+  setTimeout(() => {}, 60_000);
+`;
+
+const TIMEOUT_MS = 15_000;
+
+export const checkLocks: Check = {
+  name: 'locks',
+  run: ({ root, state, env }) =>
+    inScratchFolder(existsSync(state.path) ? state.path : root, async (folder) => [
+      await tryLocks(join(folder, 'locks.db'), env),
+    ]),
+};
+
+const NOT_SAFE =
+  'Move the root to a file system of the machine itself: here two passes can hurt the log.';
+
+/** One process gets the lock, a second one does not, a third one does once the first is killed. */
+async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<Finding> {
+  const request = { path, access: 'mode=rwc', env } as const;
+  const hold = await sqliteCommand(HOLD_LOCK, request);
+  const take = await sqliteCommand(TAKE_LOCK, request);
+  if (hold === null || take === null) return describeUntried(NO_SQLITE);
+  const ask = () => askProgram(take.command, { env: take.env, timeoutMs: TIMEOUT_MS });
+  const holder = await holdLock(hold);
+  try {
+    if (holder.failure !== null) return describeUntried(holder.failure);
+    const second = await ask();
+    await holder.end();
+    return judgeLocks(second, await ask());
+  } finally {
+    await holder.end();
+  }
+}
+
+function judgeLocks(second: Answer, third: Answer): Finding {
+  if (second.exitCode === 0) return problem('two processes got the same lock at once', NOT_SAFE);
+  if (!/database is locked/.test(second.stderr)) {
+    const said = reasonOfFailure(second);
+    return problem(`a second process waits for a held lock without an answer: ${said}`, NOT_SAFE);
+  }
+  if (third.exitCode !== 0) {
+    const said = reasonOfFailure(third);
+    return problem(`the lock of a process that was killed stays: ${said}`, NOT_SAFE);
+  }
+  return ok('work: one process at a time, and free again when it is killed');
+}
+
+function describeUntried(said: string): Finding {
+  if (/^\w*Error/.test(said)) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
+  return warning(
+    `could not be tried: ${said}`,
+    'See what sqlite, limits and memory say, then look again.',
+  );
+}
+
+interface LockHolder {
+  /** Why it did not get the lock; null: it has it. */
+  readonly failure: string | null;
+  end(): Promise<void>;
+}
+
+async function holdLock({ command: [node, ...args], env }: SqliteCommand): Promise<LockHolder> {
+  const child = spawn(node, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let complaint = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint += text;
+  });
+  const closed = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', () => resolve(mainLine(complaint)));
+  });
+  const held = new Promise<null>((resolve) => child.stdout.once('data', () => resolve(null)));
+  const silence = `nothing within ${TIMEOUT_MS / 1000} s`;
+  return {
+    failure: await Promise.race([held, closed, setTimeout(TIMEOUT_MS, silence, { ref: false })]),
+    end: async () => {
+      child.kill('SIGKILL');
+      await Promise.race([closed, setTimeout(TIMEOUT_MS, null, { ref: false })]);
+    },
+  };
+}
+
+export const checkLeftovers: Check = {
+  name: 'leftovers',
+  run: ({ root, state }) => {
+    const findings = [
+      ...findBrokenLogs(state),
+      ...[state, fallbackStateFolderOf(root)].flatMap(findSpool),
+      ...findDeadLocks(state),
+    ];
+    return findings.length > 0 ? findings : [ok('none')];
+  },
+};
+
+function findBrokenLogs({ path }: StateFolder): Finding[] {
+  const logs = listNames(path).filter(isBrokenLog);
+  return logs.map((name) =>
+    warning(
+      `.runner/${name} was set aside because it was broken`,
+      'Delete it with its -wal and -shm when nobody misses its history; `sqlite3 <file> .recover` saves what can be saved.',
+    ),
+  );
+}
+
+/** Without what belongs to it. */
+function isBrokenLog(name: string): boolean {
+  return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
+}
+
+function findSpool(state: StateFolder): Finding[] {
+  const unreadable = listUnreadableSpoolFiles(state).length;
+  return [
+    ...(hasSpool(state)
+      ? [
+          note(
+            `runs wait in ${state.spool} to be taken into the log`,
+            'The next pass that can open the log takes them in.',
+          ),
+        ]
+      : []),
+    ...(unreadable > 0
+      ? [
+          warning(
+            `${amountOf(unreadable, 'file')} in ${state.spool} could not be taken into the log`,
+            'Look into what ends in .unreadable, one line of JSON for each run, then delete it.',
+          ),
+        ]
+      : []),
+  ];
+}
+
+function findDeadLocks({ locks }: StateFolder): Finding[] {
+  const tiers = listNames(locks).filter((name) => name.endsWith('.lock'));
+  return tiers.flatMap((name) => {
+    const pid = deadHolder(join(locks, name));
+    if (pid === null) return [];
+    const tier = name.slice(0, -'.lock'.length);
+    return [
+      note(
+        `the lock of ${tier} was left by pid ${pid}, which is dead`,
+        'The next pass takes it over.',
+      ),
+    ];
+  });
+}
+
+/** Only looked at: what clears a lock away is a pass that takes it. */
+function deadHolder(lock: string): number | null {
+  const files = listNames(lock).filter((name) => name.endsWith('.json'));
+  const holders = files.map((name) => readHolderFile(join(lock, name))?.holder ?? null);
+  return holders.find((holder) => holder !== null && checkLiveness(holder) === 'dead')?.pid ?? null;
+}

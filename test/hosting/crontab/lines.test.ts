@@ -1,0 +1,276 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { UsageError } from '../../../src/config/usage-error.ts';
+import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/cron-period.ts';
+import {
+  type CrontabRequest,
+  crontabLines,
+  crontabWord,
+  spreadMinutes,
+} from '../../../src/hosting/crontab/lines.ts';
+import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
+
+const HOUR = 3600;
+const DAY = 24 * HOUR;
+
+const request = (tiers: readonly string[], more: Partial<CrontabRequest> = {}): CrontabRequest => ({
+  nodePath: '/opt/node/bin/node',
+  commandPath: '/home/me/node_modules/folder-runner/dist/bin.cjs',
+  root: '/home/me',
+  calls: tierCalls(tiers),
+  zoneOffsetMinutes: 0,
+  ...more,
+});
+
+const command = (tier: string): string =>
+  `/opt/node/bin/node /home/me/node_modules/folder-runner/dist/bin.cjs --root /home/me ${tier}`;
+
+const timesOf = (line: string): string => line.split(' ').slice(0, 5).join(' ');
+
+const lineOf = (tier: string, more: Partial<CrontabRequest> = {}): string =>
+  crontabLines(request([tier], more))[0] ?? '';
+
+test('each tier has a line with full paths, the most frequent first', () => {
+  const lines = crontabLines(request(['daily', '15min', 'hourly']));
+  expect(lines).toEqual([
+    expect.stringMatching(/^(\d|1[0-4])-59\/15 \* \* \* \* /),
+    expect.stringMatching(/^\d+ \* \* \* \* /),
+    expect.stringMatching(/^\d+ [45] \* \* \* /),
+  ]);
+  expect(lines.map((line) => line.split(' ').slice(5).join(' '))).toEqual([
+    command('15min'),
+    command('hourly'),
+    command('daily'),
+  ]);
+});
+
+test('a tier that is named twice has one line', () => {
+  expect(crontabLines(request(['hourly', 'hourly']))).toHaveLength(1);
+});
+
+test.each([
+  ['1min', /^\* \* \* \* \*$/],
+  ['5min', /^[0-4]-59\/5 \* \* \* \*$/],
+  ['60min', /^\d+ \* \* \* \*$/],
+  ['2hours', /^\d+ [01]-23\/2 \* \* \*$/],
+  ['12hours', /^\d+ (\d|1[01])-23\/12 \* \* \*$/],
+  ['weekly', /^\d+ [45] \* \* [0-6]$/],
+  ['monthly', /^\d+ [45] ([1-9]|1\d|2[0-8]) \* \*$/],
+  ['yearly', /^\d+ [45] ([1-9]|1\d|2[0-8]) ([1-9]|1[0-2]) \*$/],
+])('%s runs at %s', (tier, times) => {
+  for (const root of ['/home/a', '/home/b', '/home/c', '/home/d']) {
+    const line = lineOf(tier, { root });
+    expect(timesOf(line)).toMatch(times);
+    expect(line).not.toContain('date');
+  }
+});
+
+test.each([
+  [1, /^\* \* \* \* \*$/, '55s'],
+  [2, /^[01]-59\/2 \* \* \* \*$/, '110s'],
+  [5, /^[0-4]-59\/5 \* \* \* \*$/, '275s'],
+  [15, /^(\d|1[0-4])-59\/15 \* \* \* \*$/, '14m'],
+  [60, /^\d+ \* \* \* \*$/, '59m'],
+])('every %i minutes a worker begins, and ends before the next one', (minutes, times, life) => {
+  const [line = ''] = crontabLines(request([], { calls: [workCall(minutes)] }));
+  expect(timesOf(line)).toMatch(times);
+  expect(line).toMatch(new RegExp(`${command('work')} --for ${life}$`));
+});
+
+test('the line of a worker stands last, changes no other, and shares no minute with one', () => {
+  const tiers = ['15min', 'hourly', 'daily'];
+  const lines = crontabLines(request(tiers));
+  const calls = [...tierCalls(tiers), workCall(15)];
+  const withWork = crontabLines(request(tiers, { calls }));
+  expect(withWork.slice(0, 3)).toEqual(lines);
+  const from = (line = ''): number => Number(/^\d+/.exec(line)?.[0]) % 15;
+  expect(withWork.slice(0, 3).map(from)).not.toContain(from(withWork[3]));
+});
+
+test('one line for all is as frequent as the most frequent tier', () => {
+  const [line = ''] = crontabLines(
+    request([], { calls: [dueCall(['daily', '15min'], ['--budget', '55s'])] }),
+  );
+  expect(line).toMatch(/^\d+-59\/15 \* .* due --budget 55s$/);
+});
+
+test('the paths are quoted for the shell and for cron', () => {
+  const line = lineOf('hourly', { root: "/home/me/it's 100%" });
+  expect(line).toContain(" --root '/home/me/it'\\''s 100\\%' hourly");
+});
+
+test('a tier without a period is refused in a sentence', () => {
+  expect(() => lineOf('manual')).toThrow(UsageError);
+  expect(() => lineOf('manual')).toThrow(/"manual" has no period.*like 15min/);
+});
+
+test('a command that cron would cut off is refused in a sentence', () => {
+  expect(() => lineOf('hourly', { root: `/home/${'x'.repeat(1000)}` })).toThrow(
+    /line for hourly would be longer than the 990 bytes/,
+  );
+});
+
+/** Runs the command part of a line in a real shell at a made-up time: did the runner start? */
+const makeClock = () => {
+  const folder = mkdtempSync(join(tmpdir(), 'clock-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'date'), '#!/bin/sh\necho "$FAKE_NOW"\n', { mode: 0o755 });
+  writeFileSync(join(folder, 'node'), '#!/bin/sh\necho started\n', { mode: 0o755 });
+  return {
+    nodePath: join(folder, 'node'),
+    /** A shell loop, as hundreds of shells would take long. */
+    startsAt: (line: string, times: readonly number[]): number[] => {
+      const shellCommand = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
+      const loop = `for FAKE_NOW in ${times.join(' ')}; do export FAKE_NOW; r=$(${shellCommand}) || exit 9; echo "$FAKE_NOW $r"; done`;
+      const output = execFileSync('/bin/sh', ['-c', loop], {
+        encoding: 'utf8',
+        env: { PATH: `${folder}:/usr/bin:/bin` },
+      });
+      const started = output.split('\n').filter((each) => each.endsWith(' started'));
+      return started.map((each) => Number(each.split(' ')[0]));
+    },
+  };
+};
+
+const distances = (times: readonly number[]): number[] =>
+  times.slice(1).map((time, index) => time - (times[index] ?? 0));
+
+/** When cron fires a daily line: minute and hour by local time, seconds since 1970. */
+const dailyFirings = (line: string, days: number, zoneOffsetMinutes: number): number[] => {
+  const [minute, hour] = line.split(' ').map(Number);
+  const midnight = Date.UTC(2026, 11, 25) / 1000 + zoneOffsetMinutes * 60;
+  return Array.from(
+    { length: days },
+    (_, day) => midnight + day * DAY + (hour as number) * HOUR + (minute as number) * 60,
+  );
+};
+
+test.each([0, -60, 300, -345, 720])(
+  '3days runs each third day, across the ends of months, %i minutes behind UTC',
+  (zoneOffsetMinutes) => {
+    const clock = makeClock();
+    const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes });
+    const starts = clock.startsAt(line, dailyFirings(line, 70, zoneOffsetMinutes));
+    expect(starts.length).toBeGreaterThanOrEqual(23);
+    expect(new Set(distances(starts))).toEqual(new Set([3 * DAY]));
+    const localDays = starts.map((start) => Math.floor((start - zoneOffsetMinutes * 60) / DAY));
+    expect(localDays.every((day) => day % 3 === 0)).toBe(true);
+  },
+);
+
+test('3days keeps its days when the clock changes and when cron is late', () => {
+  const clock = makeClock();
+  const line = lineOf('3days', { nodePath: clock.nodePath, zoneOffsetMinutes: -60 });
+  const onTime = dailyFirings(line, 30, -60);
+  const expected = clock.startsAt(line, onTime);
+  for (const shift of [-HOUR, HOUR, 90, 3 * HOUR]) {
+    const shifted = onTime.map((time) => time + shift);
+    expect(clock.startsAt(line, shifted)).toEqual(expected.map((time) => time + shift));
+  }
+});
+
+test('45min runs at every third of the quarters of an hour', () => {
+  const clock = makeClock();
+  const line = lineOf('45min', { nodePath: clock.nodePath });
+  const [, from = ''] = /^(\d+)-59\/15 /.exec(line) ?? [];
+  const first = Date.UTC(2026, 5, 1) / 1000 + Number(from) * 60;
+  const quarters = Array.from({ length: 96 }, (_, index) => first + index * 900 + 2);
+  expect(new Set(distances(clock.startsAt(line, quarters)))).toEqual(new Set([45 * 60]));
+});
+
+/** As cron does: the first bare `%` ends the command, `\%` is a `%`. */
+const commandCronRuns = (command: string): string =>
+  (command.split(/(?<!\\)%/)[0] ?? '').replaceAll('\\%', '%');
+
+const wordTheShellGets = (word: string): string => {
+  const command = commandCronRuns(`printf %s ${word}`.replace('%s', '\\%s'));
+  return spawnSync('/bin/sh', ['-c', command], { encoding: 'utf8' }).stdout;
+};
+
+test('a plain path needs no quotes', () => {
+  expect(crontabWord('/home/me/site-1/dist/bin.cjs')).toBe('/home/me/site-1/dist/bin.cjs');
+});
+
+test.each([
+  ['/home/me/my site', "'/home/me/my site'"],
+  ["/home/me/it's", "'/home/me/it'\\''s'"],
+  ['/home/me/100%', "'/home/me/100\\%'"],
+  ['/home/me/$HOME;rm', "'/home/me/$HOME;rm'"],
+  ['/home/mé', "'/home/mé'"],
+])('%s is written as %s', (path, word) => {
+  expect(crontabWord(path)).toBe(word);
+});
+
+test('whatever a path holds, the command gets it unchanged through cron and the shell', () => {
+  const character = fc.constantFrom(...`a B/'"%$\`*?~#&|;<>()!{}[]=é€\t\\`.replace('\t', ''));
+  const path = fc.string({ unit: character, minLength: 1, maxLength: 20 });
+  fc.assert(
+    fc.property(
+      path.filter((each) => !/\\[\\%]/.test(each)),
+      (each) => {
+        expect(wordTheShellGets(crontabWord(each))).toBe(each);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test.each(['/home/a\nb', '/home/a\rb', '/home/a\0b', '/home/a\u001bb'])(
+  '%j cannot be in a crontab line and is refused in a sentence',
+  (path) => {
+    expect(() => crontabWord(path)).toThrow(UsageError);
+    expect(() => crontabWord(path)).toThrow(/control character.*rename the folder\.$/);
+  },
+);
+
+test.each(['/home/a\\\\b', '/home/a\\%b'])(
+  '%j is read differently by crons and refused',
+  (path) => {
+    expect(() => crontabWord(path)).toThrow(/backslash.*rename the folder\.$/);
+  },
+);
+
+const periods = (...tiers: string[]): CronPeriod[] =>
+  tiers.map((tier) => parseCronPeriod(tier) as CronPeriod);
+
+const usual = periods('15min', 'hourly', 'daily', 'weekly', 'monthly');
+
+test('no two of the usual tiers start in the same minute, nor within two of each other', () => {
+  fc.assert(
+    fc.property(fc.string(), (root) => {
+      const [quarter = 0, ...others] = spreadMinutes(root, usual);
+      const starts = [0, 15, 30, 45].map((minute) => minute + quarter).concat(others);
+      const sorted = starts.toSorted((a, b) => a - b);
+      const gaps = sorted.map((minute, index) => (sorted[index + 1] ?? minute + 60) - minute);
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(3);
+    }),
+  );
+});
+
+test('the minutes in which everybody starts are left free', () => {
+  fc.assert(
+    fc.property(fc.string(), (root) => {
+      const minutes = spreadMinutes(root, usual);
+      expect(minutes.filter((minute) => minute % 15 === 0)).toEqual([]);
+    }),
+  );
+});
+
+test('two accounts start at different minutes, one account always at the same', () => {
+  const roots = Array.from({ length: 50 }, (_, index) => `/home/user${index}/runner`);
+  const hourly = roots.map((root) => spreadMinutes(root, usual)[1]);
+  expect(new Set(hourly).size).toBeGreaterThan(15);
+  expect(roots.map((root) => spreadMinutes(root, usual)[1])).toEqual(hourly);
+});
+
+test('a tier of each minute leaves no minute free, and every tier still has one', () => {
+  expect(spreadMinutes('/home/me', periods('1min', '5min', 'hourly'))).toEqual([
+    0,
+    expect.toSatisfy((minute) => minute >= 0 && minute < 5),
+    expect.toSatisfy((minute) => minute >= 0 && minute < 60),
+  ]);
+});

@@ -1,0 +1,183 @@
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { UsageError } from '../../src/config/usage-error.ts';
+import { findPackageFolder, startRoot } from '../../src/hosting/init.ts';
+import { type Ended, runCommand } from '../support/run-command.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const packageFolder = new URL('../..', import.meta.url).pathname;
+
+const make = (root: string, isForced = false) =>
+  startRoot(root, join(packageFolder, 'dist'), isForced).entries;
+
+const modeOf = (...path: string[]): number => lstatSync(join(...path)).mode & 0o777;
+
+test('a new root has three tiers and the queue with one example each, and a state folder', () => {
+  const root = join(makeTemporaryRoot(), 'deep', 'root');
+  expect(make(root)).toEqual(
+    [
+      'jobs/15min',
+      'jobs/15min/check-site.ts',
+      'jobs/hourly',
+      'jobs/hourly/clean-temporary-files.ts',
+      'jobs/daily',
+      'jobs/daily/backup-activity-log.ts',
+      'jobs/queue',
+      'jobs/queue/post-webhook.ts',
+      '.runner',
+      '.runner/.gitignore',
+    ].map((path) => ({ path, state: 'made' })),
+  );
+  const copy = readFileSync(join(root, 'jobs/15min/check-site.ts'), 'utf8');
+  expect(copy).toBe(readFileSync(join(packageFolder, 'jobs/15min/check-site.ts'), 'utf8'));
+});
+
+test('a second time everything is there already and stays as it is', () => {
+  const root = makeTemporaryRoot();
+  make(root);
+  const example = join(root, 'jobs/hourly/clean-temporary-files.ts');
+  writeFileSync(example, 'console.log("mine")');
+  expect(new Set(make(root).map(({ state }) => state))).toEqual(new Set(['already there']));
+  expect(readFileSync(example, 'utf8')).toBe('console.log("mine")');
+});
+
+test('a tier with scripts of its own gets no example', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/mine.sh': 'true' });
+  expect(make(root)).toContainEqual({ path: 'jobs/hourly', state: 'already there' });
+  expect(readdirSync(join(root, 'jobs/hourly'))).toEqual(['mine.sh']);
+});
+
+test('nobody else can read the state folder or write to jobs, even under umask 000', () => {
+  const umask = process.umask(0);
+  onTestFinished(() => {
+    process.umask(umask);
+  });
+  const root = makeTemporaryRoot();
+  make(root);
+  expect(modeOf(root, '.runner')).toBe(0o700);
+  expect(modeOf(root, 'jobs/hourly')).toBe(0o755);
+  expect(modeOf(root, 'jobs/hourly/clean-temporary-files.ts')).toBe(0o644);
+});
+
+test('the state folder keeps itself out of git', () => {
+  const root = makeTemporaryRoot({ '.gitignore': 'dist\n' });
+  make(root);
+  expect(readFileSync(join(root, '.runner/.gitignore'), 'utf8')).toBe('*\n');
+  expect(readFileSync(join(root, '.gitignore'), 'utf8')).toBe('dist\n');
+});
+
+test('in a web root both folders refuse visitors, by the words of Apache 2.4 and 2.2', () => {
+  const root = join(makeTemporaryRoot(), 'public_html');
+  make(root, true);
+  for (const folder of ['jobs', '.runner']) {
+    const rules = readFileSync(join(root, folder, '.htaccess'), 'utf8');
+    expect(rules).toMatch(/Require all denied[\s\S]*Deny from all/);
+  }
+});
+
+test('a file where a folder is needed is told in a sentence', () => {
+  const root = makeTemporaryRoot({ 'jobs/15min': 'a file' });
+  expect(() => make(root)).toThrow(UsageError);
+  expect(() => make(root)).toThrow(/jobs\/15min.*a file is where a folder is needed\.$/);
+  expect(() => make(join(root, 'jobs/15min/deeper'))).toThrow(/a file is where a folder is needed/);
+});
+
+test('the package is found from its dist folder, past other package files', () => {
+  const root = makeTemporaryRoot({
+    'package.json': '{"name":"somebody-s-site"}',
+    'node_modules/folder-runner/package.json': '{"name":"folder-runner"}',
+    'node_modules/folder-runner/dist/package.json': '{"type":"commonjs"}',
+  });
+  const folder = join(root, 'node_modules', 'folder-runner');
+  expect(findPackageFolder(join(folder, 'dist'))).toBe(folder);
+});
+
+test("the project's own folder holds the jobs that init copies", () => {
+  const folder = findPackageFolder(import.meta.dirname);
+  expect(existsSync(join(folder, 'jobs', 'hourly'))).toBe(true);
+});
+
+test('a command outside its package is a defect, told as such', () => {
+  const root = makeTemporaryRoot({ 'package.json': 'not JSON' });
+  mkdirSync(join(root, 'dist'));
+  expect(() => findPackageFolder(join(root, 'dist'))).toThrow(/outside its own package/);
+});
+
+const init = (cwd: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Ended =>
+  runCommand(['init', ...args], { cwd, env: { HOME: cwd, PATH: '/usr/bin:/bin', ...env } });
+
+test('init tells what it made and what to do next', () => {
+  const root = makeTemporaryRoot();
+  const { status, stdout, stderr } = init(root);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/ made +jobs\/hourly\n +made +jobs\/hourly\/clean-temporary-files\.ts\n/);
+  expect(stdout).toMatch(/Next:[\s\S]*npx runner hourly[\s\S]*npx runner cron --install/);
+  expect(stderr).toBe('');
+});
+
+test('the made root runs at once: its examples succeed without being set up', () => {
+  const root = makeTemporaryRoot();
+  init(root);
+  const env = { HOME: root, PATH: '/usr/bin:/bin' };
+  for (const tier of ['15min', 'hourly', 'daily']) {
+    expect(runCommand([tier], { cwd: root, env })).toEqual({ status: 0, stdout: '', stderr: '' });
+  }
+});
+
+test('init a second time says that all is there already', () => {
+  const root = makeTemporaryRoot();
+  init(root);
+  const { status, stdout } = init(root);
+  expect(status).toBe(0);
+  expect(stdout).not.toMatch(/ made /);
+  expect(stdout).toContain('already there  jobs/hourly');
+});
+
+test('the folder may be an argument, --root or RUNNER_ROOT, in this order', () => {
+  const root = makeTemporaryRoot();
+  init(root, ['a', '--root', 'b'], { RUNNER_ROOT: join(root, 'c') });
+  init(root, ['--root', 'd'], { RUNNER_ROOT: join(root, 'c') });
+  init(root, [], { RUNNER_ROOT: join(root, 'e') });
+  const made = ['a', 'b', 'c', 'd', 'e'].filter((name) =>
+    existsSync(join(root, name, 'jobs/15min')),
+  );
+  expect(made).toEqual(['a', 'd', 'e']);
+});
+
+test('inside a web root nothing is made, also behind a link, unless it is forced', () => {
+  const root = makeTemporaryRoot();
+  mkdirSync(join(root, 'public_html'));
+  symlinkSync('public_html', join(root, 'site'));
+  for (const folder of ['public_html/runner', 'site/new', 'site']) {
+    const { status, stdout, stderr } = init(root, [folder]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(stderr).toMatch(
+      /is inside .*public_html, .*anybody could read your scripts.* --force\n$/,
+    );
+    expect(existsSync(join(root, folder, 'jobs'))).toBe(false);
+    const forced = init(root, [folder, '--force']);
+    expect(forced.status).toBe(0);
+    expect(forced.stderr).toMatch(/Danger: .*public_html, .*Passes are refused until/);
+    expect(existsSync(join(root, folder, 'jobs/hourly'))).toBe(true);
+  }
+  expect(runCommand(['hourly'], { cwd: join(root, 'site'), env: {} }).stderr).toMatch(
+    /public_html, .*move it beside that folder/,
+  );
+  expect(existsSync(join(root, 'public_html/runner/.runner/.htaccess'))).toBe(true);
+});
+
+test('a place where nothing can be made is told in a sentence, with exit code 2', () => {
+  const root = makeTemporaryRoot({ taken: 'a file' });
+  const { status, stderr } = init(root, ['taken']);
+  expect(status).toBe(2);
+  expect(stderr).toMatch(/could not be made.*a file is where a folder is needed/);
+});
