@@ -1,4 +1,5 @@
 import type { Database } from '../store/open-store.ts';
+import type { Claim } from './claim-job.ts';
 
 /** What a script is told of its own past. */
 export interface ScriptHistory {
@@ -26,4 +27,26 @@ export async function readScriptHistory(
     })
     .executeTakeFirstOrThrow();
   return { lastSuccess: last_success, previouslyCrashed: last_outcome === 'crashed' };
+}
+
+/**
+ * Whether an earlier try of a claimed job died with its worker, or its lease ran out. Of a repeating job only the
+ * tries of this time count: they begin with the last first one that was not given back.
+ */
+export async function hasEarlierTryCrashed(
+  db: Database,
+  { id, runId, attempt }: Claim,
+): Promise<boolean> {
+  if (attempt === 1) return false;
+  const earlier = db.selectFrom('runs').where('job_id', '=', id).where('id', '<', runId);
+  const first = earlier
+    .select(({ fn }) => fn.max('id').as('first'))
+    .where('attempt', '=', 1)
+    .where('outcome', '!=', 'released');
+  const crashed = await earlier
+    .select('id')
+    .where('outcome', '=', 'crashed')
+    .where('id', '>=', first)
+    .executeTakeFirst();
+  return crashed !== undefined;
 }

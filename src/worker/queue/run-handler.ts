@@ -7,7 +7,7 @@ import type { RunEnd } from '../../execution/run-end.ts';
 import { GRACE_MS } from '../../execution/terminate.ts';
 import { recordProgress } from '../../queue/claim-job.ts';
 import type { ClaimedRow } from '../../queue/claim-jobs.ts';
-import { readScriptHistory } from '../../queue/script-history.ts';
+import { hasEarlierTryCrashed, readScriptHistory } from '../../queue/script-history.ts';
 import { describeUntellable, tellEndedChildren } from '../../queue/told-children.ts';
 import { isFailure } from '../../store/outcomes.ts';
 import { queryRaw } from '../../store/raw-query.ts';
@@ -131,7 +131,7 @@ async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
     startedAt: claim.startedAt,
     latenessMs: claim.startedAt - job.run_at,
     lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),
-    previouslyCrashed: claim.attempt > 1 && job.crashes > 0,
+    previouslyCrashed: await hasEarlierTryCrashed(db, claim),
     parentData: job.parent_id === null ? null : await readData(call, job.parent_id),
     children: claimed.hasEndedChildren ? await tellEndedChildren(db, job.id) : null,
   };
