@@ -12,33 +12,33 @@ import { examineLogFile, type LogFile, type LogReading, readLogFacts } from './l
 /** One look at one side of the place. It changes nothing, and may throw: that is a finding too. */
 export interface Check {
   readonly name: string;
-  run(place: DoctorPlace): readonly Finding[] | Promise<readonly Finding[]>;
+  run(place: DoctorPlace): readonly CheckFinding[] | Promise<readonly CheckFinding[]>;
 }
 
 /** `ok`: as it should be. `note`: good to know. `warning`: may fail one day. `problem`: something does not work. */
 export type FindingStatus = 'ok' | 'note' | 'warning' | 'problem';
 
 /** One thing that a check found out. */
-export interface Finding {
+export interface CheckFinding {
   readonly status: FindingStatus;
   readonly found: string;
   /** One sentence on what to do; null where there is nothing to do. */
   readonly cure: string | null;
 }
 
-export function ok(found: string): Finding {
+export function ok(found: string): CheckFinding {
   return { status: 'ok', found, cure: null };
 }
 
-export function note(found: string, cure: string | null = null): Finding {
+export function note(found: string, cure: string | null = null): CheckFinding {
   return { status: 'note', found, cure };
 }
 
-export function warning(found: string, cure: string): Finding {
+export function warning(found: string, cure: string): CheckFinding {
   return { status: 'warning', found, cure };
 }
 
-export function problem(found: string, cure: string): Finding {
+export function problem(found: string, cure: string): CheckFinding {
   return { status: 'problem', found, cure };
 }
 
@@ -49,7 +49,7 @@ export const unknownWithoutLog = note(
 );
 
 /** A sentence "what is wrong; how to put it right" as a problem with its cure. */
-export function problemOf(sentence: string): Finding {
+export function problemOf(sentence: string): CheckFinding {
   const at = sentence.indexOf(';');
   return problem(sentence.slice(0, at), capitalized(sentence.slice(at + 1).trim()));
 }

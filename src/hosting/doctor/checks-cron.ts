@@ -6,8 +6,8 @@ import { type CronChoice, choiceOfLines, planCrontab } from '../crontab/plan.ts'
 import {
   amountOf,
   type Check,
+  type CheckFinding,
   type DoctorPlace,
-  type Finding,
   listOf,
   note,
   ok,
@@ -54,7 +54,7 @@ export const checkCrontab: Check = {
 };
 
 /** A panel may keep its crontab where this account cannot see it. */
-async function describeUnreadable(place: DoctorPlace, failure: string): Promise<Finding> {
+async function describeUnreadable(place: DoctorPlace, failure: string): Promise<CheckFinding> {
   // What it says beyond that is for somebody who wanted to change the crontab.
   const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
   if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers all the same`);
@@ -64,7 +64,7 @@ async function describeUnreadable(place: DoctorPlace, failure: string): Promise<
   );
 }
 
-function describeDamage({ damage }: CrontabReading): Finding[] {
+function describeDamage({ damage }: CrontabReading): CheckFinding[] {
   if (damage === null) return [];
   const found = damage.replace(/, so nothing was changed.*/, '');
   return [
@@ -72,7 +72,7 @@ function describeDamage({ damage }: CrontabReading): Finding[] {
   ];
 }
 
-function describeLost({ number, namedRoot }: CrontabCall): Finding {
+function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
   return warning(
     `line ${number} calls the root ${namedRoot}, which has no jobs folder`,
     'Take it out with `crontab -e`; if the root was moved here, run `runner cron --install`.',
@@ -80,7 +80,10 @@ function describeLost({ number, namedRoot }: CrontabCall): Finding {
 }
 
 /** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */
-async function findUncalled(place: DoctorPlace, calls: readonly CrontabCall[]): Promise<Finding[]> {
+async function findUncalled(
+  place: DoctorPlace,
+  calls: readonly CrontabCall[],
+): Promise<CheckFinding[]> {
   const called = new Set(calls.map(({ name }) => name));
   if (called.has('due')) return [];
   const { handlers } = await place.discovery();
@@ -97,14 +100,14 @@ async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
 }
 
 /** Only a note: whoever works it off may be called by other means. */
-function describeUnserved(handlers: number): Finding {
+function describeUnserved(handlers: number): CheckFinding {
   return note(
     `no line works off the queue (${amountOf(handlers, 'handler')})`,
     'Run `runner cron --install --work`, which writes one.',
   );
 }
 
-async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Promise<Finding> {
+async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Promise<CheckFinding> {
   const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
@@ -116,7 +119,7 @@ async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Pro
 const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
 
 /** Only a note: whether the lines work, each of them shows when it is tried. */
-function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): Finding[] {
+function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): CheckFinding[] {
   const choice = choiceOfLines(root, reading.block);
   const planned = tryPlan(root, distFolder, choice);
   const others = reading.calls.filter(
@@ -150,8 +153,8 @@ function installCure({ due }: CronChoice): string {
 }
 
 /** One after another: hosts count processes. */
-async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<Finding[]> {
-  const findings: Finding[] = [];
+async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<CheckFinding[]> {
+  const findings: CheckFinding[] = [];
   for (const call of reading.calls) {
     // What nobody marked, `runner cron --install` leaves alone.
     const cure = reading.block.includes(call.text)
@@ -162,7 +165,11 @@ async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<
   return findings;
 }
 
-async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): Promise<Finding[]> {
+async function judgeCall(
+  place: DoctorPlace,
+  call: CrontabCall,
+  cure: string,
+): Promise<CheckFinding[]> {
   const what = `line ${call.number}, ${call.name ?? 'without a tier'}`;
   const flaws = await findFlaws(place, call);
   if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
@@ -196,7 +203,7 @@ async function findFlaws(
 }
 
 /** Of workers of the queue there may be several. */
-function findTwins(calls: readonly CrontabCall[]): Finding[] {
+function findTwins(calls: readonly CrontabCall[]): CheckFinding[] {
   return [...new Set(calls.map(({ name }) => name))].flatMap((name) => {
     const twins = calls.filter((call) => call.name === name).map(({ number }) => number);
     if (name === null || name === 'work' || twins.length === 1) return [];
@@ -257,7 +264,7 @@ function describeLastCall(
   { tier, periodMs, calledAt, isOverdue }: TierCall,
   nowMs: number,
   own: readonly (string | null)[],
-): Finding[] {
+): CheckFinding[] {
   if (calledAt === null) return [];
   const ago = timeOf(Math.max(0, nowMs - calledAt));
   if (!isOverdue) return [ok(`${tier} was called ${ago} ago`)];
@@ -273,7 +280,7 @@ function describeLastCall(
   ];
 }
 
-function describeNever(tiers: readonly string[]): Finding {
+function describeNever(tiers: readonly string[]): CheckFinding {
   return note(
     `never called by schedule yet: ${listOf(tiers)}`,
     'Look again when the time of its crontab line has come.',

@@ -24,9 +24,9 @@ import { chooseJournalMode } from '../../store/sqlite/journal-mode.ts';
 import {
   amountOf,
   type Check,
+  type CheckFinding,
   capitalized,
   type DoctorPlace,
-  type Finding,
   note,
   ok,
   problem,
@@ -53,7 +53,7 @@ export const checkDisk: Check = {
   },
 };
 
-function judgeSpace(folder: string): Finding[] {
+function judgeSpace(folder: string): CheckFinding[] {
   const { bavail, blocks, bsize, files, ffree } = statfsSync(folder);
   const free = bavail * bsize;
   const found = `${sizeOf(free)} of ${sizeOf(blocks * bsize)} free`;
@@ -70,7 +70,7 @@ interface RestLimits {
   readonly found: string;
 }
 
-function judgeRest(rest: number, { least, enough, found }: RestLimits): Finding {
+function judgeRest(rest: number, { least, enough, found }: RestLimits): CheckFinding {
   if (rest >= enough) return ok(found);
   return (rest < least ? problem : warning)(`only ${found}`, MAKE_ROOM);
 }
@@ -86,7 +86,7 @@ interface Quota {
 /** `-p` fills the columns of grace times, without which nobody can tell which number is which. */
 const QUOTA = ['quota', '-w', '-p'] as const;
 
-async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<Finding[]> {
+async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
   // It exits 1 when a quota is used up, so the exit code says nothing about the answer.
   const { stdout, failure } = await askProgram(QUOTA, {
     env: { ...env, LC_ALL: 'C' },
@@ -118,14 +118,14 @@ function lower(soft: number, hard: number): number {
   return soft === 0 || hard === 0 ? Math.max(soft, hard) : Math.min(soft, hard);
 }
 
-function judgeQuota({ device, used, limit, unit }: Quota): Finding {
+function judgeQuota({ device, used, limit, unit }: Quota): CheckFinding {
   const amount = (count: number): string => (unit === 'bytes' ? sizeOf(count) : `${count} files`);
   const found = `quota of ${device}: ${amount(used)} of ${amount(limit)} used`;
   if (used >= 0.98 * limit) return problem(found, MAKE_ROOM);
   return used >= 0.9 * limit ? warning(found, MAKE_ROOM) : ok(found);
 }
 
-function describeState(state: StateFolder): Finding {
+function describeState(state: StateFolder): CheckFinding {
   const parts = [
     ['activity log', bytesOfAll(state.database)],
     ['output', bytesOf(state.output)],
@@ -185,7 +185,7 @@ export const checkFileSystem: Check = {
     ]).catch(describeUnwritable),
 };
 
-function describeUnwritable(error: Error): Finding[] {
+function describeUnwritable(error: Error): CheckFinding[] {
   if (!(error instanceof UnwritablePlace)) throw error;
   return [
     problem(
@@ -217,7 +217,7 @@ const fileSystems: ReadonlyMap<number, string> = new Map([
   [0x7461636f, 'OCFS2'],
 ]);
 
-function describeFileSystem(folder: string): Finding {
+function describeFileSystem(folder: string): CheckFinding {
   const type = Number(statfsSync(folder).type);
   const name = fileSystems.get(type) ?? `of a kind that is not known (0x${type.toString(16)})`;
   if (type === TMPFS) {
@@ -233,7 +233,7 @@ function describeFileSystem(folder: string): Finding {
   );
 }
 
-function tryOut(folder: string, what: string, attempt: (folder: string) => void): Finding[] {
+function tryOut(folder: string, what: string, attempt: (folder: string) => void): CheckFinding[] {
   try {
     attempt(folder);
     return [];
@@ -280,7 +280,7 @@ function makeFile(folder: string, name: string): string {
 const TOLERATED_MS = 5000;
 
 /** A server that keeps the files can have another clock: locks of other hosts are judged by it. */
-function compareDates(folder: string): Finding[] {
+function compareDates(folder: string): CheckFinding[] {
   const before = Date.now();
   const apart = statSync(makeFile(folder, 'now')).mtimeMs - before;
   if (Math.abs(apart) <= TOLERATED_MS) return [];
@@ -298,14 +298,14 @@ async function tryPrograms(
   folder: string,
   jobs: string,
   env: NodeJS.ProcessEnv,
-): Promise<Finding[]> {
+): Promise<CheckFinding[]> {
   const isOther = existsSync(jobs) && statSync(jobs).dev !== statSync(folder).dev;
   return isOther
     ? await inScratchFolder(jobs, (other) => tryProgram(other, env))
     : await tryProgram(folder, env);
 }
 
-async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<Finding[]> {
+async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
   const path = join(folder, 'program');
   writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 });
   const { exitCode, failure } = await askProgram([path], { env, timeoutMs: 5000 });
@@ -334,23 +334,23 @@ export const checkPermissions: Check = {
 };
 
 /** What `allowUnsafe` allows is not refused, and no better for that. */
-function allow({ found, cure }: Finding): Finding {
+function allow({ found, cure }: CheckFinding): CheckFinding {
   return warning(`${found} (allowed by allowUnsafe)`, cure as string);
 }
 
-function findWritable(root: string): Finding[] {
+function findWritable(root: string): CheckFinding[] {
   return [judgeRoot(root), ...judgePath(root, join(root, 'jobs'))]
     .filter((distrust) => distrust !== null)
     .map((distrust) => describeWritable(root, distrust));
 }
 
-function describeWritable(root: string, { path, reason, cure }: Distrust): Finding {
+function describeWritable(root: string, { path, reason, cure }: Distrust): CheckFinding {
   const name = relative(root, path);
   const shown = name === '' || name.startsWith('..') ? path : name;
   return problem(`${shown} ${reason}, so no script is run`, capitalized(cure(shown)));
 }
 
-function judgeWebRoot({ root, state }: DoctorPlace): Finding[] {
+function judgeWebRoot({ root, state }: DoctorPlace): CheckFinding[] {
   const webRoot = findWebRoot(root);
   if (webRoot === null) {
     const served = describeServedState(state);
@@ -364,7 +364,7 @@ function judgeWebRoot({ root, state }: DoctorPlace): Finding[] {
   ];
 }
 
-function judgeOwnerOfState({ root, state }: DoctorPlace): Finding[] {
+function judgeOwnerOfState({ root, state }: DoctorPlace): CheckFinding[] {
   try {
     checkStateFolder(root, state);
     return [];
@@ -374,7 +374,7 @@ function judgeOwnerOfState({ root, state }: DoctorPlace): Finding[] {
 }
 
 /** What scripts print is in there. */
-function judgeModeOfState({ state }: DoctorPlace): Finding[] {
+function judgeModeOfState({ state }: DoctorPlace): CheckFinding[] {
   if (!existsSync(state.path)) return [];
   const mode = statSync(state.path).mode & 0o777;
   if ((mode & 0o077) === 0) return [];

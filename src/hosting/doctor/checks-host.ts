@@ -7,8 +7,8 @@ import { reasonToVanish } from '../crontab/plan.ts';
 import {
   amountOf,
   type Check,
+  type CheckFinding,
   type DoctorPlace,
-  type Finding,
   note,
   ok,
   problem,
@@ -49,7 +49,7 @@ export const checkNode: Check = {
   },
 };
 
-function findVanishing(what: string, path: string): Finding[] {
+function findVanishing(what: string, path: string): CheckFinding[] {
   const why = reasonToVanish(path);
   if (why === null) return [];
   return [
@@ -112,7 +112,7 @@ export const checkSqlite: Check = {
   },
 };
 
-function describeNoDriver(error: Error): Finding {
+function describeNoDriver(error: Error): CheckFinding {
   return problem(
     `neither better-sqlite3 nor node:sqlite can be loaded, so passes run without a log: ${error.message}`,
     'Install the package again for this Node (`npm install folder-runner`), or use a Node that has `node:sqlite`.',
@@ -148,7 +148,7 @@ function describeTime(nowMs: number): string {
 }
 
 /** Cron reads no profile: it goes by the machine's zone, whatever is set here. */
-function compareZones({ TZ }: NodeJS.ProcessEnv): Finding[] {
+function compareZones({ TZ }: NodeJS.ProcessEnv): CheckFinding[] {
   const machine = zoneOfMachine();
   if (!TZ || machine === null || hostZone() === machine) return [];
   return [
@@ -181,20 +181,20 @@ function zoneOfFile(): string | null {
   }
 }
 
-function compareWithCommand({ commandPath, nowMs }: DoctorPlace): Finding[] {
+function compareWithCommand({ commandPath, nowMs }: DoctorPlace): CheckFinding[] {
   const ahead = statSync(commandPath).mtimeMs - nowMs;
   return ahead > TOLERATED_MS
     ? [wrongClock(`the file of this command is ${timeOf(ahead)} newer than now`)]
     : [];
 }
 
-async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<Finding[]> {
+async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<CheckFinding[]> {
   const newest = (await log()).facts?.newestAt ?? null;
   if (newest === null || newest - nowMs <= TOLERATED_MS) return [];
   return [wrongClock(`the newest entry of the log is ${timeOf(newest - nowMs)} ahead of now`)];
 }
 
-function wrongClock(how: string): Finding {
+function wrongClock(how: string): CheckFinding {
   return problem(
     `the clock is or was wrong: ${how}`,
     'Ask the host to set the clock by NTP; if it is right now, this goes away by itself.',
@@ -221,7 +221,7 @@ function describeLimits({ processes, openFiles }: ProcessLimits): string {
 }
 
 /** Near the limit Node does not fail at its start: it hangs. */
-function judgeProcesses({ processes }: ProcessLimits): Finding[] {
+function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
   // The kernel does not hold root to it.
   if (processes === null || process.getuid?.() === 0) return [];
   const own = listProcesses().filter(({ uid }) => uid === process.getuid?.());
@@ -242,9 +242,9 @@ function judgeProcesses({ processes }: ProcessLimits): Finding[] {
   return [note(found, cure)];
 }
 
-function judgeOtherLimits(limits: ProcessLimits): Finding[] {
+function judgeOtherLimits(limits: ProcessLimits): CheckFinding[] {
   const { addressSpaceBytes, fileBytes, openFiles, cpuSeconds } = limits;
-  const findings: Finding[] = [];
+  const findings: CheckFinding[] = [];
   const warn = (found: string, cure: string) => void findings.push(warning(found, cure));
   if (addressSpaceBytes !== null && addressSpaceBytes < 4 * GIGABYTE) {
     warn(
@@ -317,7 +317,7 @@ export const checkProc: Check = {
 };
 
 /** A kernel without CONFIG_PROC_CHILDREN. */
-function findChildrenFile(): Finding[] {
+function findChildrenFile(): CheckFinding[] {
   const thread = readdirSync('/proc/self/task')[0];
   if (existsSync(`/proc/self/task/${thread}/children`)) return [];
   return [

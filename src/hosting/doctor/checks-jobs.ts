@@ -6,7 +6,7 @@ import { resumeCommandOf, wordsOfPaused } from '../../queue/pause-names.ts';
 import {
   amountOf,
   type Check,
-  type Finding,
+  type CheckFinding,
   listOf,
   note,
   ok,
@@ -18,7 +18,7 @@ import {
 
 const names = ['runner.config.ts', 'runner.config.js', 'runner.config.mjs', 'runner.config.json'];
 
-export const checkSettings: Check = {
+export const checkConfig: Check = {
   name: 'settings',
   run: async ({ root, settings }) => {
     const name = names.find((each) => existsSync(join(root, each)));
@@ -33,7 +33,7 @@ export const checkSettings: Check = {
   },
 };
 
-function describeWrong(sentence: string, name: string): Finding {
+function describeWrong(sentence: string, name: string): CheckFinding {
   // A file that others could have written: the sentence itself says how to close it.
   if (sentence.includes('allow it with')) return problemOf(sentence);
   return problem(
@@ -67,7 +67,7 @@ export const checkJobs: Check = {
   },
 };
 
-function describeCount(tiers: number, scripts: number, handlers: number): Finding {
+function describeCount(tiers: number, scripts: number, handlers: number): CheckFinding {
   const ofQueue = handlers > 0 ? `, ${amountOf(handlers, 'handler')} of queued jobs` : '';
   const count = `${amountOf(scripts, 'script')} in ${amountOf(tiers, 'tier')}${ofQueue}`;
   if (scripts + handlers > 0) return ok(count);

@@ -13,8 +13,8 @@ import { APPLICATION_ID } from '../../store/sqlite/open-database.ts';
 import {
   amountOf,
   type Check,
+  type CheckFinding,
   type DoctorPlace,
-  type Finding,
   note,
   ok,
   problem,
@@ -57,7 +57,7 @@ function describeSound({ bytes, journalMode, schemaVersion }: LogFile): string {
 const SET_ASIDE =
   'The next pass sets it aside whole and begins a new log; put a copy of `runner backup` in its place to keep the history.';
 
-function findFlaw(file: LogFile): Finding | null {
+function findFlaw(file: LogFile): CheckFinding | null {
   if (file.failure !== null) return describeUnread(file.failure);
   if (file.damages.length > 0) {
     return problem(`damaged: ${file.damages.join('; ').split('\n').join(' ')}`, SET_ASIDE);
@@ -79,7 +79,7 @@ function findFlaw(file: LogFile): Finding | null {
 const OPEN_UP =
   'Make .runner and what is in it yours and writable (`chmod -R u+rwX .runner`); until then passes run without a log.';
 
-function describeUnread(failure: string): Finding {
+function describeUnread(failure: string): CheckFinding {
   if (/not a database|malformed|corrupt/i.test(failure)) {
     return problem(`broken: ${failure}`, SET_ASIDE);
   }
@@ -95,19 +95,19 @@ function describeUnread(failure: string): Finding {
   return problem(`cannot be read: ${failure}`, OPEN_UP);
 }
 
-function judgeWriting({ writeFailure }: LogFile): Finding[] {
+function judgeWriting({ writeFailure }: LogFile): CheckFinding[] {
   if (writeFailure === null) return [];
   return [problem(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
 }
 
-async function findOpenFailure({ log }: DoctorPlace): Promise<Finding | null> {
+async function findOpenFailure({ log }: DoctorPlace): Promise<CheckFinding | null> {
   const { failure } = await log();
   return failure === null
     ? null
     : problem(failure, 'Fix this; until then passes run without a log.');
 }
 
-async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<Finding[]> {
+async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<CheckFinding[]> {
   const most = (await settings().catch(() => null))?.retention.maxDatabaseBytes ?? null;
   if (most === null || bytes <= most) return [];
   return [
@@ -118,7 +118,7 @@ async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise
   ];
 }
 
-function judgeSchema({ schemaVersion }: LogFile): Finding[] {
+function judgeSchema({ schemaVersion }: LogFile): CheckFinding[] {
   if (schemaVersion === SCHEMA_VERSION) return [];
   return [
     note(`of an older runner (schema ${schemaVersion})`, 'The next pass brings it up to date.'),
@@ -149,7 +149,7 @@ const NOT_SAFE =
   'Move the root to a file system of the machine itself: here two passes can hurt the log.';
 
 /** One process gets the lock, a second one does not, a third one does once the first is killed. */
-async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<Finding> {
+async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFinding> {
   const request = { path, access: 'mode=rwc', env } as const;
   const hold = await sqliteCommand(HOLD_LOCK, request);
   const take = await sqliteCommand(TAKE_LOCK, request);
@@ -166,7 +166,7 @@ async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<Finding> 
   }
 }
 
-function judgeLocks(second: Answer, third: Answer): Finding {
+function judgeLocks(second: Answer, third: Answer): CheckFinding {
   if (second.exitCode === 0) return problem('two processes got the same lock at once', NOT_SAFE);
   if (!/database is locked/.test(second.stderr)) {
     const said = reasonOfFailure(second);
@@ -179,7 +179,7 @@ function judgeLocks(second: Answer, third: Answer): Finding {
   return ok('work: one process at a time, and free again when it is killed');
 }
 
-function describeUntried(said: string): Finding {
+function describeUntried(said: string): CheckFinding {
   if (/^\w*Error/.test(said)) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
   return warning(
     `could not be tried: ${said}`,
@@ -226,7 +226,7 @@ export const checkLeftovers: Check = {
   },
 };
 
-function findBrokenLogs({ path }: StateFolder): Finding[] {
+function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   const logs = listNames(path).filter(isBrokenLog);
   return logs.map((name) =>
     warning(
@@ -241,7 +241,7 @@ function isBrokenLog(name: string): boolean {
   return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
 }
 
-function findSpool(state: StateFolder): Finding[] {
+function findSpool(state: StateFolder): CheckFinding[] {
   const unreadable = listUnreadableSpoolFiles(state).length;
   return [
     ...(hasSpool(state)
@@ -263,7 +263,7 @@ function findSpool(state: StateFolder): Finding[] {
   ];
 }
 
-function findDeadLocks({ locks }: StateFolder): Finding[] {
+function findDeadLocks({ locks }: StateFolder): CheckFinding[] {
   const tiers = listNames(locks).filter((name) => name.endsWith('.lock'));
   return tiers.flatMap((name) => {
     const pid = deadHolder(join(locks, name));

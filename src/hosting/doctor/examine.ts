@@ -1,7 +1,7 @@
 import {
   type Check,
+  type CheckFinding,
   type DoctorPlace,
-  type Finding,
   openPlace,
   type PlaceRequest,
   warning,
@@ -17,18 +17,18 @@ import {
   checkSendmail,
   checkSqlite,
 } from './checks-host.ts';
-import { checkJobs, checkPauses, checkSettings } from './checks-jobs.ts';
+import { checkConfig, checkJobs, checkPauses } from './checks-jobs.ts';
 import { checkLeftovers, checkLocks, checkLog } from './checks-log.ts';
 
 /** A finding with the name of the check that made it. */
-export interface Checked extends Finding {
+export interface Checked extends CheckFinding {
   readonly name: string;
 }
 
 const checks: readonly Check[] = [
   checkNode,
   checkSqlite,
-  checkSettings,
+  checkConfig,
   checkJobs,
   checkCrontab,
   checkCron,
@@ -58,7 +58,7 @@ export async function* examinePlace(request: PlaceRequest): AsyncGenerator<Check
 /** The checks have time limits of their own; this one is for what nobody thought of. */
 const LONGEST_CHECK_MS = 120_000;
 
-async function runCheck(check: Check, place: DoctorPlace): Promise<readonly Finding[]> {
+async function runCheck(check: Check, place: DoctorPlace): Promise<readonly CheckFinding[]> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_, reject) => {
     const error = new Error(`no answer within ${LONGEST_CHECK_MS / 1000} s`);
@@ -73,7 +73,7 @@ async function runCheck(check: Check, place: DoctorPlace): Promise<readonly Find
   }
 }
 
-function couldNotCheck(error: unknown): Finding {
+function couldNotCheck(error: unknown): CheckFinding {
   const message = error instanceof Error ? error.message : String(error);
   return warning(
     `could not be checked: ${message.split('\n', 1)[0]}`,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Finding } from '../../../src/hosting/doctor/check.ts';
+import type { CheckFinding } from '../../../src/hosting/doctor/check.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { commandPath, runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -345,7 +345,7 @@ test('a queue that no line serves is noted', () => {
 });
 
 /** What is found out about lines with these words, or at these times. */
-function judgeLines(lines: readonly string[], status: Finding['status']) {
+function judgeLines(lines: readonly string[], status: CheckFinding['status']) {
   const { root, env } = makeRootWith((folder) =>
     lines
       .map((line) => line.replace('RUNNER', `${node} ${commandPath} --root ${folder}`))

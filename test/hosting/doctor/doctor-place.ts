@@ -1,4 +1,4 @@
-import type { Finding } from '../../../src/hosting/doctor/check.ts';
+import type { CheckFinding } from '../../../src/hosting/doctor/check.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { commandPath, runCommand, runNode } from '../../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -7,7 +7,7 @@ export interface Diagnosis {
   readonly status: number | null;
   readonly ok: boolean;
   /** What a check found; with a status, only what has it. */
-  of(name: string, status?: Finding['status']): Finding[];
+  of(name: string, status?: CheckFinding['status']): CheckFinding[];
 }
 
 export const usual = {
@@ -34,7 +34,7 @@ export function diagnose(
   if (stderr !== '') throw new Error(stderr);
   const { ok, checks } = JSON.parse(stdout) as {
     ok: boolean;
-    checks: (Finding & { name: string })[];
+    checks: (CheckFinding & { name: string })[];
   };
   const of: Diagnosis['of'] = (name, wanted) =>
     checks
