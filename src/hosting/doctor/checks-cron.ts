@@ -57,7 +57,7 @@ export const checkCrontab: Check = {
 async function describeUnreadable(place: DoctorPlace, failure: string): Promise<CheckFinding> {
   // What it says beyond that is for somebody who wanted to change the crontab.
   const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
-  if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers all the same`);
+  if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers`);
   return note(
     found,
     "Paste the lines of `runner cron --print` into the cron page of your host's panel.",
@@ -111,7 +111,7 @@ async function describeUncalled(place: DoctorPlace, tiers: readonly Tier[]): Pro
   const names = tiers.map(({ name, scripts }) => `${name} (${amountOf(scripts.length, 'script')})`);
   const found = `no line calls ${listOf(names)}`;
   if (await wasCalledLately(place, tiers)) {
-    return note(`${found}, but something calls them all the same`);
+    return note(`${found}, but something calls them`);
   }
   return problem(found, INSTALL);
 }

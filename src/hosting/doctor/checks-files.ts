@@ -39,7 +39,7 @@ import { askProgram, inScratchFolder, UnwritablePlace } from './probes.ts';
 
 const MEGABYTE = 1024 ** 2;
 const MAKE_ROOM =
-  'Delete what is not needed, or set a shorter `retention` in the settings, which prunes the log.';
+  'Delete files that are not needed, or set a shorter `retention` in the settings, which prunes the log.';
 
 export const checkDisk: Check = {
   name: 'disk',
@@ -95,7 +95,7 @@ async function judgeQuotas(env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
   const quotas = failure === null ? stdout.split('\n').flatMap(parseQuota) : [];
   if (quotas.length > 0) return quotas.map(judgeQuota);
   const isNone = failure === null && /^Disk quotas for .*: none\s*$/m.test(stdout);
-  return [ok(isNone ? 'no quota' : 'quota unknown: no `quota` command that tells')];
+  return [ok(isNone ? 'no quota' : 'quota unknown: no `quota` command that reports it')];
 }
 
 /** `/dev/sda1 12345* 10000 12000 1700000000 100 0 0 0`: kilobytes, then files; `*` marks what is used up. */

@@ -338,7 +338,7 @@ export const checkSendmail: Check = {
     if (path !== null) return [ok(path)];
     return [
       note(
-        'none: cron has no way to mail what a pass says about failures',
+        'none: cron cannot mail what a pass prints about failures',
         'Look at `runner report` now and then, or ask the host how cron mails are sent.',
       ),
     ];

@@ -42,7 +42,7 @@ function describeWrong(sentence: string, name: string): CheckFinding {
   );
 }
 
-const SEE_LIST = '`runner list` says why for each of them, and what to do.';
+const SEE_LIST = '`runner list` shows why for each of them, and how to fix it.';
 
 export const checkJobs: Check = {
   name: 'jobs',

@@ -86,7 +86,7 @@ function describeUnread(failure: string): CheckFinding {
   if (/locked/.test(failure)) {
     return warning(
       `locked by another process: ${failure}`,
-      'Wait until backups and passes are over; see `runner status`.',
+      'Wait until backups and passes have ended; see `runner status`.',
     );
   }
   if (failure === NO_SQLITE) {
@@ -247,16 +247,16 @@ function findSpool(state: StateFolder): CheckFinding[] {
     ...(hasSpool(state)
       ? [
           note(
-            `runs wait in ${state.spool} to be taken into the log`,
-            'The next pass that can open the log takes them in.',
+            `runs wait in ${state.spool} to be recorded in the log`,
+            'The next pass that can open the log records them.',
           ),
         ]
       : []),
     ...(unreadable > 0
       ? [
           warning(
-            `${amountOf(unreadable, 'file')} in ${state.spool} could not be taken into the log`,
-            'Look into what ends in .unreadable, one line of JSON for each run, then delete it.',
+            `${amountOf(unreadable, 'file')} in ${state.spool} could not be recorded in the log`,
+            'Look into the files that end in .unreadable, one line of JSON for each run, then delete them.',
           ),
         ]
       : []),

@@ -102,7 +102,7 @@ test('refused scripts are counted and named', () => {
     {
       status: 'problem',
       found: '1 script refused: hourly/c',
-      cure: '`runner list` says why for each of them, and what to do.',
+      cure: '`runner list` shows why for each of them, and how to fix it.',
     },
   ]);
 });

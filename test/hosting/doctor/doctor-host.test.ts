@@ -29,7 +29,7 @@ test.each([
   const findings = diagnose(root, env)
     .of('disk')
     .filter((each) => each.found.startsWith('quota'));
-  const cure = status === 'ok' ? null : expect.stringMatching(/^Delete what is not needed/);
+  const cure = status === 'ok' ? null : expect.stringMatching(/^Delete files that are not needed/);
   expect(findings).toEqual([{ status, found: `quota of /dev/sda1: ${found}`, cure }]);
 });
 
@@ -39,8 +39,12 @@ test.each([
     "#!/bin/sh\necho 'Disk quotas for user me (uid 0): none'\n",
     'no quota',
   ],
-  ['says something else', '#!/bin/sh\necho what\n', 'quota unknown: no `quota` command that tells'],
-  ['never answers', '#!/bin/sh\nsleep 600\n', 'quota unknown: no `quota` command that tells'],
+  [
+    'says something else',
+    '#!/bin/sh\necho what\n',
+    'quota unknown: no `quota` command that reports it',
+  ],
+  ['never answers', '#!/bin/sh\nsleep 600\n', 'quota unknown: no `quota` command that reports it'],
 ])('a quota command that %s is not waited for', (_, content, found) => {
   const { root, env } = makeRootWithProgram('quota', content);
   expect(diagnose(root, env).of('disk', 'ok')).toContainEqual({ status: 'ok', found, cure: null });

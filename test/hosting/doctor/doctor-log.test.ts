@@ -216,13 +216,13 @@ test('logs that were set aside, waiting spool files and locks of the dead are na
     },
     {
       status: 'note',
-      found: `runs wait in ${state.spool} to be taken into the log`,
-      cure: 'The next pass that can open the log takes them in.',
+      found: `runs wait in ${state.spool} to be recorded in the log`,
+      cure: 'The next pass that can open the log records them.',
     },
     {
       status: 'warning',
-      found: `1 file in ${state.spool} could not be taken into the log`,
-      cure: expect.stringMatching(/^Look into what ends in \.unreadable/),
+      found: `1 file in ${state.spool} could not be recorded in the log`,
+      cure: expect.stringMatching(/^Look into the files that end in \.unreadable/),
     },
     {
       status: 'note',
