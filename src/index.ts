@@ -16,6 +16,7 @@ export {
 } from './config/define-config.ts';
 export { type OpenQueueOptions, openQueue } from './queue/open-queue.ts';
 export type {
+  AddedJob,
   BuryOptions,
   ChildJob,
   ClaimedJob,

@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { UsageError } from '../config/usage-error.ts';
+import type { AddedJob } from '../queue/queue.ts';
 import { countOf } from '../report/format.ts';
 import type { CommandContext } from './command-context.ts';
 import { nameLine, readJobLines } from './job-lines.ts';
@@ -16,10 +17,11 @@ export async function addMany(context: CommandContext, options: ManyOptions): Pr
   assertAlone(options);
   const lines = readJobLines(await text(process.stdin));
   await withQueue(context, options.root, async (queue, root) => {
-    const ids = await queue.addMany(lines.map(({ job }) => job)).catch((error: unknown) => {
+    const jobs = lines.map(({ job }) => job);
+    const added = await queue.addManyUnique(jobs).catch((error: unknown) => {
       throw nameLine(error, lines);
     });
-    context.stdout.write(`${options.json ? JSON.stringify({ ids }) : describe(ids)}\n`);
+    context.stdout.write(`${options.json ? toJson(added) : describe(added)}\n`);
     await noteUnhandled(context, root, [...new Set(lines.map(({ job }) => job.name))]);
   });
 }
@@ -33,9 +35,22 @@ function assertAlone(options: object): void {
   );
 }
 
-function describe(ids: readonly number[]): string {
+function toJson(all: readonly AddedJob[]): string {
+  const kept = all.filter(({ added }) => !added);
+  return JSON.stringify({ ids: all.map(({ id }) => id), kept: kept.map(({ id }) => id) });
+}
+
+function describe(all: readonly AddedJob[]): string {
+  if (all.length === 0) return 'Added no job: stdin was empty.';
+  const ids = all.filter(({ added }) => added).map(({ id }) => id);
+  const kept = all.length - ids.length;
+  const rest = kept === 0 ? '' : ` ${countOf(kept, 'line')} added none: the unique key was taken.`;
+  return `${describeAdded(ids)}${rest}`;
+}
+
+function describeAdded(ids: readonly number[]): string {
   const [first, last] = [ids.at(0), ids.at(-1)];
-  if (first === undefined) return 'Added no job: stdin was empty.';
+  if (first === undefined) return 'Added no job.';
   const which = ids.length === 1 ? String(first) : `${first} to ${last}`;
   return `Added ${countOf(ids.length, 'job')}: ${which}.`;
 }

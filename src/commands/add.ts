@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { UsageError } from '../config/usage-error.ts';
-import type { Job, JsonValue } from '../queue/queue.ts';
+import type { AddedJob, Job, JsonValue } from '../queue/queue.ts';
 import type { CommandContext } from './command-context.ts';
 import { type AddWords, readJobOptions } from './read-job-options.ts';
 import { withQueue } from './with-queue.ts';
@@ -57,7 +57,7 @@ export function addCommand(context: CommandContext): Command {
     .addOption(
       new Option('--many', 'read jobs from stdin, one JSON object a line').conflicts('stdin'),
     )
-    .option('--json', 'print the number as JSON')
+    .option('--json', 'print the number, and whether it was added, as JSON')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined, data: string | undefined) =>
       add(context, { name, data }, command.optsWithGlobals<AddOptions>()),
@@ -105,36 +105,26 @@ async function addOne(
   options: AddOptions,
 ): Promise<void> {
   await withQueue(context, options.root, async (queue, root) => {
-    const before = context.now();
-    const id = await queue.add(name, data, readJobOptions(options));
+    const { id, added } = await queue.addUnique(name, data, readJobOptions(options));
     // Of a unique key that is taken, it is another job, perhaps of another name.
-    const job = options.json && options.unique === undefined ? null : await queue.get(id);
-    if (options.json) context.stdout.write(`${JSON.stringify({ id })}\n`);
-    else await tellAdded(context, job, { id, before, options });
+    const job = options.json && added ? null : await queue.get(id);
+    if (options.json) context.stdout.write(`${JSON.stringify({ id, added })}\n`);
+    else context.stdout.write(`${await describe(context, job, { id, added }, options)}\n`);
     const { noteUnhandled } = await import('./note-unhandled.ts');
     await noteUnhandled(context, root, [job?.name ?? name]);
   });
 }
 
-interface Added {
-  readonly id: number;
-  /** The wall clock when it was begun to be added. */
-  readonly before: number;
-  readonly options: AddOptions;
-}
-
-async function tellAdded(context: CommandContext, job: Job | null, added: Added): Promise<void> {
+async function describe(
+  context: CommandContext,
+  job: Job | null,
+  { id, added }: AddedJob,
+  { onDuplicate = 'keep' }: AddOptions,
+): Promise<string> {
   const { describeAdded, describeKept } = await import('../report/job-text.ts');
   const { createClock } = await import('../report/clock.ts');
-  const { id, options } = added;
   const nowMs = context.now();
-  const write = (told: string) => context.stdout.write(`${told}\n`);
-  if (job === null) write(`Added job ${id}.`);
-  else if (isKept(job, added)) write(describeKept(job, options.onDuplicate ?? 'keep'));
-  else write(describeAdded(job, createClock(nowMs), nowMs));
-}
-
-/** It was there before: one with the same unique key. */
-function isKept(job: Job, { before, options }: Added): boolean {
-  return options.unique !== undefined && job.createdAt.getTime() < before;
+  // Somebody has deleted it meanwhile.
+  if (job === null) return added ? `Added job ${id}.` : `Job ${id} had that unique key already.`;
+  return added ? describeAdded(job, createClock(nowMs), nowMs) : describeKept(job, onDuplicate);
 }

@@ -3,7 +3,7 @@ import type { Database } from '../store/open-store.ts';
 import { stateOfNewChild } from './families.ts';
 import { inPortions, insertJobs } from './insert-jobs.ts';
 import { keepExistingJob, selectByKey } from './keep-existing-job.ts';
-import type { NewJob } from './queue.ts';
+import type { AddedJob, NewJob } from './queue.ts';
 import { QueueError } from './queue-error.ts';
 import { type NewRow, readNewJob } from './read-new-job.ts';
 
@@ -15,14 +15,14 @@ export interface Adding {
 /**
  * Adds jobs to the queue in their order, all or none.
  *
- * @returns their numbers; of one whose unique key is taken, that of the job that has it
+ * @returns their numbers; of one whose unique key is taken, and which is not added, that of the job that has it
  * @throws {QueueError} that names the first wrong one
  */
 export async function addJobs(
   db: Database,
   jobs: readonly NewJob<unknown>[],
   { at }: Adding,
-): Promise<number[]> {
+): Promise<AddedJob[]> {
   const rows: NewRow[] = [];
   for (const [index, job] of jobs.entries()) {
     rows.push(
@@ -31,15 +31,12 @@ export async function addJobs(
   }
   if (rows.length === 0) return [];
   return await db.transaction().execute(async (transaction) => {
-    const ids: number[] = [];
-    if (rows.every(isPlain)) {
-      for (const some of inPortions(rows)) ids.push(...(await insertJobs(transaction, some)));
-      return ids;
-    }
+    if (rows.every(isPlain)) return await insertAll(transaction, rows);
+    const added: AddedJob[] = [];
     for (const [index, row] of rows.entries()) {
-      ids.push(await addOne(transaction, row, jobs[index] as NewJob<unknown>, at));
+      added.push(await addOne(transaction, row, jobs[index] as NewJob<unknown>, at));
     }
-    return ids;
+    return added;
   });
 }
 
@@ -60,15 +57,26 @@ function isPlain({ unique_key, parent_id }: NewRow): boolean {
   return unique_key === null && parent_id === null;
 }
 
+async function insertAll(db: Database, rows: readonly NewRow[]): Promise<AddedJob[]> {
+  const inserted: AddedJob[] = [];
+  for (const some of inPortions(rows)) {
+    for (const id of await insertJobs(db, some)) inserted.push({ id, added: true });
+  }
+  return inserted;
+}
+
 async function addOne(
   db: Database,
   row: NewRow,
   job: NewJob<unknown>,
   at: number,
-): Promise<number> {
+): Promise<AddedJob> {
   const existing = row.unique_key === null ? null : await selectByKey(db, row.unique_key);
-  if (existing !== null) return await keepExistingJob(db, existing, row, job, at);
+  if (existing !== null) {
+    await keepExistingJob(db, existing, row, job, at);
+    return { id: existing.id, added: false };
+  }
   const state = row.parent_id === null ? 'queued' : await stateOfNewChild(db, row.parent_id);
-  const [id] = await insertJobs(db, [{ ...row, state }]);
-  return id as number;
+  const [added] = await insertAll(db, [{ ...row, state }]);
+  return added as AddedJob;
 }

@@ -18,7 +18,7 @@ import { listJobs } from './list-jobs.ts';
 import { readPatterns } from './name-patterns.ts';
 import { pauseNameOf } from './pause-names.ts';
 import { pause, resume } from './pauses.ts';
-import type { ClaimedJob, ClaimOptions, Job, PauseOptions, Queue } from './queue.ts';
+import type { AddedJob, ClaimedJob, ClaimOptions, Job, PauseOptions, Queue } from './queue.ts';
 import type { QueueLog } from './queue-log.ts';
 import { readJob } from './read-job.ts';
 import { requeueJobs } from './requeue-jobs.ts';
@@ -50,19 +50,25 @@ export function createQueue(parts: QueueParts): Queue {
   };
 }
 
-function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany'> {
-  const addMany: Queue['addMany'] = async (jobs) => {
+function addingVerbs({
+  log,
+  now,
+}: QueueParts): Pick<Queue, 'add' | 'addMany' | 'addUnique' | 'addManyUnique'> {
+  const addManyUnique: Queue['addManyUnique'] = async (jobs) => {
     const areJobs =
       Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
     if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
     return await log.change((db) => addJobs(db, jobs, { at: now() }));
   };
+  const addUnique: Queue['addUnique'] = async (name, data, options = {}) => {
+    const job = { ...options, name, ...(data !== undefined && { data }) };
+    return (await addManyUnique([job]))[0] as AddedJob;
+  };
   return {
-    add: async (name, data, options = {}) => {
-      const [id] = await addMany([{ ...options, name, ...(data !== undefined && { data }) }]);
-      return id as number;
-    },
-    addMany,
+    add: async (name, data, options) => (await addUnique(name, data, options)).id,
+    addMany: async (jobs) => (await addManyUnique(jobs)).map(({ id }) => id),
+    addUnique,
+    addManyUnique,
   };
 }
 

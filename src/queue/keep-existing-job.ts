@@ -27,7 +27,7 @@ export async function selectByKey(db: Database, key: string): Promise<Existing |
 }
 
 /**
- * What becomes of a job that is there already when it is added once more. Its number.
+ * What becomes of a job that is there already when it is added once more.
  *
  * @throws {QueueError} if it belongs to another family
  */
@@ -37,15 +37,14 @@ export async function keepExistingJob(
   row: NewRow,
   job: NewJob<unknown>,
   at: number,
-): Promise<number> {
+): Promise<void> {
   refuseOtherFamily(existing, row);
   const { onDuplicate: policy = 'keep' } = job;
-  if (policy === 'keep' || existing.state === 'running') return existing.id;
+  if (policy === 'keep' || existing.state === 'running') return;
   const data = policy === 'merge' ? await mergeData(db, existing.id, row.data) : row.data;
   await db.updateTable('jobs').set({ data }).where('id', '=', existing.id).execute();
   const detail = `${policy}d by another of its unique key`;
   await recordActivity(db, { at, event: 'job-updated', jobId: existing.id, detail });
-  return existing.id;
 }
 
 /** By RFC 7396. @throws {QueueError} if that is too much */

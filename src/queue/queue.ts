@@ -56,6 +56,13 @@ export interface NewJob<Data = JsonValue> extends JobOptions {
   readonly data?: Data;
 }
 
+/** What became of a job that was to be added. */
+export interface AddedJob {
+  readonly id: number;
+  /** False: an unfinished job has its unique key already, and this is that one's number. */
+  readonly added: boolean;
+}
+
 /** How often something happened to a job. */
 export interface JobCounters {
   readonly reserves: number;
@@ -236,6 +243,10 @@ export interface Queue {
   add<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<number>;
   /** Adds jobs in their order, all or none; their numbers. */
   addMany(jobs: readonly NewJob<unknown>[]): Promise<number[]>;
+  /** `add` that also says whether the job was added, or one with its unique key was kept. */
+  addUnique<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<AddedJob>;
+  /** `addMany` that also says this of each job. */
+  addManyUnique(jobs: readonly NewJob<unknown>[]): Promise<AddedJob[]>;
   /** Takes the job that is next among those names, or waits for one; null: there is none. */
   claim<Data = JsonValue>(
     patterns?: string | readonly string[],

@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { openQueue } from '../../src/queue/open-queue.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
@@ -30,7 +31,7 @@ describe('runner add', () => {
     const more = ['--retry-delay', '5m', '--unique', 'k', '--repeat', 'HOURLY', '--missed', 'once'];
     const last = ['--group', 'shop', '--lease', '10m', '--on-child-failure', 'fail'];
     const added = inRoot(root, 'add', 'export', ...options, ...more, ...last, '--json');
-    expect(added).toEqual({ status: 0, stdout: '{"id":1}\n', stderr: '' });
+    expect(added).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n', stderr: '' });
     expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({
       name: 'export',
       data: {},
@@ -88,13 +89,23 @@ describe('runner add', () => {
     expect(again('--on-duplicate', 'replace')).toContain(
       'it runs, so that its data was not changed',
     );
-    expect(again('--json')).toBe('{"id":1}\n');
+    expect(again('--json')).toBe('{"id":1,"added":false}\n');
     expect(again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
+  });
+
+  test('knows by no clock whether it was added: that may have been set back', async () => {
+    const root = makeQueueSite();
+    const queue = await openQueue({ root, env: {}, now: () => Date.UTC(2036, 11, 24) });
+    const id = await queue.add('export', {}, { uniqueKey: 'k' });
+    await queue.close();
+    expect(inRoot(root, 'add', 'export', '--unique', 'k').stdout).toBe(
+      `Job ${id} (export) has that unique key already; nothing was changed.\n`,
+    );
   });
 
   test('notes a name that nothing here is for, with the nearest, on stderr', () => {
     const { status, stdout, stderr } = inRoot(makeQueueSite(), 'add', 'mail/welcom', '--json');
-    expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1}\n' });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n' });
     expect(stderr).toBe(
       'Note: jobs/queue/ has no handler for mail/welcom here, so it waits for one; did you mean mail/welcome?\n',
     );
@@ -194,7 +205,19 @@ describe('runner add --many', () => {
       { id: 2, name: 'mail/welcome', data: '[1]', priority: 9 },
     ]);
     const json = withInput(root, line({ name: 'export' }), 'add', '--many', '--json');
-    expect(json.stdout).toBe('{"ids":[3]}\n');
+    expect(json.stdout).toBe('{"ids":[3],"kept":[]}\n');
+  });
+
+  test('tells how many were not added, as another has the unique key', () => {
+    const root = makeQueueSite();
+    const keyed = line({ name: 'export', uniqueKey: 'k' });
+    const add = (input: string, ...args: string[]) =>
+      withInput(root, input, 'add', '--many', ...args).stdout;
+    expect(add(keyed + line({ name: 'export' }) + keyed)).toBe(
+      'Added 2 jobs: 1 to 2. 1 line added none: the unique key was taken.\n',
+    );
+    expect(add(keyed)).toBe('Added no job. 1 line added none: the unique key was taken.\n');
+    expect(add(keyed + line({ name: 'export' }), '--json')).toBe('{"ids":[1,3],"kept":[1]}\n');
   });
 
   test('adds none where one is wrong, and names its line', () => {
@@ -212,7 +235,7 @@ describe('runner add --many', () => {
       status: 0,
       stdout: 'Added no job: stdin was empty.\n',
     });
-    expect(withInput(root, '', 'add', '--many', '--json').stdout).toBe('{"ids":[]}\n');
+    expect(withInput(root, '', 'add', '--many', '--json').stdout).toBe('{"ids":[],"kept":[]}\n');
   });
 
   test('notes each name that nothing here is for once', () => {

@@ -292,6 +292,21 @@ describe('many at once', () => {
 });
 
 describe('a unique key', () => {
+  test('is told of: whether the job was added, of each in a list', async () => {
+    const { queue } = await openTestQueue();
+    const options = { uniqueKey: 'k' };
+    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: true });
+    expect(await queue.addUnique('a', {}, options)).toEqual({ id: 1, added: false });
+    expect(await queue.add('a', {}, options)).toBe(1);
+    const jobs = [{ name: 'b' }, { name: 'a', ...options }, { name: 'c', uniqueKey: 'c' }];
+    expect(await queue.addManyUnique(jobs)).toEqual([
+      { id: 2, added: true },
+      { id: 1, added: false },
+      { id: 3, added: true },
+    ]);
+    expect(await queue.addManyUnique([{ name: 'b' }])).toEqual([{ id: 4, added: true }]);
+  });
+
   const first = { a: 1, b: 2, nestedObject: { A: 1, B: 2 }, nestedArray: [1, 2] };
   const second = { c: 3, d: 4, nestedObject: { C: 3, D: 4 }, nestedArray: [3, 4] };
   const merged = {
