@@ -197,8 +197,9 @@ async function findFlaws(
 ): Promise<readonly string[]> {
   // With a flaw the words may not be those that are meant.
   if (flaws.length > 0) return flaws;
+  if (command === null) return [];
   if (name === null) return ['it names no tier'];
-  const wrongUse = command === null ? null : await findWrongUse(root, command.args);
+  const wrongUse = await findWrongUse(root, command.args);
   return wrongUse === null ? [] : [`the command refuses it: ${wrongUse}`];
 }
 

@@ -145,16 +145,16 @@ async function readLine(
     ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
   ];
   const expanded = call.isPlain ? await expand(call, env) : null;
-  if (typeof expanded === 'object' && expanded !== null) {
+  if (expanded !== null && 'words' in expanded) {
     return { ...line, flaws, ...rootsOf(expanded), name: nameIn(expanded.args), command: expanded };
   }
   return {
     ...line,
     name: nameIn(argsOf(call.text.split(/\s+/))),
-    // What cannot be expanded belongs to the root that it mentions.
+    // A line that is not expanded belongs to the root whose path is in it.
     root: line.text.includes(root) ? root : null,
     namedRoot: null,
-    flaws: expanded === null ? flaws : [...flaws, expanded],
+    flaws: expanded === null ? flaws : [...flaws, expanded.refusal],
     command: null,
   };
 }
@@ -162,7 +162,7 @@ async function readLine(
 /** The command of a shell line that calls this package. */
 interface ShellCall {
   readonly text: string;
-  /** The `cd …` of the line. */
+  /** The `cd …` before it. */
   readonly cd: string | null;
   /** Nothing else needs to be run to know its words. */
   readonly isPlain: boolean;
@@ -183,23 +183,25 @@ function findCall(line: string): ShellCall | null {
       isPlain: !/[)`]/.test(before) && !/[(`]/.test(next) && !/\$\(|`/.test(text),
     };
   });
-  const cd = commands.find(({ text }) => /^cd\s/.test(text));
   // A folder may have the command's name, and be looked for before.
   const call = commands.find(
     ({ text }) => programName.test(text) && !/^(?:cd|\[|test)\s/.test(text),
   );
   if (call === undefined) return null;
+  const cd = commands.slice(0, commands.indexOf(call)).findLast(({ text }) => /^cd\s/.test(text));
   return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };
 }
 
-/** Lets the line's own shell make words of it, in cron's environment; a sentence where it cannot. */
+/** Lets the line's own shell make words of it, in cron's environment. */
 async function expand(
   { text, cd }: ShellCall,
   env: NodeJS.ProcessEnv,
-): Promise<ExpandedCommand | string> {
+): Promise<ExpandedCommand | { readonly refusal: string }> {
   const script = `${cd === null ? '' : `${cd} && `}printf '%s\\0' "$PWD" ${text}`;
   const answer = await askShell(script, env.HOME ?? '/', env, 5000);
-  if (answer.exitCode !== 0) return `the shell cannot read it: ${reasonOfFailure(answer)}`;
+  if (answer.exitCode !== 0) {
+    return { refusal: `the shell cannot read it: ${reasonOfFailure(answer)}` };
+  }
   const [cwd = '/', ...all] = answer.stdout.split('\0').slice(0, -1);
   const start = all.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word));
   const variables = all.slice(0, start).map((word) => word.split(/=(.*)/s).slice(0, 2));

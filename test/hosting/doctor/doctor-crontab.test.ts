@@ -248,18 +248,19 @@ test('a line is read by its own shell, with the variables that cron knows', () =
   ]);
 });
 
-test('a line whose words only another command could tell is not tried', () => {
+test('lines whose words only another command could tell are not tried', () => {
   const { root, env } = makeRootWith(
     (folder) =>
-      `5 * * * * $(touch ${folder}/before; which node) ${commandPath} --root ${folder} due\n`,
+      `5 * * * * $(touch ${folder}/before; which node) ${commandPath} --root ${folder} due\n` +
+      `6 * * * * cd ${folder} && ${node} ${commandPath} --root $(touch before; pwd) due; cd /gone\n`,
   );
-  expect(diagnose(root, env).of('crontab')).toEqual([
-    {
+  expect(diagnose(root, env).of('crontab')).toEqual(
+    ['line 1, due', 'line 2, without a tier'].map((line) => ({
       status: 'note',
-      found: 'line 1, due: not tried, as it holds commands of the shell',
+      found: `${line}: not tried, as it holds commands of the shell`,
       cure: 'Write full paths into it.',
-    },
-  ]);
+    })),
+  );
   expect(existsSync(join(root, 'before'))).toBe(false);
 });
 
