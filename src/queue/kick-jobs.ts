@@ -10,8 +10,8 @@ import { fitsPatterns, type Patterns, readPatterns } from './name-patterns.ts';
 
 /**
  * Kicks jobs of these names: those that have failed, the longest ago first; only if there are none, those
- * that are not due yet, the next ones first. What cannot be queued again is passed over: a child whose
- * parent has ended, a job whose unique key another one has by now.
+ * that are not due yet, the next ones first. What cannot be queued again counts as if it were not there: a
+ * child whose parent has ended, a job whose unique key another one has by now.
  *
  * @returns how many
  */
@@ -26,18 +26,12 @@ export async function kickJobs(
     throw invalid('How many are kicked', 'a whole number above 0', count);
   }
   return await db.transaction().execute(async (transaction) => {
-    const failed = sql<boolean>`${isFailedJob} and ${fits}`;
-    const ids = (await hasAny(transaction, failed))
-      ? await selectFailed(transaction, failed, count)
-      : await selectDelayed(transaction, sql<boolean>`${isWaitingJob} and ${fits}`, count, at);
+    const failed = await selectFailed(transaction, sql<boolean>`${isFailedJob} and ${fits}`, count);
+    const isWaiting = sql<boolean>`${isWaitingJob} and ${fits}`;
+    const ids = failed.length > 0 ? failed : await selectDelayed(transaction, isWaiting, count, at);
     await kickAll(transaction, ids, at);
     return ids.length;
   });
-}
-
-async function hasAny(db: Database, condition: RawBuilder<boolean>): Promise<boolean> {
-  const found = await db.selectFrom('jobs').select('id').where(condition).limit(1).execute();
-  return found.length > 0;
 }
 
 /** Of those that share a unique key the one that failed first is kicked; it is looked on behind it. */

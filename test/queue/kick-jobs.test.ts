@@ -172,6 +172,17 @@ describe('kickMany', () => {
     expect(await queue.kickMany('mail/*', 2)).toBe(0);
   });
 
+  test('kicks delayed jobs where what has failed cannot be queued again', async () => {
+    const log = await openTestQueue();
+    const { queue, row } = log;
+    const failed = await bury(log, 'mail/a', { uniqueKey: 'taken' });
+    await queue.add('other', {}, { uniqueKey: 'taken' });
+    const delayed = await queue.add('mail/b', {}, { runAt: '+1h' });
+    expect(await queue.kickMany('mail/*', 5)).toBe(1);
+    expect([failed, delayed].map((id) => row(id).kicks)).toEqual([0, 1]);
+    expect(row(failed).state).toBe('failed');
+  });
+
   test('kicks thousands, each told once, and no script', async () => {
     const { queue, root, db, row } = await openTestQueue();
     const ended = { state: 'failed' as const, finished_at: START };
