@@ -3,9 +3,15 @@ const layers = [
   ['cli'],
   ['commands'],
   ['worker', 'report', 'hosting', 'import'],
+  ['recovery'],
   ['queue', 'execution', 'lock'],
-  ['discovery', 'store'],
-  ['config', 'process'],
+  ['discovery', 'spool'],
+  ['schedule', 'repeat'],
+  ['store'],
+  ['settings'],
+  ['place'],
+  ['process'],
+  ['base'],
 ];
 
 const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/`);

@@ -64,8 +64,8 @@ export default defineConfig([
     outputOptions: {
       codeSplitting: {
         groups: [
-          chunkOf('pass', 'src/commands/run-tier.ts', 2),
-          chunkOf('run', 'src/worker/work-pass.ts', 1),
+          chunkOf('pass', 'src/commands/run/run-tier.ts', 2),
+          chunkOf('run', 'src/worker/start/work-pass.ts', 1),
         ],
       },
     },
@@ -74,17 +74,19 @@ export default defineConfig([
   {
     ...shared,
     entry: {
-      probe: 'src/child/probe.ts',
-      'compile-typescript': 'src/child/compile-typescript.ts',
-      'transform-typescript': 'src/child/transform-typescript.ts',
+      probe: 'src/child/probe/probe.ts',
+      'compile-typescript': 'src/child/typescript/compile.ts',
+      'transform-typescript': 'src/child/typescript/transform.ts',
     },
     deps: { neverBundle: [/^\.\/(compile|transform)-typescript\.cjs$/], onlyBundle: false },
+    inputOptions: { makeAbsoluteExternalsRelative: false },
   },
   // Apart, so that the probe shares no file with it: it costs each script's start.
   {
     ...shared,
-    entry: { 'handler-host': 'src/child/handler-host.ts' },
+    entry: { 'handler-host': 'src/child/host/host.ts' },
     deps: { neverBundle: [/^\.\/compile-typescript\.cjs$/], onlyBundle: false },
+    inputOptions: { makeAbsoluteExternalsRelative: false },
   },
   {
     ...shared,

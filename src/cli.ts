@@ -1,39 +1,38 @@
 import { writeSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
-import type { CommandContext } from './commands/command-context.ts';
-import { errorCode } from './config/error-code.ts';
-import { UsageError } from './config/usage-error.ts';
-import { printableName } from './discovery/printable-name.ts';
-import { QueueError } from './queue/queue-error.ts';
-import { StoreUnavailable } from './store/store-unavailable.ts';
+import { errorCode, UsageError } from './base/errors.ts';
+import { printableName } from './base/values.ts';
+import type { CommandContext } from './commands/shared/context.ts';
+import { QueueError } from './queue/errors.ts';
+import { StoreUnavailable } from './store/failures.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
 const commands: Readonly<Record<string, LoadCommand>> = {
-  init: async () => (await import('./commands/init.ts')).initCommand,
-  cron: async () => (await import('./commands/cron.ts')).cronCommand,
-  list: async () => (await import('./commands/list.ts')).listCommand,
-  due: async () => (await import('./commands/due.ts')).dueCommand,
-  run: async () => (await import('./commands/run.ts')).runCommand,
-  add: async () => (await import('./commands/add.ts')).addCommand,
-  work: async () => (await import('./commands/work.ts')).workCommand,
-  jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,
-  job: async () => (await import('./commands/job.ts')).jobCommand,
-  claim: async () => (await import('./commands/claim.ts')).claimCommand,
-  kick: async () => (await import('./commands/kick.ts')).kickCommand,
-  report: async () => (await import('./commands/report.ts')).reportCommand,
-  status: async () => (await import('./commands/status.ts')).statusCommand,
-  why: async () => (await import('./commands/why.ts')).whyCommand,
-  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
-  show: async () => (await import('./commands/show.ts')).showCommand,
-  tail: async () => (await import('./commands/tail.ts')).tailCommand,
-  backup: async () => (await import('./commands/backup.ts')).backupCommand,
-  pause: async () => (await import('./commands/pause.ts')).pauseCommand,
-  resume: async () => (await import('./commands/resume.ts')).resumeCommand,
-  repeat: async () => (await import('./commands/repeat.ts')).repeatCommand,
-  import: async () => (await import('./commands/import.ts')).importCommand,
+  init: async () => (await import('./commands/site/init.ts')).initCommand,
+  cron: async () => (await import('./commands/site/cron.ts')).cronCommand,
+  list: async () => (await import('./commands/show/list.ts')).listCommand,
+  due: async () => (await import('./commands/run/run.ts')).dueCommand,
+  run: async () => (await import('./commands/run/run.ts')).runCommand,
+  add: async () => (await import('./commands/jobs/add.ts')).addCommand,
+  work: async () => (await import('./commands/run/work.ts')).workCommand,
+  jobs: async () => (await import('./commands/jobs/jobs.ts')).jobsCommand,
+  job: async () => (await import('./commands/jobs/job.ts')).jobCommand,
+  claim: async () => (await import('./commands/jobs/claim.ts')).claimCommand,
+  kick: async () => (await import('./commands/jobs/kick.ts')).kickCommand,
+  report: async () => (await import('./commands/show/report.ts')).reportCommand,
+  status: async () => (await import('./commands/show/status.ts')).statusCommand,
+  why: async () => (await import('./commands/show/why.ts')).whyCommand,
+  doctor: async () => (await import('./commands/site/doctor.ts')).doctorCommand,
+  show: async () => (await import('./commands/show/show.ts')).showCommand,
+  tail: async () => (await import('./commands/show/tail.ts')).tailCommand,
+  backup: async () => (await import('./commands/site/backup.ts')).backupCommand,
+  pause: async () => (await import('./commands/site/pause.ts')).pauseCommand,
+  resume: async () => (await import('./commands/site/pause.ts')).resumeCommand,
+  repeat: async () => (await import('./commands/jobs/repeat.ts')).repeatCommand,
+  import: async () => (await import('./commands/site/import.ts')).importCommand,
 };
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
@@ -139,7 +138,7 @@ async function findWrongUse(
   const program = await buildProgram(context, args);
   for (const each of [program, ...program.commands]) each.configureOutput({ writeOut: () => {} });
   program.hook('preAction', async (_, command) => {
-    const { checkArguments } = await import('./commands/check-arguments.ts');
+    const { checkArguments } = await import('./commands/shared/work-options.ts');
     await checkArguments(context.cwd, command);
     throw new CommanderError(0, 'runner.right', 'Nothing is wrong.');
   });
@@ -176,7 +175,7 @@ async function runTier(
     throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
   }
   if (tier === undefined) program.help();
-  const { runTierCommand } = await import('./commands/run-tier.ts');
+  const { runTierCommand } = await import('./commands/run/run-tier.ts');
   await runTierCommand(context, tier as string, program.opts());
 }
 
@@ -188,7 +187,7 @@ async function guessMeaning(
 ): Promise<unknown> {
   const isWrongUse = error instanceof UsageError || error instanceof CommanderError;
   if (!isWrongUse || chooseCommands(args).length > 0) return error;
-  const { guessCommand } = await import('./commands/guess-command.ts');
+  const { guessCommand } = await import('./commands/shared/guess-command.ts');
   return guessCommand(error, { args, commands: Object.keys(commands) }, context);
 }
 

@@ -7,14 +7,6 @@ export {
   type RetryRequest,
 } from './child/handler-context.ts';
 export type { JobContext } from './child/job-context.ts';
-export {
-  defineConfig,
-  type RetentionInput,
-  type ScriptOptionsInput,
-  type SettingsInput,
-  type TierSettingsInput,
-} from './config/define-config.ts';
-export { type OpenQueueOptions, openQueue } from './queue/open-queue.ts';
 export type {
   AddedJob,
   BuryOptions,
@@ -39,7 +31,16 @@ export type {
   RetryOptions,
   UpdateOptions,
   When,
-} from './queue/queue.ts';
-export { QueueError, type QueueErrorCode } from './queue/queue-error.ts';
-export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/job-words.ts';
-export { type StoreFailureKind, StoreUnavailable } from './store/store-unavailable.ts';
+} from './queue/api.ts';
+export { QueueError, type QueueErrorCode } from './queue/errors.ts';
+export { openQueue } from './queue/open.ts';
+export type { OpenQueueOptions } from './queue/queue.ts';
+export {
+  defineConfig,
+  type RetentionInput,
+  type ScriptOptionsInput,
+  type SettingsInput,
+  type TierSettingsInput,
+} from './settings/define-config.ts';
+export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
+export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';

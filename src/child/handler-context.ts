@@ -1,4 +1,4 @@
-import type { Signal } from './signal.ts';
+import type { Signal } from './job-context.ts';
 
 /**
  * What a handler is given: its job, and what it can do about it. A new one for each try.

@@ -1,5 +1,3 @@
-import type { Signal } from './signal.ts';
-
 /**
  * What a script's default function is given.
  *
@@ -33,3 +31,8 @@ export interface JobContext {
   /** Writes a line to the run's output, as `console.log` does. */
   log(...values: unknown[]): void;
 }
+
+/** The `AbortSignal` of whoever compiles against this; what is left of it where no library has one. */
+export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer Known } }
+  ? Known
+  : { readonly aborted: boolean };

@@ -1,6 +1,5 @@
-import { describeError } from './describe-error.ts';
-import type { HandlerEnd, ProbeError } from './probe-contract.ts';
-import { measureSelf, writeResult } from './write-result.ts';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { HandlerEnd, ProbeError, ProbeResult } from './contract.ts';
 
 /** Node's own exit code for a top-level await that never settles. */
 export const UNSETTLED_EXIT_CODE = 13;
@@ -42,4 +41,71 @@ export function recordEnd(
 
 export function failure(message: string): ProbeError {
   return { name: 'Error', message, stack: null };
+}
+
+/** A full disk must not change how the script ends; without the file the runner's samples serve. */
+export function writeResult(path: string, result: ProbeResult): void {
+  const temporary = `${path}.${process.pid}`;
+  try {
+    writeFileSync(temporary, JSON.stringify(result), { mode: 0o600 });
+    renameSync(temporary, path);
+  } catch {
+    rmSync(temporary, { force: true });
+  }
+}
+
+/** What this process has used since it began. */
+function measureSelf(): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
+  const usage = process.resourceUsage();
+  return {
+    userCpuMs: usage.userCPUTime / 1000,
+    systemCpuMs: usage.systemCPUTime / 1000,
+    maxRssBytes: usage.maxRSS * 1024,
+  };
+}
+
+const MAX_MESSAGE_LENGTH = 8 * 1024;
+const MAX_STACK_LENGTH = 32 * 1024;
+
+/** Loaded only when something was thrown. */
+const inspect = (value: unknown, depth: number): string =>
+  process.getBuiltinModule('node:util').inspect(value, { depth, colors: false });
+
+/** What was thrown, with its causes; anything can be thrown, and its getters can throw again. */
+export function describeError(thrown: unknown): ProbeError {
+  try {
+    return thrown instanceof Error ? describeRealError(thrown) : describeOther(thrown);
+  } catch {
+    return { name: typeof thrown, message: 'an error that cannot be described', stack: null };
+  }
+}
+
+function describeRealError(error: Error): ProbeError {
+  return {
+    name: cutMessage(error.name),
+    message: cutMessage(error.message),
+    // Shows nested causes and the errors of an AggregateError as well.
+    stack: inspect(error, 4).slice(0, MAX_STACK_LENGTH),
+  };
+}
+
+/** `throw 'a text'`: there is no stack. */
+function describeOther(thrown: unknown): ProbeError {
+  const text = typeof thrown === 'string' ? thrown : inspect(thrown, 2);
+  return {
+    name: `thrown ${typeof thrown}`,
+    message: cutMessage(text),
+    stack: null,
+  };
+}
+
+/** Why a handler fails its job, by its own words; anything can be given. */
+export function describeReason(reason: unknown): string {
+  const isNone = reason === undefined || reason === null || reason === '';
+  return isNone ? 'its handler failed it, and gave no reason' : describeError(reason).message;
+}
+
+/** What is kept of an error's message, and of the reason that a handler gives. */
+export function cutMessage(message: unknown): string {
+  return String(message).slice(0, MAX_MESSAGE_LENGTH);
 }

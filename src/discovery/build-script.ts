@@ -1,14 +1,13 @@
 import { relative } from 'node:path';
-import { describeProblem } from '../config/problem.ts';
-import type { ScriptOptions } from '../config/script-options.ts';
-import { shellWord } from '../config/shell-word.ts';
-import { distrustOf, QUEUE_TIER, type TierPlace } from './jobs-place.ts';
+import { printableName, shellWord } from '../base/values.ts';
+import { describeProblem } from '../settings/problem.ts';
+import type { ScriptOptions } from '../settings/readers.ts';
+import type { Settings, TierSettings } from '../settings/settings.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
-import { mergeOptions } from './merge-options.ts';
-import { printableName } from './printable-name.ts';
-import type { ScriptFile } from './read-script-file.ts';
+import { distrustOf, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
-import { readScriptTags, type ScriptTags } from './script-tags.ts';
+import type { ScriptFile } from './script-file.ts';
+import { readScriptTags, type ScriptTags } from './tags.ts';
 
 /** How messages name a file: relative to the root, printable. */
 export function fileName(place: TierPlace, path: string): string {
@@ -26,7 +25,7 @@ export function buildScript(
   const choice = chooseLaunch(path, file, content);
   if ('ignored' in choice) return { path, reason: choice.ignored };
   const { contentHash } = content;
-  if ('refusal' in choice) return refuse(place, path, label, choice.refusal, contentHash);
+  if ('refusal' in choice) return refuseScript(place, path, label, choice.refusal, contentHash);
   const tags = readTags(choice, file, content);
   return {
     ...identify(place, path, label),
@@ -48,7 +47,7 @@ export function buildScript(
 }
 
 /** A file that looks like a script and cannot be run, be it only for its name: a pass records it as not started. */
-export function refuse(
+export function refuseScript(
   place: TierPlace,
   path: string,
   label: string,
@@ -149,4 +148,25 @@ function warnOfTruncation(file: string, head: Buffer): readonly string[] {
         ? []
         : `${place}: > ${device} empties what the run has written so far; write >&2 or >&1 instead`;
     });
+}
+
+/** Which options win: a script's tags, then globs (later ones first), then its tier, then the defaults. */
+export function mergeOptions(
+  settings: Settings,
+  tier: string,
+  names: readonly string[],
+  tags: ScriptOptions,
+  matches: PatternMatcher,
+): ScriptOptions {
+  const byPattern = Object.entries(settings.scripts)
+    .filter(([pattern]) => names.some((name) => matches(pattern, name)))
+    .map(([, options]) => options);
+  return Object.assign({}, settings.defaults, ofTier(settings, tier), ...byPattern, tags);
+}
+
+/** What is said of the tier itself is no option of its scripts. */
+function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
+  if (!Object.hasOwn(tiers, tier)) return {};
+  const { concurrency: _, catchUp: __, ...options }: TierSettings = tiers[tier] ?? {};
+  return options;
 }

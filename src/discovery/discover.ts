@@ -1,11 +1,15 @@
 import { join } from 'node:path';
-import type { Settings } from '../config/settings.ts';
-import { enterFolder, enterRoot, type JobsPlace } from './jobs-place.ts';
-import { createPatternMatcher } from './match-patterns.ts';
-import { readTier } from './read-tier.ts';
+import { tierPeriodMs } from '../schedule/period.ts';
+import type { Settings } from '../settings/settings.ts';
+import {
+  createPatternMatcher,
+  enterFolder,
+  enterRoot,
+  type JobsPlace,
+  tierFolder,
+} from './place.ts';
 import type { Discovery, Tier } from './script.ts';
-import { tierFolder } from './tier-folders.ts';
-import { tierPeriodMs } from './tier-period.ts';
+import { readTier } from './tier.ts';
 
 export interface DiscoverOptions {
   /** Only this tier's folder is read: what a pass needs. */
@@ -31,7 +35,7 @@ export async function discover(
 
 /** Loaded only here: a pass does without the glob library. */
 async function discoverAll(place: JobsPlace): Promise<Discovery> {
-  const { listJobsFolder, listPlainFolder } = await import('./list-jobs-folder.ts');
+  const { listJobsFolder, listPlainFolder } = await import('./jobs-folder.ts');
   const { warnOfUnusedSettings } = await import('./unused-settings.ts');
   const listed = listJobsFolder(place.root);
   const { readHandlers } = await import('./read-handlers.ts');

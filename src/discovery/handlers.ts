@@ -1,18 +1,19 @@
+import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorCode } from '../config/error-code.ts';
-import { withoutParameters } from '../config/job-name.ts';
-import type { Settings } from '../config/settings.ts';
-import { markOf } from './file-mark.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { errorCode } from '../base/errors.ts';
+import { compareBytes } from '../base/values.ts';
+import { withoutParameters } from '../settings/readers.ts';
+import type { Settings } from '../settings/settings.ts';
 import {
-  type HandlerBook,
-  isCurrent,
-  keepUnchanged,
-  noHandlers,
-  readHandlerBook,
-} from './handler-book.ts';
-import { enterFolder, enterRoot } from './jobs-place.ts';
-import { createPatternMatcher } from './match-patterns.ts';
-import type { Script } from './script.ts';
+  createPatternMatcher,
+  enterFolder,
+  enterRoot,
+  type JobsPlace,
+  QUEUE_TIER,
+} from './place.ts';
+import { readHandlers } from './read-handlers.ts';
+import type { Script, Unread } from './script.ts';
 
 /** The handlers in `jobs/queue/`, as they are now. */
 export interface Handlers {
@@ -90,4 +91,95 @@ function createTurns(everyMs: number): (what: string) => boolean {
     lastMs.set(what, nowMs);
     return true;
   };
+}
+
+/** What has changed only just may change again without another time stamp. */
+const SETTLED_MS = 2_000;
+
+/** Differs from the one before if a file or folder was changed or replaced, or its mode or owner was. */
+export function markOf(path: string): string {
+  const stats = statOf(path);
+  if (stats === null) return '';
+  const { dev, ino, size, mtimeMs, ctimeMs } = stats;
+  return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
+}
+
+/** Only then does its mark tell of every change since. */
+export function isSettled(path: string): boolean {
+  const stats = statOf(path);
+  return stats === null || Date.now() - stats.ctimeMs > SETTLED_MS;
+}
+
+/** Null for what is not there, or cannot be looked at. */
+function statOf(path: string): Stats | null {
+  try {
+    return statSync(path);
+  } catch {
+    return null;
+  }
+}
+
+/** The handlers that were found, and by what it can be told that they are still those. */
+interface HandlerBook {
+  /** Of jobs, sorted by bytes. */
+  readonly names: readonly string[];
+  /** Their folder, where it cannot be read. */
+  readonly unread: readonly Unread[];
+  /** By the names of their jobs. */
+  readonly scripts: ReadonlyMap<string, Script>;
+  /** What decides which handlers there are, and whether they are trusted. */
+  readonly folders: readonly string[];
+  /** Of all folders and of the handlers' files. */
+  readonly marks: ReadonlyMap<string, string>;
+  /** False: something was changed so shortly before that it must be read again. */
+  readonly isSettled: boolean;
+}
+
+/** To be read again before long. */
+const noHandlers: HandlerBook = {
+  names: [],
+  unread: [],
+  scripts: new Map(),
+  folders: [],
+  marks: new Map(),
+  isSettled: false,
+};
+
+export function readHandlerBook(place: JobsPlace): HandlerBook {
+  const jobs = join(place.root, 'jobs');
+  const found = readHandlers(place);
+  const folders = [...new Set([place.root, jobs, join(jobs, QUEUE_TIER), ...found.folders])];
+  const scripts = new Map(found.scripts.map((script) => [jobNameOf(script), script]));
+  const paths = [...folders, ...found.scripts.map(({ path }) => path)];
+  return {
+    names: [...scripts.keys()].toSorted(compareBytes),
+    unread: found.unread,
+    scripts,
+    folders,
+    marks: new Map(paths.map((path) => [path, markOf(path)])),
+    isSettled: paths.every(isSettled),
+  };
+}
+
+/** Whether the same handlers would be found, be it with another content. */
+export function isCurrent({ isSettled, folders, marks }: HandlerBook): boolean {
+  return isSettled && folders.every((folder) => marks.get(folder) === markOf(folder));
+}
+
+/** The new one, with the very objects of the old one for what is the same. */
+function keepUnchanged(old: HandlerBook, book: HandlerBook): HandlerBook {
+  const keep = (name: string, script: Script): Script => {
+    const before = old.scripts.get(name);
+    return isDeepStrictEqual(before, script) ? (before as Script) : script;
+  };
+  return {
+    ...book,
+    names: isDeepStrictEqual(old.names, book.names) ? old.names : book.names,
+    scripts: new Map([...book.scripts].map(([name, script]) => [name, keep(name, script)])),
+  };
+}
+
+/** `mail/welcome` of the script `queue/mail/welcome`. */
+function jobNameOf({ name }: Script): string {
+  return name.slice(QUEUE_TIER.length + 1);
 }

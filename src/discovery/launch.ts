@@ -1,9 +1,34 @@
 import { basename, extname } from 'node:path';
-import { shellWord } from '../config/shell-word.ts';
-import type { CommentStyle } from './comment-block.ts';
-import type { ScriptFile } from './read-script-file.ts';
+import { shellWord } from '../base/values.ts';
 import type { Launch } from './script.ts';
-import { parseShebang, type Shebang } from './shebang.ts';
+import type { ScriptFile } from './script-file.ts';
+import type { CommentStyle } from './tags.ts';
+
+/** The `#!` line, taken apart as the kernel does: everything after the interpreter is one argument. */
+interface Shebang {
+  readonly line: string;
+  readonly interpreter: string;
+  readonly argument: string | null;
+  readonly endsInCarriageReturn: boolean;
+}
+
+/** Null if the file does not begin with `#!`. An empty interpreter means an empty `#!` line. */
+export function parseShebang(source: string): Shebang | null {
+  if (!source.startsWith('#!')) return null;
+  const line = source.split('\n', 1)[0] ?? '';
+  const words = line
+    .slice(2)
+    .replace(/\r$/, '')
+    .replace(/^[ \t]+|[ \t]+$/g, '');
+  const [interpreter = ''] = words.split(/[ \t]/, 1);
+  const argument = words.slice(interpreter.length).replace(/^[ \t]+/, '');
+  return {
+    line,
+    interpreter,
+    argument: argument === '' ? null : argument,
+    endsInCarriageReturn: line.endsWith('\r'),
+  };
+}
 
 /** How a file is run, or why it cannot be, or why it is no script at all. */
 export type LaunchChoice =

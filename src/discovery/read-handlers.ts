@@ -1,17 +1,19 @@
 import { type Dirent, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { enterFolder, type JobsPlace, QUEUE_TIER, type TierPlace } from './jobs-place.ts';
+import { enterFolder, type JobsPlace, QUEUE_TIER, type TierPlace } from './place.ts';
+import type { Ignored, Script, Unread } from './script.ts';
 import {
   explainFailure,
-  type Found,
+  type FoundScript,
   isScript,
+  readIndexes,
   readScript,
   reasonAgainstEntry,
+  refuseRivals,
+  sortedEntries,
+  tryEntries,
   withoutExtension,
-} from './read-script.ts';
-import { readIndexes, sortedEntries, tryEntries } from './read-tier.ts';
-import { refuseRivals } from './refuse-rivals.ts';
-import type { Ignored, Script, Unread } from './script.ts';
+} from './tier.ts';
 
 export interface HandlersContent {
   readonly scripts: readonly Script[];
@@ -40,7 +42,11 @@ export function readHandlers(jobs: JobsPlace): HandlersContent {
 }
 
 /** There need not be one. */
-function readTop(place: TierPlace, folder: string, folders: string[]): readonly Found[] | Unread {
+function readTop(
+  place: TierPlace,
+  folder: string,
+  folders: string[],
+): readonly FoundScript[] | Unread {
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return [];
   const within: Within = { place: enterFolder(place, folder), prefix: '', above: [], folders };
   const entries = tryEntries(place, folder);
@@ -57,12 +63,16 @@ interface Within {
   readonly folders: string[];
 }
 
-function readFolder(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
+function readFolder(
+  within: Within,
+  folder: string,
+  entries: readonly Dirent[],
+): readonly FoundScript[] {
   within.folders.push(folder);
   return entries.flatMap((entry) => readEntry(within, folder, entry));
 }
 
-function readEntry(within: Within, folder: string, entry: Dirent): readonly Found[] {
+function readEntry(within: Within, folder: string, entry: Dirent): readonly FoundScript[] {
   const path = join(folder, entry.name);
   const reason = reasonAgainstEntry(entry) ?? reasonAgainstLength(within, entry);
   if (reason !== null) return [{ path, reason }];
@@ -79,7 +89,7 @@ function reasonAgainstLength({ prefix }: Within, { name }: Dirent): string | nul
 }
 
 /** One handler if it has an `index.*`, whatever else it holds; else its files are. */
-function readSubfolder(parent: Within, folder: string, label: string): readonly Found[] {
+function readSubfolder(parent: Within, folder: string, label: string): readonly FoundScript[] {
   try {
     const place = enterFolder(parent.place, folder);
     const entries = sortedEntries(folder);
@@ -99,7 +109,11 @@ function nameOf({ name }: Dirent): string {
   return name;
 }
 
-function descend(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
+function descend(
+  within: Within,
+  folder: string,
+  entries: readonly Dirent[],
+): readonly FoundScript[] {
   const { dev, ino } = statSync(folder);
   const self = `${dev}:${ino}`;
   if (within.above.includes(self)) {

@@ -1,4 +1,4 @@
-import type { ScriptOptions } from '../config/script-options.ts';
+import type { ScriptOptions } from '../settings/readers.ts';
 
 /** A runnable file of a tier, or a handler of queued jobs; or why it is refused. */
 export interface Script {

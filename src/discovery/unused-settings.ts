@@ -1,6 +1,7 @@
 import { relative } from 'node:path';
-import { nearestName } from '../config/near-miss.ts';
-import { type JobsPlace, QUEUE_TIER } from './jobs-place.ts';
+import { nearestName } from '../base/suggest.ts';
+import { type JobsPlace, QUEUE_TIER } from './place.ts';
+
 import type { Script, Tier } from './script.ts';
 
 /** Keys of the settings that fit no tier, or no script: they may be written wrong. */

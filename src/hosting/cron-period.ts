@@ -1,4 +1,4 @@
-import { tierPeriodMs } from '../discovery/tier-period.ts';
+import { tierPeriodMs } from '../schedule/period.ts';
 
 /** How often a tier runs, as cron can say it. */
 export interface CronPeriod {

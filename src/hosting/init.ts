@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { describeServedState } from '../config/served-place.ts';
-import { createStateFolder, stateFolderOf } from '../config/state-folder.ts';
-import { UsageError } from '../config/usage-error.ts';
-import { findWebRoot } from '../config/web-root.ts';
+import { UsageError } from '../base/errors.ts';
+import { createStateFolder, stateFolderOf } from '../place/state-folder.ts';
+import { describeServedState, findWebRoot } from '../place/web-exposure.ts';
 
 /** One small example for each tier and one handler, of the package's own jobs. */
 const EXAMPLES = [

@@ -1,8 +1,8 @@
-import { isEnded } from '../queue/job-states.ts';
-import { readJobName } from '../queue/job-values.ts';
-import { parseRepeat } from '../queue/repeat/parse-repeat.ts';
-import { openBedrockRows } from '../store/external/bedrock-rows.ts';
+import { requireJobName } from '../queue/add/values.ts';
+import { isEnded } from '../queue/read/states.ts';
+import { parseRepeat } from '../repeat/parse.ts';
 import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
+import { openBedrockRows } from '../store/external/queue-tables.ts';
 import type { JobState } from '../store/schema.ts';
 import {
   decidePaused,
@@ -19,11 +19,11 @@ import {
   type ImportOptions,
   invalidJob,
   orBad,
+  readForeignNumber,
   readNeededTime,
   readTime,
   readUtcClock,
   readUtf8,
-  readWholeNumber,
   textOf,
 } from './foreign-queue.ts';
 
@@ -61,11 +61,11 @@ function readJob(row: ExternalRow, queue: BedrockQueue): ForeignJob {
     id,
     ...readFamily(id, row, queue),
     key: keyOf(id, textOf(row.created)),
-    name: readJobName(row.name),
+    name: requireJobName(row.name),
     state: here.state,
     ...readTimes(row, here.state, repeat.rule !== null),
     data: readData(row),
-    priority: row.priority === null ? 500 : readWholeNumber('its priority', row.priority),
+    priority: row.priority === null ? 500 : readForeignNumber('its priority', row.priority),
     ...readTries(row),
     repeat: repeat.rule,
     missed: queue.options.missed,

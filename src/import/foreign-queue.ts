@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_JSON_BYTES } from '../child/json-limits.ts';
-import type { ImportedJob } from '../queue/add-imported-jobs.ts';
-import { QueueError } from '../queue/queue-error.ts';
-import { parseInstant } from '../queue/repeat/instant.ts';
+import { MAX_JSON_BYTES } from '../child/contract.ts';
+import type { ImportedJob } from '../queue/add/imported.ts';
+import { QueueError } from '../queue/errors.ts';
+import { parseInstant } from '../repeat/rule.ts';
 import type { MissedPolicy } from '../store/schema.ts';
 
 /** The queue of another system, to be read as often as one likes. */
@@ -86,7 +86,7 @@ export function readUtf8(what: string, bytes: unknown): string {
 }
 
 /** @throws {QueueError} */
-export function readWholeNumber(what: string, value: unknown): number {
+export function readForeignNumber(what: string, value: unknown): number {
   const text = textOf(value);
   const number = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
   if (Number.isSafeInteger(number)) return number;

@@ -3,10 +3,11 @@ import {
   type ImportedJob,
   type KnownJobs,
   readImportedJobs,
-} from '../queue/add-imported-jobs.ts';
-import { isEnded } from '../queue/job-states.ts';
-import { QueueError } from '../queue/queue-error.ts';
-import type { Database } from '../store/database.ts';
+} from '../queue/add/imported.ts';
+import { QueueError } from '../queue/errors.ts';
+import { isEnded } from '../queue/read/states.ts';
+import type { Database } from '../store/store.ts';
+
 import type { BadJob, ForeignQueue, GoodJob } from './foreign-queue.ts';
 import { type ImportReport, type ImportStep, startReport } from './import-report.ts';
 

@@ -1,5 +1,6 @@
-import { isEnded } from '../queue/job-states.ts';
+import { isEnded } from '../queue/read/states.ts';
 import type { JobState } from '../store/schema.ts';
+
 import type { BadJob, ForeignJob, ForeignQueue, GoodJob } from './foreign-queue.ts';
 
 /** What is done with a job of the file. */

@@ -1,9 +1,9 @@
-import { UsageError } from '../config/usage-error.ts';
-import { isEnded } from '../queue/job-states.ts';
-import { readJobName } from '../queue/job-values.ts';
-import { isZone, nearestZone } from '../queue/repeat/time-zone.ts';
+import { UsageError } from '../base/errors.ts';
+import { requireJobName } from '../queue/add/values.ts';
+import { isEnded } from '../queue/read/states.ts';
+import { isZone, nearestZone } from '../repeat/rule.ts';
 import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
-import { openLaterJobRows } from '../store/external/laterjob-rows.ts';
+import { openLaterJobRows } from '../store/external/queue-tables.ts';
 import type { JobState } from '../store/schema.ts';
 import {
   type ClockReader,
@@ -14,11 +14,11 @@ import {
   type ImportOptions,
   invalidJob,
   orBad,
+  readForeignNumber,
   readNeededTime,
   readTime,
   readUtcClock,
   readUtf8,
-  readWholeNumber,
   textOf,
 } from './foreign-queue.ts';
 
@@ -29,7 +29,7 @@ export async function readLaterJob(
 ): Promise<ForeignQueue> {
   const { table = 'later_job_queue' } = options;
   const rows = openLaterJobRows(database, table);
-  const name = readJobName(options.name ?? table);
+  const name = requireJobName(options.name ?? table);
   const readClock = await clockReaderOf(options.timeZone);
   const missing = rows.missingTransitions;
   const note = `there is no table ${missing}: when jobs ran, and why they failed, is not known`;
@@ -138,8 +138,8 @@ function readTimes(row: ExternalRow, state: JobState, readClock: ClockReader): T
 
 /** `retry_count` is how often it may still fail; it then has one try more. */
 function readTries({ starts, retry_count }: ExternalRow, state: JobState) {
-  const attempts = readWholeNumber('its count of starts', starts);
-  const left = Math.max(0, readWholeNumber('its retry_count', retry_count));
+  const attempts = readForeignNumber('its count of starts', starts);
+  const left = Math.max(0, readForeignNumber('its retry_count', retry_count));
   const maxAttempts = isEnded(state) ? Math.max(1, attempts) : attempts + left + 1;
   return { attempts, claims: attempts, maxAttempts };
 }

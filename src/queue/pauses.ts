@@ -1,9 +1,8 @@
-import { recordActivity } from '../store/activity.ts';
-import type { Database } from '../store/open-store.ts';
-import { queryRaw } from '../store/raw-query.ts';
+import { shellWord } from '../base/values.ts';
+import { recordActivity } from '../store/events.ts';
 import type { PauseKind } from '../store/schema.ts';
-import { EVERYTHING, pausedPattern, WHOLE_QUEUE } from './pause-names.ts';
-import { matchGlob } from './sqlite-glob.ts';
+import { matchGlob, queryRaw } from '../store/sqlite/queries.ts';
+import type { Database } from '../store/store.ts';
 
 /** What is not to be run for a while. */
 export interface Pause {
@@ -39,7 +38,7 @@ function findPattern(pauses: readonly Pause[], name: string): Pause | null {
 }
 
 /** Globs over names of jobs. */
-export interface PausedPatterns {
+interface PausedPatterns {
   /** What fits one of these waits. */
   readonly paused: readonly string[];
   /** What fits one of these fails once it is due. */
@@ -83,4 +82,34 @@ export async function resume(db: Database, name: string | null, at: number): Pro
     }
     return inForce.map((each) => each.name);
   });
+}
+
+/** The name that stands for every tier and the queue. */
+export const EVERYTHING = '*';
+
+/** The name that stands for all jobs of the queue. */
+export const WHOLE_QUEUE = 'queue';
+
+/** Under which name a pause of jobs of the queue is kept: `queue/mail/*`. */
+export function pauseNameOf(pattern: string): string {
+  return pattern === '*' ? WHOLE_QUEUE : `${WHOLE_QUEUE}/${pattern}`;
+}
+
+/** The glob over names of jobs that a pause holds back; null: it is one of a tier or a script. */
+export function pausedPattern(name: string): string | null {
+  if (name === EVERYTHING || name === WHOLE_QUEUE) return '*';
+  return name.startsWith(`${WHOLE_QUEUE}/`) ? name.slice(WHOLE_QUEUE.length + 1) : null;
+}
+
+/** As people say it: `everything`, `hourly`, `the queue`, `mail/*`. */
+export function wordsOfPaused(name: string): string {
+  if (name === EVERYTHING) return 'everything';
+  return name === WHOLE_QUEUE ? 'the queue' : (pausedPattern(name) ?? name);
+}
+
+/** The command that ends it, to be pasted into a shell. */
+export function resumeCommandOf(name: string): string {
+  if (name === EVERYTHING) return 'runner resume';
+  const word = name === WHOLE_QUEUE ? name : (pausedPattern(name) ?? name);
+  return `runner resume ${shellWord(word)}`;
 }

@@ -1,8 +1,8 @@
 import { stringify } from 'csv-stringify/sync';
-import type { ScriptOverview } from './overview.ts';
-import { printable } from './printable.ts';
-import type { RunRecord } from './run-record.ts';
-import { instant } from './shared-json.ts';
+import { printable } from '../base/text.ts';
+import { instant } from './json.ts';
+import type { ScriptOverview } from './model/overview.ts';
+import type { RunRecord } from './model/run.ts';
 
 type Cell = string | number | null;
 

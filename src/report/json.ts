@@ -1,11 +1,19 @@
+import { isInstant } from '../base/values.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
+import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/api.ts';
 import { findPause, type Pause } from '../queue/pauses.ts';
-import type { MissedPasses } from './missed-passes.ts';
-import type { Overview, ScriptOverview, TierOverview } from './overview.ts';
-import type { RunRecord } from './run-record.ts';
-import type { Pass } from './select-passes.ts';
-import type { RunningRun } from './select-running.ts';
-import { instant, pauseToJson, waitingToJson } from './shared-json.ts';
+import type { MissedPasses } from '../schedule/expected-call.ts';
+import type { JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
+import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
+import type { RunningRun, RunRecord } from './model/run.ts';
+import type {
+  RecordedPass,
+  Status,
+  StatusRun,
+  TierHolder,
+  TierState,
+  WaitingScriptJob,
+} from './model/tier.ts';
 
 /**
  * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. What a terminal could
@@ -122,7 +130,7 @@ function tierToJson(tier: TierOverview): object {
   };
 }
 
-function passToJson(pass: Pass): object {
+function passToJson(pass: RecordedPass): object {
   return {
     id: pass.id,
     state: pass.state,
@@ -167,7 +175,7 @@ function scriptToJson({ summary, ...script }: ScriptOverview): object {
   };
 }
 
-export function runningToJson(run: RunningRun): object {
+function runningToJson(run: RunningRun): object {
   return {
     id: run.id,
     script: run.script,
@@ -186,4 +194,158 @@ const unsafe = /[\x7f-\x9f\p{Bidi_Control}\u2028\u2029]/gu;
 
 function escapeUnits(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+function waitingToJson(job: WaitingScriptJob): object {
+  return {
+    script: job.script,
+    tier: job.tier,
+    state: job.state,
+    since: instant(job.sinceMs),
+    runAt: instant(job.runAtMs),
+    attempts: job.attempts,
+    maxAttempts: job.maxAttempts,
+    reason: job.reason,
+  };
+}
+
+export function pauseToJson({ name, kind = 'pause', until, createdAt }: Pause): object {
+  return { name, kind, until: instant(until), since: instant(createdAt) };
+}
+
+/** An ISO 8601 string in UTC; null where no date can be made of it. */
+export function instant(atMs: number | null): string | null {
+  return isInstant(atMs) ? new Date(atMs).toISOString() : null;
+}
+
+/** `runner status --json`, as docs/json.md describes it. */
+export function statusToJson(status: Status): object {
+  return {
+    at: instant(status.atMs),
+    running: status.running.map(statusRunToJson),
+    waiting: status.waiting.map(waitingToJson),
+    pauses: status.pauses.map(pauseToJson),
+    queue: queueToJson(status),
+    tiers: status.tiers.map(tierStateToJson),
+    isLogUnread: status.isLogUnread,
+    hasSpool: status.hasSpool,
+    logsSetAside: status.setAside,
+  };
+}
+
+function statusRunToJson(run: StatusRun): object {
+  return { ...runningToJson(run), usualDurationMs: run.usualDurationMs };
+}
+
+function queueToJson({ queue, isLogUnread }: Status): object {
+  const { counts, withoutHandler, workers } = queue;
+  const known = Object.entries({ ...counts, workers });
+  return {
+    ...Object.fromEntries(known.map(([key, count]) => [key, isLogUnread ? null : count])),
+    withoutHandler: withoutHandler.map(({ name, jobs, nearest }) => ({ name, jobs, nearest })),
+  };
+}
+
+function tierStateToJson(state: TierState): object {
+  const { lastPass, expected, holder, pause } = state;
+  return {
+    tier: state.tier,
+    periodMs: state.periodMs,
+    lastPass: lastPass && { state: lastPass.state, startedAt: instant(lastPass.startedAt) },
+    lastCalledBySchedule: instant(state.lastScheduledCallMs),
+    nextCall: instant(expected?.atMs ?? null),
+    isOverdue: expected?.isOverdue ?? false,
+    isDueAgain: state.dueAgainFor !== null,
+    holder: holder && holderToJson(holder),
+    pause: pause && pauseToJson(pause),
+  };
+}
+
+function holderToJson({ kind, pid, host, sinceMs }: TierHolder): object {
+  return { kind, pid, host, since: instant(sinceMs) };
+}
+
+/** One job of the queue, as docs/json.md describes it. */
+export function jobToJson(job: Job): object {
+  return {
+    id: job.id,
+    name: job.name,
+    state: job.state,
+    data: job.data,
+    result: job.result,
+    priority: job.priority,
+    runAt: iso(job.runAt),
+    scheduledFor: iso(job.scheduledFor),
+    createdAt: iso(job.createdAt),
+    startedAt: iso(job.startedAt),
+    finishedAt: iso(job.finishedAt),
+    attempts: job.attempts,
+    maxAttempts: job.maxAttempts,
+    repeat: job.repeat,
+    missed: job.missed,
+    uniqueKey: job.uniqueKey,
+    group: job.group,
+    parent: job.parent,
+    leasedUntil: iso(job.leasedUntil),
+    reason: job.reason,
+    counters: job.counters,
+  };
+}
+
+/** The same, with what keeps it from being run. */
+export function heldJobToJson(job: Job, hold: Pause | null): object {
+  return { ...jobToJson(job), pause: hold && pauseToJson(hold) };
+}
+
+/** What became of a job besides what its row tells. */
+export interface JobStory {
+  readonly job: Job;
+  /** What keeps it from being run; null: nothing does. */
+  readonly hold: Pause | null;
+  readonly children: readonly JobChild[];
+  /** Newest first. */
+  readonly runs: readonly RunRecord[];
+  /** Oldest first. */
+  readonly activity: readonly JobActivity[];
+}
+
+/** `runner job <id> --json`. */
+export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory): object {
+  return {
+    ...heldJobToJson(job, hold),
+    children: children.map(({ id, name, state }) => ({ id, name, state })),
+    runs: runs.map(runToJson),
+    activity: activity.map(({ atMs, event, detail, runId }) => ({
+      at: instant(atMs),
+      event,
+      detail,
+      run: runId,
+    })),
+  };
+}
+
+/** `runner claim`: a job, and what whoever works it off needs. */
+export function claimedJobToJson(job: ClaimedJob): object {
+  const { token, attempt, parentData, children } = job;
+  return { ...jobToJson(job), token, attempt, parentData, children: endedToJson(children) };
+}
+
+function endedToJson({ finished, failed, cancelled }: EndedChildren): object {
+  return { finished, failed, cancelled };
+}
+
+/** `runner jobs --count --json`. */
+export function countToJson(count: JobCount): object {
+  const { name, ready, delayed, running, retrying, paused, failed, finished, cancelled } = count;
+  return { name, ready, delayed, running, retrying, paused, failed, finished, cancelled };
+}
+
+/** `runner jobs --upcoming 10 --json`. */
+export function upcomingToJson({ atMs, job, isExpected }: UpcomingRun): object {
+  const { id, name, state, repeat } = job;
+  return { at: instant(atMs), isExpected, id, name, state, repeat };
+}
+
+function iso(date: Date | null): string | null {
+  return date === null ? null : instant(date.getTime());
 }

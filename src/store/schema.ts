@@ -1,8 +1,5 @@
 import type { Generated, Selectable } from 'kysely';
-import type { CrashPolicy } from '../config/script-options.ts';
-import type { ChildFailurePolicy, JobState, MissedPolicy } from './job-words.ts';
-
-export type { ChildFailurePolicy, JobState, MissedPolicy };
+import type { CrashPolicy } from '../settings/readers.ts';
 
 /** What a worker is doing, or how it ended. */
 export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
@@ -35,7 +32,7 @@ export type Outcome =
 export type MeasuredBy = 'self' | 'sampled';
 
 /** One invocation that works jobs off. Instants are UTC epoch milliseconds in every table. */
-export interface WorkersTable {
+interface WorkersTable {
   readonly id: Generated<number>;
   readonly kind: WorkerKind;
   readonly tier: string | null;
@@ -59,7 +56,7 @@ export interface WorkersTable {
  * One piece of work to be done. A pass adds one for each script of its tier; anybody adds others to
  * the queue, which have no tier.
  */
-export interface JobsTable {
+interface JobsTable {
   readonly id: Generated<number>;
   /** A script's name, or of a job of the queue that of its handler without `queue/`. */
   readonly name: string;
@@ -170,7 +167,7 @@ export interface RunsTable {
 export type PauseKind = 'pause' | 'fuse';
 
 /** What is not to be run for a while. */
-export interface PausesTable {
+interface PausesTable {
   /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
   readonly name: string;
   /** `fuse`: what is due of it fails instead of waiting. */
@@ -252,3 +249,42 @@ export type FinishedRun = Omit<
   | 'spool_id'
   | 'rss_change_bytes'
 > & { readonly rss_change_bytes?: number | null };
+
+/** Where a job is in its life; the diagram is in docs/architecture.md. */
+export type JobState =
+  | 'queued'
+  | 'running'
+  | 'finished'
+  | 'retrying'
+  | 'failed'
+  | 'paused'
+  | 'cancelled';
+
+/** What becomes of a repeating job's times that have passed meanwhile. */
+export type MissedPolicy = 'all' | 'once' | 'skip';
+
+/** What becomes of a parent one of whose children has failed. */
+export type ChildFailurePolicy = 'resume' | 'fail';
+
+/** What was given back, to be taken again, is neither a success nor a failure. */
+const areFailures: Readonly<Record<Outcome, boolean>> = {
+  succeeded: false,
+  failed: true,
+  'timed-out': true,
+  killed: true,
+  crashed: true,
+  'not-started': true,
+  released: false,
+  running: false,
+};
+
+/** All there are. */
+export const outcomes = Object.keys(areFailures) as readonly Outcome[];
+
+/** Whether somebody should know that a run ended like this. */
+export function isFailure(outcome: Outcome): boolean {
+  return areFailures[outcome];
+}
+
+/** How many migrations there are; stored as the file's `user_version`. */
+export const SCHEMA_VERSION = 1;

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findDefault } from '../../src/child/find-default.ts';
-import { MAX_JSON_BYTES } from '../../src/child/json-limits.ts';
-import { toJsonText } from '../../src/child/json-text.ts';
-import { splitLines } from '../../src/child/message-lines.ts';
-import { runVariableNames, runVariables } from '../../src/child/run-variables.ts';
+import { findDefault, toJsonText } from '../../src/child/call-handler.ts';
+import {
+  MAX_JSON_BYTES,
+  runVariableNames,
+  runVariables,
+  splitLines,
+} from '../../src/child/contract.ts';
 
 test('lines arrive whole and in order, however they were cut', () => {
   const line = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\n'));

@@ -14,8 +14,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import { recordActivity } from '../../src/store/activity.ts';
-import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+
 import { cronPlace } from '../support/cron-place.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';

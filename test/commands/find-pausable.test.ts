@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findPausable } from '../../src/commands/find-pausable.ts';
+import { findPausable } from '../../src/commands/shared/names.ts';
 
 const tier = (name: string, ...labels: string[]) => ({
   name,

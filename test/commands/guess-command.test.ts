@@ -1,7 +1,8 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { guessCommand } from '../../src/commands/guess-command.ts';
-import { UsageError } from '../../src/config/usage-error.ts';
+import { UsageError } from '../../src/base/errors.ts';
+import { guessCommand } from '../../src/commands/shared/guess-command.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const commands = ['add', 'job', 'tail', 'jobs', 'kick', 'report', 'show', 'status'];

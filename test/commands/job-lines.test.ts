@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { nameLine, readJobLines } from '../../src/commands/job-lines.ts';
-import { QueueError } from '../../src/queue/queue-error.ts';
+import { nameLine, readJobLines } from '../../src/commands/shared/options.ts';
+import { QueueError } from '../../src/queue/errors.ts';
 
 test('each line that is not empty is a job, and keeps its number', () => {
   expect(readJobLines('{"name":"a"}\r\n\n  {"name":"b","data":[1],"priority":7}\n')).toEqual([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { assertOptions, type JobVerb, readVerb } from '../../src/commands/job-verbs.ts';
+import { assertOptions, type JobSubcommand, readVerb } from '../../src/commands/jobs/job-verbs.ts';
 
-const taken: Readonly<Record<JobVerb, readonly string[]>> = {
+const taken: Readonly<Record<JobSubcommand, readonly string[]>> = {
   finish: ['result', 'data', 'token'],
   retry: ['delay', 'at', 'priority', 'name', 'data', 'reason', 'ignoreRepeat', 'token'],
   fail: ['reason', 'data', 'token'],
@@ -13,7 +13,7 @@ const taken: Readonly<Record<JobVerb, readonly string[]>> = {
   update: ['data', 'priority', 'at', 'repeat', 'token'],
   requeue: ['name', 'forgetTry'],
 };
-const verbs = Object.keys(taken) as JobVerb[];
+const verbs = Object.keys(taken) as JobSubcommand[];
 const options = [...new Set(Object.values(taken).flat())];
 
 test.each(verbs)('%s is a verb, and takes its own options alone', (verb) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeUnhandled } from '../../src/commands/note-unhandled.ts';
+import { describeUnhandled } from '../../src/commands/shared/names.ts';
 
 test.each([
   ['mail/welcom', ['mail/welcome', 'export'], 'did you mean mail/welcome?'],

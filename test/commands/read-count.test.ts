@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readCount } from '../../src/commands/read-count.ts';
+import { readCount } from '../../src/commands/shared/options.ts';
 
 test.each([
   ['1', 1],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { numberIn, readJobOptions } from '../../src/commands/read-job-options.ts';
+import { numberIn, readJobOptions } from '../../src/commands/shared/options.ts';
 
 test('what was not said is left out', () => {
   expect(readJobOptions({})).toEqual({});

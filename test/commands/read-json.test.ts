@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseJson } from '../../src/commands/read-json.ts';
+import { parseJson } from '../../src/commands/shared/options.ts';
 
 test.each([['{"a":1}'], ['[]'], ['"x"'], ['1'], ['null'], [' true ']])('%s is JSON', (text) => {
   expect(parseJson(text, 'The data')).toEqual(JSON.parse(text));

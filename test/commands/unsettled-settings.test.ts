@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { waitForSettings } from '../../src/config/wait-for-settings.ts';
+import { waitForSettings } from '../../src/settings/load.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';

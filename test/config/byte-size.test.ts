@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseByteSize } from '../../src/config/byte-size.ts';
+import { parseByteSize } from '../../src/settings/readers.ts';
 
 test.each([
   ['100b', 100],

@@ -1,10 +1,11 @@
 import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkCopy, checkPlace, checkWritable } from '../../src/config/check-place.ts';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
-import { UsageError } from '../../src/config/usage-error.ts';
+import { UsageError } from '../../src/base/errors.ts';
+import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
+import { checkCopy, checkPlace, checkWritable } from '../../src/settings/access.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function check(root: string, allowUnsafe = false): void {

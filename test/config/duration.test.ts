@@ -6,7 +6,7 @@ import {
   longestTimerMs,
   parseDelayMs,
   parseDurationMs,
-} from '../../src/config/duration.ts';
+} from '../../src/settings/readers.ts';
 
 test.each([
   ['250ms', 250],

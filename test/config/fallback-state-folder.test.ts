@@ -12,12 +12,10 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import {
-  createFallbackStateFolder,
-  fallbackStateFolderOf,
-} from '../../src/config/fallback-state-folder.ts';
-import { listStateFolders } from '../../src/config/state-folder.ts';
-import { usableStateFolder } from '../../src/config/usable-state-folder.ts';
+import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/place/fallback.ts';
+import { listStateFolders } from '../../src/place/state-folder.ts';
+import { usableStateFolder } from '../../src/place/usable.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** A temporary folder of the test's own, as the system's one is: everybody can write there. */

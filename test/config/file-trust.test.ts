@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeDistrust } from '../../src/config/describe-distrust.ts';
-import { judgePath, judgeRoot } from '../../src/config/file-trust.ts';
+import { describeDistrust, judgePath, judgeRoot } from '../../src/place/trust.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const judge = (root: string, path: string): readonly string[] =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeExcess } from '../../src/config/job-json.ts';
+import { describeExcess } from '../../src/child/contract.ts';
 
 const MIB = 1024 * 1024;
 const nested = (depth: number): string => '[{"a":'.repeat(depth / 2) + 1 + '}]'.repeat(depth / 2);

@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadSettings } from '../../src/config/load-settings.ts';
-import { defaultSettings } from '../../src/config/settings.ts';
+import { loadSettings } from '../../src/settings/load.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const module = new URL('../../src/config/load-settings.ts', import.meta.url).href;
+const module = new URL('../../src/settings/load.ts', import.meta.url).href;
 
 /** In a process of its own: vitest compiles what it imports itself, so that enums would work here. */
 const program = `

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { findRoot, type RootSearch } from '../../src/config/root.ts';
-import { UsageError } from '../../src/config/usage-error.ts';
+import { UsageError } from '../../src/base/errors.ts';
+import { findRoot, type RootSearch } from '../../src/place/root.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function makeFolderWithoutJobs(): string {

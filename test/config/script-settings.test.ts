@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { scriptSettings } from '../../src/config/script-settings.ts';
+import { scriptSettings } from '../../src/settings/readers.ts';
 
 function read(key: string, found: unknown): unknown {
   return scriptSettings.find((setting) => setting.key === key)?.read(found);

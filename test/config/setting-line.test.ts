@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findSettingLine } from '../../src/config/setting-line.ts';
+import { findSettingLine } from '../../src/settings/load.ts';
 
 const source = `// timeout: is explained below
 export default {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { shellWord } from '../../src/config/shell-word.ts';
+import { shellWord } from '../../src/base/values.ts';
 
 test('a plain path stays as it is', () => {
   expect(shellWord('jobs/15min/clean-tmp.v2.sh')).toBe('jobs/15min/clean-tmp.v2.sh');

@@ -5,7 +5,7 @@ import {
   nameUser,
   parseUserDatabase,
   readUserDatabase,
-} from '../../src/config/user-database.ts';
+} from '../../src/place/trust.ts';
 
 const passwd = `root:x:0:0:root:/root:/bin/bash
 www-data:x:33:33::/var/www:/usr/sbin/nologin

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type CommentStyle, readCommentBlocks } from '../../src/discovery/comment-block.ts';
+import { type CommentStyle, readCommentBlocks } from '../../src/discovery/tags.ts';
 
 /** `line:text` of each line, a list for each block. */
 function read(source: string, style: CommentStyle): readonly string[][] {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultTimeoutMs } from '../../src/discovery/default-timeout.ts';
+import { defaultTimeoutMs } from '../../src/schedule/period.ts';
 
 test.each([
   ['15min', 900_000],

@@ -12,10 +12,10 @@ import {
 import { join, relative } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { UsageError } from '../../src/config/usage-error.ts';
+import { UsageError } from '../../src/base/errors.ts';
 import { discover } from '../../src/discovery/discover.ts';
 import type { Script } from '../../src/discovery/script.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 type Files = Readonly<Record<string, FileContent>>;
@@ -168,7 +168,7 @@ function loadsGlob(root: string, scripts: Readonly<Record<string, object>>): boo
       return next(specifier, context);
     } });
     const { discover } = await import(${source('discovery/discover.ts')});
-    const { defaultSettings } = await import(${source('config/settings.ts')});
+    const { defaultSettings } = await import(${source('settings/settings.ts')});
     const settings = { ...defaultSettings, scripts: ${JSON.stringify(scripts)} };
     await discover(process.argv[1], settings, { tier: 'hourly' });
     console.log(found);`;

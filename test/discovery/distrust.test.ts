@@ -1,8 +1,8 @@
 import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 type Files = Readonly<Record<string, FileContent>>;

@@ -1,9 +1,9 @@
 import { chmodSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { isSettled, markOf } from '../../src/discovery/file-mark.ts';
-import { isCurrent, readHandlerBook } from '../../src/discovery/handler-book.ts';
+import { isCurrent, isSettled, markOf, readHandlerBook } from '../../src/discovery/handlers.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** An old file, as far as that can be made: the time of its last change of any kind cannot be set back. */

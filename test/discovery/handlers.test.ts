@@ -10,11 +10,11 @@ import {
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { defaultSettings, type Settings } from '../../src/config/settings.ts';
-import { defaultTimeoutMs } from '../../src/discovery/default-timeout.ts';
 import { discover } from '../../src/discovery/discover.ts';
-import { isSettled } from '../../src/discovery/file-mark.ts';
-import { type Handlers, openHandlers } from '../../src/discovery/handlers.ts';
+import { type Handlers, isSettled, openHandlers } from '../../src/discovery/handlers.ts';
+import { defaultTimeoutMs } from '../../src/schedule/period.ts';
+import { defaultSettings, type Settings } from '../../src/settings/settings.ts';
+
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 

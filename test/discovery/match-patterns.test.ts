@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPatternMatcher } from '../../src/discovery/match-patterns.ts';
+import { createPatternMatcher } from '../../src/discovery/place.ts';
 
 test.each([
   ['hourly/clean-tmp', 'hourly/clean-tmp', true],

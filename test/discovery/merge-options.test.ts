@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { createPatternMatcher } from '../../src/discovery/match-patterns.ts';
-import { mergeOptions } from '../../src/discovery/merge-options.ts';
+import { mergeOptions } from '../../src/discovery/build-script.ts';
+import { createPatternMatcher } from '../../src/discovery/place.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 
 const settings = {
   ...defaultSettings,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readScriptFile } from '../../src/discovery/read-script-file.ts';
+import { readScriptFile } from '../../src/discovery/script-file.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function sha256(content: string | Buffer): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nextPeriodStart, periodStart, tierPeriodMs } from '../../src/discovery/tier-period.ts';
+import { nextPeriodStart, periodStart, tierPeriodMs } from '../../src/schedule/period.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

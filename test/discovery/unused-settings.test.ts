@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const options = { timeoutMs: 1000 };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readChildMessage } from '../../src/execution/child-message.ts';
+import { readChildMessage } from '../../src/execution/messages.ts';
 
 const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
 const end = { end: { ...result, result: '{"sent":true}', rssChangeBytes: -4096 }, rssBytes: 4096 };

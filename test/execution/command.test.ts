@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildCommand, findMissingInterpreter } from '../../src/execution/command.ts';
+import { buildCommand, findMissingInterpreter } from '../../src/execution/start/command.ts';
 import { runPass } from '../support/run-pass.ts';
 import { executable } from '../support/temporary-root.ts';
 

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import { describeCrash, describeEnd, type EndFacts } from '../../src/execution/describe-end.ts';
-import { decideOutcome } from '../../src/execution/outcome.ts';
+import {
+  decideOutcome,
+  describeCrash,
+  describeEnd,
+  type EndFacts,
+} from '../../src/execution/result/wording.ts';
 
 const MB = 1024 * 1024;
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import {
   describeFailedStart,
   describeNotStarted,
-} from '../../src/execution/describe-not-started.ts';
+} from '../../src/execution/start/start-failure.ts';
 
 test.for([
   ['ENOENT', 'interpreter not found: php'],

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { endLostRun, type LostRunRequest } from '../../src/execution/end-lost-run.ts';
-import type { RunEnd } from '../../src/execution/run-end.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
+import { endLostRun, type LostRunRequest } from '../../src/recovery/orphans.ts';
+
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';
 import { startProcess } from '../support/start-command.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SpokenAsk } from '../../src/child/probe-contract.ts';
-import { readAsk } from '../../src/execution/handler-ask.ts';
+import type { SpokenAsk } from '../../src/child/contract.ts';
+import { readAsk } from '../../src/execution/result/handler-reply.ts';
 
 type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
 

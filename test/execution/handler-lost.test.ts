@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { endLostRun, type LostRunRequest } from '../../src/execution/end-lost-run.ts';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
-import type { RunEnd } from '../../src/execution/run-end.ts';
-import { sweepWarmFiles } from '../../src/execution/sweep-warm-files.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
+import { endLostRun, type LostRunRequest } from '../../src/recovery/orphans.ts';
+import { sweepWarmFiles } from '../../src/recovery/sweep.ts';
+
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { killGroup } from '../support/end-orphans.ts';
 import { type Started, startNode } from '../support/start-command.ts';

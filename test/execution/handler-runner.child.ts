@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
 import { openHandlers } from '../../src/discovery/handlers.ts';
-import { createHandlerRunner } from '../../src/execution/handler-runner.ts';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
+import { createHandlerRunner } from '../../src/execution/warm/run.ts';
+import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
 
 /** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */
 const [root = '', ...names] = process.argv.slice(2);

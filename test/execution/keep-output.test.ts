@@ -2,9 +2,10 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import type { RunEnd } from '../../src/execution/run-end.ts';
-import { runScript } from '../../src/execution/run-script.ts';
+import { runScript } from '../../src/execution/isolated/run-script.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+
 import { requestRun, runOne } from '../support/run-one.ts';
 import { runPass } from '../support/run-pass.ts';
 

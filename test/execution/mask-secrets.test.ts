@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createMasker, type Masker } from '../../src/execution/mask-secrets.ts';
+import { createMasker, type Masker } from '../../src/execution/secrets.ts';
 
 const makeMasker = (env: Record<string, string>, secrets: readonly string[] = []): Masker =>
   createMasker({ env, secrets }, {});

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type MemoryLimits, watchMemory } from '../../src/execution/memory-limits.ts';
-import { runScript } from '../../src/execution/run-script.ts';
-import { listGroup } from '../../src/process/process-group.ts';
+import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { type MemoryLimits, watchMemory } from '../../src/execution/watch/watch.ts';
+import { listGroup } from '../../src/process/tree.ts';
+
 import { requestRun, runOne } from '../support/run-one.ts';
 import { until } from '../support/until.ts';
 

@@ -3,9 +3,10 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { RunEnd } from '../../src/execution/run-end.ts';
-import type { RunRequest } from '../../src/execution/run-request.ts';
-import { runScript } from '../../src/execution/run-script.ts';
+import { runScript } from '../../src/execution/isolated/run-script.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import type { RunRequest } from '../../src/execution/start/request.ts';
+
 import { requestRun } from '../support/run-one.ts';
 
 const MB = 1024 * 1024;

@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
-import { readProbeResult } from '../../src/execution/probe-result.ts';
+import { readProbeResult } from '../../src/execution/result/probe-result.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const result = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { withBackoff } from '../../src/execution/spawn-backoff.ts';
+import { withBackoff } from '../../src/execution/start/process.ts';
 
 const fail = (code: string) => Object.assign(new Error(`spawn ${code}`), { code });
 

@@ -10,8 +10,9 @@ import {
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+
 import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
-import { runScript } from '../../src/execution/run-script.ts';
+import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
 
 /**
  * Runs a script on a host with limits, and prints how it ended: takes them upon itself, by the

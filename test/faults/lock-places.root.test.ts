@@ -1,9 +1,10 @@
 import { chownSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { LockHolder } from '../../src/lock/holder.ts';
 import { type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
-import type { LockHolder } from '../../src/lock/lock-holder.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
+
 import { leaveLock } from '../support/left-lock.ts';
 import { type Holder, startHolder } from '../support/lock-holder.ts';
 import { makeStateOf } from '../support/state-of.ts';

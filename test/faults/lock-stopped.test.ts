@@ -10,8 +10,9 @@ import {
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
-import { type TierLock, takeTier } from '../../src/lock/take-tier.ts';
-import { identifyProcess, readStatFields } from '../../src/process/process-identity.ts';
+import { type TierLock, takeTier } from '../../src/lock/tier-lock.ts';
+import { identifyProcess, readStatFields } from '../../src/process/identity.ts';
+
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { checkInvariants } from '../support/invariants.ts';

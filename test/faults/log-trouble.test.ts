@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+
 import { runWithFault, startWithFault } from '../support/fault-points.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';

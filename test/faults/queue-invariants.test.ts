@@ -1,7 +1,8 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { openQueue } from '../../src/queue/open-queue.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { openQueue } from '../../src/queue/open.ts';
+
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';
 import { readLog } from '../support/invariants-log.ts';

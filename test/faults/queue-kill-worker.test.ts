@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open-queue.ts';
-import type { NewJob } from '../../src/queue/queue.ts';
+import type { NewJob } from '../../src/queue/api.ts';
+import { openQueue } from '../../src/queue/open.ts';
+
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';

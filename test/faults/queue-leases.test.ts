@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { startWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { readSeenTries } from '../support/queue-evidence.ts';

@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open-queue.ts';
-import type { ClaimedJob, Queue } from '../../src/queue/queue.ts';
-import { QueueError } from '../../src/queue/queue-error.ts';
+import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
+import { QueueError } from '../../src/queue/errors.ts';
+import { openQueue } from '../../src/queue/open.ts';
+
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { readLog } from '../support/invariants-log.ts';

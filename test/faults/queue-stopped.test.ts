@@ -1,7 +1,8 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { openQueue } from '../../src/queue/open-queue.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { openQueue } from '../../src/queue/open.ts';
+
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { queryLog } from '../support/open-log.ts';

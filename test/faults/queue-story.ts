@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { JobOptions } from '../../src/queue/queue.ts';
+import type { JobOptions } from '../../src/queue/api.ts';
 
 /** What somebody does; a job is told by where it stands among all. */
 export type Verb =

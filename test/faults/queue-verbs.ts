@@ -1,4 +1,4 @@
-import type { ClaimedJob, Queue } from '../../src/queue/queue.ts';
+import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
 
 /** A command that is killed at each of its changes. */
 export interface Verb {

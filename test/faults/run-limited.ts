@@ -1,8 +1,9 @@
 import { chownSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'glob';
-import type { RunEnd } from '../../src/execution/run-end.ts';
-import type { RunRequest } from '../../src/execution/run-request.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import type { RunRequest } from '../../src/execution/start/request.ts';
+
 import { requestRun } from '../support/run-one.ts';
 import { startProcess } from '../support/start-command.ts';
 import type { FileContent } from '../support/temporary-root.ts';

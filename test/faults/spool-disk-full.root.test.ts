@@ -1,9 +1,10 @@
 import { statSync, unlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { readSpool } from '../../src/store/spool/read-spool.ts';
-import { hasSpool, listSpoolFiles } from '../../src/store/spool/spool-files.ts';
-import { createSpoolWriter } from '../../src/store/spool/spool-writer.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { hasSpool, listSpoolFiles } from '../../src/spool/files.ts';
+import { readSpool } from '../../src/spool/read.ts';
+import { createSpoolWriter } from '../../src/spool/write.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../support/spool.ts';

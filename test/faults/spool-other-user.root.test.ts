@@ -10,12 +10,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import {
-  createFallbackStateFolder,
-  fallbackStateFolderOf,
-} from '../../src/config/fallback-state-folder.ts';
-import { usableStateFolder } from '../../src/config/usable-state-folder.ts';
-import { readSpool } from '../../src/store/spool/read-spool.ts';
+import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/place/fallback.ts';
+import { usableStateFolder } from '../../src/place/usable.ts';
+import { readSpool } from '../../src/spool/read.ts';
+
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

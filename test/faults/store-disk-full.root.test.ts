@@ -1,12 +1,14 @@
 import { closeSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { backUp } from '../../src/store/back-up.ts';
-import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
-import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
-import { isStoreFailure } from '../../src/store/store-failure.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { isStoreFailure } from '../../src/store/failures.ts';
+import { backUp } from '../../src/store/sqlite/backup.ts';
+import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
 import { inRoot } from '../support/in-root.ts';

@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { loadBetterSqlite3 } from '../../src/store/sqlite/better-sqlite3.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import type { Connection, Driver } from '../../src/store/sqlite/connection.ts';
+import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
 
 /** Opens the log of a root, and is killed right before the step that the pattern names. */
 const [root = '', pattern = ''] = process.argv.slice(2);
@@ -39,7 +39,7 @@ const stepping: Driver = {
   },
 };
 
-const { openStore } = await import('../../src/store/open-store.ts');
+const { openStore } = await import('../../src/store/sqlite/open.ts');
 const store = await openStore(stateFolderOf(root), { driver: stepping });
 console.log(`opened ${store.setAside ?? ''}`);
 await store.close();

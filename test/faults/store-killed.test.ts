@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { openStore, type Store } from '../../src/store/open-store.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeOldLog } from '../support/old-log.ts';
 import { queryLog } from '../support/open-log.ts';

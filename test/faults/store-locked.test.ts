@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
-import { isStoreFailure, kindOfStoreFailure } from '../../src/store/store-failure.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts';
+import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { fallbackStateFolderOf } from '../../src/config/fallback-state-folder.ts';
-import { type StateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
+import { fallbackStateFolderOf } from '../../src/place/fallback.ts';
+import { type StateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { diagnose } from '../hosting/doctor/doctor-place.ts';
 import { drivers } from '../support/drivers.ts';
 import { runWithFault } from '../support/fault-points.ts';

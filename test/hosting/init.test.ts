@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../src/config/usage-error.ts';
+import { UsageError } from '../../src/base/errors.ts';
 import { findPackageFolder, startRoot } from '../../src/hosting/init.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

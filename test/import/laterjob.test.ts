@@ -4,8 +4,9 @@ import { importJobs } from '../../src/import/import-jobs.ts';
 import type { ImportReport } from '../../src/import/import-report.ts';
 import { readLaterJob } from '../../src/import/laterjob.ts';
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
-import type { Store } from '../../src/store/open-store.ts';
 import type { JobRow } from '../../src/store/schema.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { type LaterRows, makeLaterJob } from '../support/foreign-queues.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

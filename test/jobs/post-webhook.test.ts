@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Job } from '../../src/queue/queue.ts';
+import type { Job } from '../../src/queue/api.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -12,14 +12,15 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { LockHolder } from '../../src/lock/holder.ts';
 import {
   clearDeadLock,
   isLockHeldBy,
   type LockFile,
   takeLockFile,
 } from '../../src/lock/lock-file.ts';
-import type { LockHolder } from '../../src/lock/lock-holder.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
+
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { makeStateOf } from '../support/state-of.ts';

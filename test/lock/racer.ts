@@ -1,9 +1,9 @@
-import { stateFolderOf } from '../../src/config/state-folder.ts';
 import { takeLockFile } from '../../src/lock/lock-file.ts';
-import { takeTier } from '../../src/lock/take-tier.ts';
-import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/lock/tier-slot.ts';
-import { checkLiveness, identifyProcess } from '../../src/process/process-identity.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/lock/registry.ts';
+import { takeTier } from '../../src/lock/tier-lock.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { checkLiveness, identifyProcess } from '../../src/process/identity.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */
 export type Guard = 'tier' | 'lock-file' | 'slot';

@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { countOwnProcesses } from '../../src/process/count-processes.ts';
-import { readFreeMemory } from '../../src/process/free-memory.ts';
+import { readFreeMemory } from '../../src/process/memory.ts';
+import { countOwnProcesses } from '../../src/worker/loop/machine.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const MB = 1024 * 1024;

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
-import { listPids } from '../../src/process/list-pids.ts';
-import { listGroup } from '../../src/process/process-group.ts';
-import { readStatFields } from '../../src/process/process-identity.ts';
-import { readUsage } from '../../src/process/process-tree.ts';
-import { readSharedRss } from '../../src/process/shared-memory.ts';
+import { readStatFields } from '../../src/process/identity.ts';
+import { readSharedRss } from '../../src/process/memory.ts';
+import { listGroup, listPids, readUsage } from '../../src/process/tree.ts';
+
 import { killGroup } from '../support/end-orphans.ts';
 import { until } from '../support/until.ts';
 

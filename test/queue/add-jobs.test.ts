@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { NewJob } from '../../src/queue/queue.ts';
+import type { NewJob } from '../../src/queue/api.ts';
 import type { LoggedJob } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process';
 import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { type ClaimedRow, claimJobs, type QueueSelection } from '../../src/queue/claim-jobs.ts';
-import { selectNextDue } from '../../src/queue/waiting-jobs.ts';
-import type { Store } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { type ClaimedRow, claimJobs, type QueueSelection } from '../../src/queue/claim/claim.ts';
+import { selectNextDue } from '../../src/queue/claim/waiting.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { inRoot } from '../support/in-root.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';

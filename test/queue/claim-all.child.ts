@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { claimJob } from '../../src/queue/claim-job.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { claimJob } from '../../src/queue/claim/script-claim.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+
 import { meet } from '../support/meet.ts';
 import { makeScript } from '../support/plain-script.ts';
 

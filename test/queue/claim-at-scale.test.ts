@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { selectNextDue } from '../../src/queue/waiting-jobs.ts';
-import type { Database } from '../../src/store/open-store.ts';
+import { claimJobs } from '../../src/queue/claim/claim.ts';
+import { selectNextDue } from '../../src/queue/claim/waiting.ts';
+import type { Database } from '../../src/store/store.ts';
+
 import { explainQueries } from '../support/query-plan.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import {
+  type ClaimHandlerFacts,
   claimJobs,
-  type HandlerFacts,
   type QueueClaiming,
   type QueueSelection,
-} from '../../src/queue/claim-jobs.ts';
+} from '../../src/queue/claim/claim.ts';
 import { selectPausedPatterns } from '../../src/queue/pauses.ts';
-import { matchAny } from '../../src/queue/sqlite-glob.ts';
-import type { Database } from '../../src/store/open-store.ts';
+import { matchAny } from '../../src/store/sqlite/queries.ts';
+import type { Database } from '../../src/store/store.ts';
+
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -43,7 +44,7 @@ const policy = {
   retryLongestMs: 99_000,
   onCrash: 'skip',
 } as const;
-const facts = { policy, timeoutMs: 7_000, contentHash: 'abc', isWarm: true } as HandlerFacts;
+const facts = { policy, timeoutMs: 7_000, contentHash: 'abc', isWarm: true } as ClaimHandlerFacts;
 
 test('a claim of somebody outside: the row, its run, what is told', async () => {
   const { queue, db, row, runs, events } = await openTestQueue();

@@ -1,6 +1,7 @@
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { claimJobs } from '../../src/queue/claim/claim.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+
 import { meet } from '../support/meet.ts';
 
 /** Takes jobs of the queue together with others until there are none, and prints its claims. */

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { openTestQueue } from '../support/test-queue.ts';
 
 test('a job goes with its runs and their output files; what happened stays told', async () => {

@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import type { Archive } from '../../src/queue/archive.ts';
-import { createArchive } from '../../src/queue/archive.ts';
-import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { endQueuedRun, type QueuedRunEnd, recordEnd } from '../../src/queue/end-queued-run.ts';
-import type { JobOptions } from '../../src/queue/queue.ts';
-import { policyOf } from '../../src/queue/retry-policy.ts';
+import type { JobOptions } from '../../src/queue/api.ts';
+import { claimJobs } from '../../src/queue/claim/claim.ts';
+import { type Archive, createArchive } from '../../src/queue/settle/archive.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import {
+  endQueuedRun,
+  type QueuedRunEnd,
+  recordRunEnd,
+} from '../../src/queue/settle/settle-run.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -260,7 +264,7 @@ describe('an end that the log refuses', () => {
   test('has failed, and says why', async () => {
     const log = await openWith();
     const told: string[] = [];
-    const verdict = await recordEnd(
+    const verdict = await recordRunEnd(
       (work) => log.db.transaction().execute(work),
       {
         claim: log.claim,
@@ -281,7 +285,7 @@ describe('an end that the log refuses', () => {
     const log = await openWith();
     const locked = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
     const end = { claim: log.claim, run: makeFinishedRun(), result: null, ask: null };
-    const ending = recordEnd(
+    const ending = recordRunEnd(
       () => Promise.reject(locked),
       { ...end, isRetryable: true },
       { workerId: null, missedCap: 10 },

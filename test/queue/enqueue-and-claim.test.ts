@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
-import type { ScriptOptions } from '../../src/config/script-options.ts';
-import { cancelJobs } from '../../src/queue/cancel-jobs.ts';
-import { type Claim, claimJob, recordProgress } from '../../src/queue/claim-job.ts';
-import { deferJobs } from '../../src/queue/defer-jobs.ts';
-import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
-import { type EndedRun, finishJob } from '../../src/queue/finish-job.ts';
-import { policyOf } from '../../src/queue/retry-policy.ts';
+import { cancelJobs, deferJobs, enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { type Claim, claimJob, recordProgress } from '../../src/queue/claim/script-claim.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import { type EndedRun, finishJob } from '../../src/queue/settle/script-run.ts';
+import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';

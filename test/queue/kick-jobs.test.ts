@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { kickJobs } from '../../src/queue/kick-jobs.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { kickJobs } from '../../src/queue/change/revive.ts';
+
 import { readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';

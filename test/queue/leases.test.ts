@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { endQueuedRun } from '../../src/queue/end-queued-run.ts';
-import { hasExpiredLease, LEASE_GRACE_MS } from '../../src/queue/expired-leases.ts';
-import { beatMs, endExpiredLeases, renewLeases } from '../../src/queue/leases.ts';
-import type { JobOptions } from '../../src/queue/queue.ts';
-import { policyOf, type RetryPolicy } from '../../src/queue/retry-policy.ts';
-import { recordActivity } from '../../src/store/activity.ts';
+import type { JobOptions } from '../../src/queue/api.ts';
+import { claimJobs } from '../../src/queue/claim/claim.ts';
+import { beatMs, endExpiredLeases, renewLeases } from '../../src/queue/claim/leases.ts';
+import { hasExpiredLease, LEASE_GRACE_MS } from '../../src/queue/claim/waiting.ts';
+import { policyOf, type RetryPolicy } from '../../src/queue/settle/retry-policy.ts';
+import { endQueuedRun } from '../../src/queue/settle/settle-run.ts';
+import { recordActivity } from '../../src/store/events.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { countJobs } from '../../src/queue/count-jobs.ts';
-import { jobStates } from '../../src/queue/job-states.ts';
-import { listJobs } from '../../src/queue/list-jobs.ts';
-import type { ListOptions } from '../../src/queue/queue.ts';
-import type { Database } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import type { ListOptions } from '../../src/queue/api.ts';
+import { countJobs, listJobs } from '../../src/queue/read/list.ts';
+import { jobStates } from '../../src/queue/read/states.ts';
+import type { Database } from '../../src/store/store.ts';
+
 import { readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';

@@ -4,7 +4,7 @@ import {
   pauseNameOf,
   resumeCommandOf,
   wordsOfPaused,
-} from '../../src/queue/pause-names.ts';
+} from '../../src/queue/pauses.ts';
 
 test.each([
   ['*', '*', 'everything', 'runner resume'],

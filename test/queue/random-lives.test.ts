@@ -1,15 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { HandlerAsk } from '../../src/child/handler-contract.ts';
-import { createArchive } from '../../src/queue/archive.ts';
-import { type ClaimedRow, claimJobs } from '../../src/queue/claim-jobs.ts';
-import { endQueuedRun } from '../../src/queue/end-queued-run.ts';
-import { endExpiredLeases, renewLeases } from '../../src/queue/leases.ts';
-import { QueueError } from '../../src/queue/queue-error.ts';
-import { policyOf } from '../../src/queue/retry-policy.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { deleteEndedJobs } from '../../src/store/delete-rows.ts';
+import type { HandlerAsk } from '../../src/child/contract.ts';
+import { type ClaimedRow, claimJobs } from '../../src/queue/claim/claim.ts';
+import { endExpiredLeases, renewLeases } from '../../src/queue/claim/leases.ts';
+import { QueueError } from '../../src/queue/errors.ts';
+import { createArchive } from '../../src/queue/settle/archive.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import { endQueuedRun } from '../../src/queue/settle/settle-run.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { deleteEndedJobs } from '../../src/store/prune.ts';
 import type { Outcome } from '../../src/store/schema.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { type LogContent, readLog } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';

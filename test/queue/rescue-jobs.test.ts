@@ -1,18 +1,19 @@
 import { expect, test } from 'vitest';
-import type { ScriptOptions } from '../../src/config/script-options.ts';
-import { type Claim, claimJob } from '../../src/queue/claim-job.ts';
-import { claimJobs } from '../../src/queue/claim-jobs.ts';
-import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
-import { finishJob } from '../../src/queue/finish-job.ts';
-import { mayHaveLost } from '../../src/queue/may-have-lost.ts';
+import { enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { claimJobs } from '../../src/queue/claim/claim.ts';
+import { type Claim, claimJob } from '../../src/queue/claim/script-claim.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import { finishJob } from '../../src/queue/settle/script-run.ts';
+import { mayHaveLost } from '../../src/recovery/needed.ts';
 import {
   type EndLostRun,
   type LostEnd,
   type OpenRun,
   rescueJobs,
   selectOpenRuns,
-} from '../../src/queue/rescue-jobs.ts';
-import { policyOf } from '../../src/queue/retry-policy.ts';
+} from '../../src/recovery/orphans.ts';
+import type { ScriptOptions } from '../../src/settings/readers.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { judgeTry, policyOf, toPolicy } from '../../src/queue/retry-policy.ts';
+import { judgeTry, policyOf, toPolicy } from '../../src/queue/settle/retry-policy.ts';
 import type { JobRow, Outcome } from '../../src/store/schema.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readScriptHistory } from '../../src/queue/script-history.ts';
+import { readScriptHistory } from '../../src/queue/read/history.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';

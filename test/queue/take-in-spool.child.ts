@@ -1,8 +1,9 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { KyselyPlugin } from 'kysely';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { meet } from '../support/meet.ts';
 import { SPOOL_AT } from '../support/spool.ts';
@@ -18,7 +19,7 @@ if (how === 'unlink') {
   fs.rmSync = die;
   syncBuiltinESMExports();
 }
-const { takeInSpool } = await import('../../src/queue/take-in-spool.ts');
+const { takeInSpool } = await import('../../src/recovery/replay-spool.ts');
 
 let queries = 0;
 const killer: KyselyPlugin = {

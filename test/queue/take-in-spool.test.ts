@@ -11,13 +11,14 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type StateFolder, stateFolderAt } from '../../src/config/state-folder.ts';
-import { claimJob } from '../../src/queue/claim-job.ts';
-import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
-import { finishJob } from '../../src/queue/finish-job.ts';
-import { type SpoolTaking, takeInSpool } from '../../src/queue/take-in-spool.ts';
-import type { SpoolEntry, SpoolRecord } from '../../src/store/spool/spool-record.ts';
-import { createSpoolWriter } from '../../src/store/spool/spool-writer.ts';
+import { type StateFolder, stateFolderAt } from '../../src/place/state-folder.ts';
+import { enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { claimJob } from '../../src/queue/claim/script-claim.ts';
+import { finishJob } from '../../src/queue/settle/script-run.ts';
+import { type SpoolTaking, takeInSpool } from '../../src/recovery/replay-spool.ts';
+import type { SpoolEntry, SpoolRecord } from '../../src/spool/format.ts';
+import { createSpoolWriter } from '../../src/spool/write.ts';
+
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { describeUntellable, tellEndedChildren } from '../../src/queue/told-children.ts';
-import { queryRaw } from '../../src/store/raw-query.ts';
+import { describeUntellable, tellEndedChildren } from '../../src/queue/settle/families.ts';
+import { queryRaw } from '../../src/store/sqlite/queries.ts';
+
 import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
 
 const MB = 1024 * 1024;

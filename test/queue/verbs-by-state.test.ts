@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Queue } from '../../src/queue/queue.ts';
-import { QueueError } from '../../src/queue/queue-error.ts';
+import type { Queue } from '../../src/queue/api.ts';
+import { QueueError } from '../../src/queue/errors.ts';
+
 import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
 
 /** How a job comes into each state, as a user would bring it there. Its number. */

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../src/report/csv.ts';
-import { readOverview } from '../../src/report/read-overview.ts';
-import { readScriptRuns } from '../../src/report/read-script-runs.ts';
+import { readScriptRuns } from '../../src/report/model/history.ts';
+import { readOverview } from '../../src/report/model/overview.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { expectCall, type LastCall } from '../../src/report/expect-call.ts';
+import { expectCall, type PreviousCall } from '../../src/schedule/expected-call.ts';
 
 const at = (time: string): number => new Date(`2026-11-03T${time}`).getTime();
-const byCron = (atMs: number): LastCall => ({ atMs, isDue: false });
+const byCron = (atMs: number): PreviousCall => ({ atMs, isDue: false });
 const expected = (tier: string, last: string, now: string) =>
   expectCall(tier, byCron(at(last)), at(now));
 

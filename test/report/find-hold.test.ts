@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Pause } from '../../src/queue/pauses.ts';
-import { findHold } from '../../src/report/find-hold.ts';
+import { findHold } from '../../src/report/text/words.ts';
 
 const pause = (name: string): Pause => ({ name, kind: 'pause', until: null, createdAt: 0 });
 const fuse = (name: string): Pause => ({ ...pause(name), kind: 'fuse' });

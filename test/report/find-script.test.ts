@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { findScript } from '../../src/report/find-script.ts';
-import { parseOutcomes } from '../../src/report/parse-outcomes.ts';
+import { findRecordedScript } from '../../src/report/model/history.ts';
+import { parseOutcomes } from '../../src/report/text/filters.ts';
 
 const scripts = ['hourly/clean-tmp', 'daily/backup', 'hourly/backup', 'queue/mail/welcome'];
 
@@ -9,7 +9,7 @@ test.each([
   ['clean-tmp', 'hourly/clean-tmp'],
   ['mail/welcome', 'queue/mail/welcome'],
 ])('%s means %s', (word, script) => {
-  expect(findScript(word, scripts)).toBe(script);
+  expect(findRecordedScript(word, scripts)).toBe(script);
 });
 
 test.each([
@@ -31,11 +31,11 @@ test.each([
     '"backup" is the name of 2 scripts: daily/backup, hourly/backup. Name one of them with its tier.',
   ],
 ])('%s is refused with a hint', (word, message) => {
-  expect(() => findScript(word, scripts)).toThrow(message);
+  expect(() => findRecordedScript(word, scripts)).toThrow(message);
 });
 
 test('a name from outside cannot reach the terminal raw', () => {
-  expect(() => findScript('a\x1b[2J\x07', scripts)).toThrow('no script "a␇"');
+  expect(() => findRecordedScript('a\x1b[2J\x07', scripts)).toThrow('no script "a␇"');
 });
 
 test('outcomes are named one by one, and a slip is pointed out', () => {

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
-import { findTarget, type Target } from '../../src/report/find-target.ts';
+import { findTarget, type Target } from '../../src/report/why/target.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const sh = executable('#!/bin/sh\n');

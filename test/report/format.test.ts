@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createClock } from '../../src/report/clock.ts';
 import {
   countOf,
+  createClock,
   formatBytes,
   formatDuration,
   formatPeriod,
   formatRate,
-} from '../../src/report/format.ts';
+} from '../../src/report/text/format.ts';
 
 test.each([
   [null, '–'],

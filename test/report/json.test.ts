@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { openEmptyLog } from '../../src/report/empty-log.ts';
 import {
   discoveryToJson,
   formatJson,
@@ -7,9 +6,11 @@ import {
   runsToJson,
   runToJson,
 } from '../../src/report/json.ts';
-import { readOverview } from '../../src/report/read-overview.ts';
-import { readScriptRuns } from '../../src/report/read-script-runs.ts';
-import { selectRun } from '../../src/report/select-runs.ts';
+import { readScriptRuns } from '../../src/report/model/history.ts';
+import { readOverview } from '../../src/report/model/overview.ts';
+import { selectRun } from '../../src/report/model/runs.ts';
+import { openEmptyLog } from '../../src/store/empty.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
 

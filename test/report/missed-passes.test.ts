@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findMissedPasses } from '../../src/report/missed-passes.ts';
+import { findMissedPasses } from '../../src/schedule/expected-call.ts';
 
 const HOUR = 3_600_000;
 

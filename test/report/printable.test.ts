@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { firstLine, lastLine, printable, printableLine } from '../../src/report/printable.ts';
-import { toPrintableLines } from '../../src/report/printable-lines.ts';
+import {
+  firstLine,
+  lastLine,
+  printable,
+  printableLine,
+  toPrintableLines,
+} from '../../src/base/text.ts';
 
 /** Everything that a terminal could act on. */
 const dangerous =

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readJobStates } from '../../src/report/read-job-states.ts';
+import { readJobStates } from '../../src/report/text/filters.ts';
 
 test.each([
   ['failed', { state: ['failed'] }],

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { openEmptyLog } from '../../src/report/empty-log.ts';
-import type { KnownTier, ScriptOverview } from '../../src/report/overview.ts';
-import { type OverviewQuery, readOverview } from '../../src/report/read-overview.ts';
+import {
+  type KnownTier,
+  type OverviewQuery,
+  readOverview,
+  type ScriptOverview,
+} from '../../src/report/model/overview.ts';
+import { openEmptyLog } from '../../src/store/empty.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, type WrittenLog, writeLog } from '../support/written-log.ts';
 

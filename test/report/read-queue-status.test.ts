@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest';
-import { addJobs } from '../../src/queue/add-jobs.ts';
-import { openEmptyLog } from '../../src/report/empty-log.ts';
-import { isQueueQuiet } from '../../src/report/queue-status.ts';
-import { readQueueStatus } from '../../src/report/read-queue-status.ts';
+import { addJobs } from '../../src/queue/add/add.ts';
 import {
   selectActivityOfJob,
   selectChildren,
   selectRunsOfJob,
-} from '../../src/report/select-job-story.ts';
-import { renderQueue } from '../../src/report/terminal/render-queue.ts';
+} from '../../src/report/model/jobs.ts';
+import { readQueueStatus } from '../../src/report/model/status.ts';
+import { isQueueQuiet } from '../../src/report/model/tier.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
+import { renderQueue } from '../../src/report/terminal/status.ts';
+import { openEmptyLog } from '../../src/store/empty.ts';
+
 import { explainQueries } from '../support/query-plan.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { addJobs } from '../../src/queue/add-jobs.ts';
-import type { NewJob } from '../../src/queue/queue.ts';
-import { readUpcoming } from '../../src/report/read-upcoming.ts';
+import { addJobs } from '../../src/queue/add/add.ts';
+import type { NewJob } from '../../src/queue/api.ts';
+import { readUpcoming } from '../../src/report/model/jobs.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
 

@@ -2,9 +2,10 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { CommandContext } from '../../src/commands/command-context.ts';
-import { reconcileForReader } from '../../src/commands/reconcile-for-reader.ts';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
+import type { CommandContext } from '../../src/commands/shared/context.ts';
+import { reconcileForReader } from '../../src/commands/shared/reconcile.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+
 import { killGroup } from '../support/end-orphans.ts';
 import { inRoot } from '../support/in-root.ts';
 import { killRunner } from '../support/killed-runner.ts';

@@ -3,9 +3,10 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { takeLockFile } from '../../src/lock/lock-file.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
-import { newSpoolPath } from '../../src/store/spool/spool-files.ts';
-import { mayNeedReconciling } from '../../src/worker/may-need-reconciling.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
+import { mayNeedReconciling } from '../../src/recovery/needed.ts';
+import { newSpoolPath } from '../../src/spool/files.ts';
+
 import { inRoot } from '../support/in-root.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';

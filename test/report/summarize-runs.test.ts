@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  addUp,
-  nearestRank,
-  type RunFigures,
-  summarizeRuns,
-} from '../../src/report/summarize-runs.ts';
+import { addUp, nearestRank, type RunFigures, summarizeRuns } from '../../src/report/model/runs.ts';
 
 function run(fields: Partial<RunFigures> = {}): RunFigures {
   return {

@@ -2,9 +2,9 @@ import { appendFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readRunOutput } from '../../src/report/read-output.ts';
-import { selectRun } from '../../src/report/select-runs.ts';
-import { tailScript } from '../../src/report/tail-script.ts';
+import { readRunOutput, tailScript } from '../../src/report/model/output.ts';
+import { selectRun } from '../../src/report/model/runs.ts';
+
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { running, type WrittenLog, writeLog } from '../support/written-log.ts';

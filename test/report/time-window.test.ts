@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseTimeWindow } from '../../src/report/time-window.ts';
+import { parseTimeWindow } from '../../src/report/text/filters.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const iso = (ms: number): string => new Date(ms).toISOString();

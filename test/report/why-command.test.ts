@@ -1,7 +1,7 @@
 import { unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Why } from '../../src/report/why.ts';
+import type { Why } from '../../src/report/why/explain.ts';
 import { inRoot } from '../support/in-root.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';

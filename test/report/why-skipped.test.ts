@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Why } from '../../src/report/why.ts';
+import type { Why } from '../../src/report/why/explain.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';

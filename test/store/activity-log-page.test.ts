@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
-import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';

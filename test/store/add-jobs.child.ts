@@ -1,6 +1,6 @@
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
 
 /** Adds so many jobs to the log, each in a transaction of its own with its activity. */
 const [root = '', tier = '', count = '0'] = process.argv.slice(2);

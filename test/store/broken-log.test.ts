@@ -8,11 +8,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openExistingStore, openStore, type Store } from '../../src/store/open-store.ts';
-import { isCorruption } from '../../src/store/store-failure.ts';
-import { isSuspect, markSuspect } from '../../src/store/suspicion.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { isCorruption } from '../../src/store/failures.ts';
+import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
+import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { drivers } from '../support/drivers.ts';

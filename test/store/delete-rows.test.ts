@@ -1,17 +1,18 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { selectFigures } from '../../src/report/select-runs.ts';
-import { recordActivity } from '../../src/store/activity.ts';
+import { selectFigures } from '../../src/report/model/runs.ts';
+import { recordActivity } from '../../src/store/events.ts';
 import {
-  countJobs,
+  countStoredJobs,
   deleteEndedJobs,
   deleteOldActivity,
   deleteOldestJobs,
   deleteOldWorkers,
   deleteRunsOfRepeating,
   measureLog,
-} from '../../src/store/delete-rows.ts';
-import type { Database } from '../../src/store/open-store.ts';
+} from '../../src/store/prune.ts';
+import type { Database } from '../../src/store/store.ts';
+
 import { explainQueries } from '../support/query-plan.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -111,10 +112,10 @@ test('the log’s size counts output files, and not what is free inside it', asy
     .set({ output: 'x'.repeat(1_000_000) })
     .execute();
   expect(await measureLog(db)).toBeGreaterThan(empty + 5_900_000);
-  expect(await countJobs(db)).toBe(1);
+  expect(await countStoredJobs(db)).toBe(1);
   await deleteOldestJobs(db, 1);
   expect(await measureLog(db)).toBe(empty);
-  expect(await countJobs(db)).toBe(0);
+  expect(await countStoredJobs(db)).toBe(0);
 });
 
 test('free pages go back to the disk, as many as asked for', async () => {

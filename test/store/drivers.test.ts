@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Connection, ConnectionOptions, Driver } from '../../src/store/sqlite/connection.ts';
-import { withoutSqliteWarning } from '../../src/store/sqlite/node-sqlite.ts';
-import { sqliteErrorName } from '../../src/store/sqlite/sqlite-error-name.ts';
+import { sqliteErrorName, withoutSqliteWarning } from '../../src/store/sqlite/node-sqlite.ts';
+
 import { drivers } from '../support/drivers.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

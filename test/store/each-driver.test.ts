@@ -1,13 +1,15 @@
 import { readdirSync, renameSync, statSync } from 'node:fs';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { recordActivity } from '../../src/store/activity.ts';
-import { backUp } from '../../src/store/back-up.ts';
-import { type Database, openStore, type Store } from '../../src/store/open-store.ts';
-import { keepReserve, releaseReserve } from '../../src/store/reserve.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
-import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
-import { isStoreFailure } from '../../src/store/store-failure.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { isStoreFailure } from '../../src/store/failures.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { backUp } from '../../src/store/sqlite/backup.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
+import type { Database, Store } from '../../src/store/store.ts';
+
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chooseJournalMode } from '../../src/store/sqlite/journal-mode.ts';
+import { chooseJournalMode } from '../../src/store/sqlite/file.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('a local disk gets a WAL', () => {

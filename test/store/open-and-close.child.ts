@@ -1,5 +1,6 @@
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+
 import { meet } from '../support/meet.ts';
 
 /** Opens the log of a root in the same moment as so many others, reads from it, and closes it. */

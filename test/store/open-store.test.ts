@@ -2,11 +2,12 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { migrations } from '../../src/store/migrations/index.ts';
-import { openExistingStore, openStore } from '../../src/store/open-store.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema-version.ts';
-import { APPLICATION_ID } from '../../src/store/sqlite/open-database.ts';
-import { StoreUnavailable } from '../../src/store/store-unavailable.ts';
+import { StoreUnavailable } from '../../src/store/failures.ts';
+import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+import { migrations } from '../../src/store/sqlite/migrations.ts';
+import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
+
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { placeLog } from '../../src/store/build-log.ts';
+import { placeLog } from '../../src/store/sqlite/create.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function noHardLinks(): never {

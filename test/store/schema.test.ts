@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { Database } from '../../src/store/open-store.ts';
+import type { Database } from '../../src/store/store.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { stateFolderAt } from '../../src/config/state-folder.ts';
-import { describeStoreFailure } from '../../src/store/describe-store-failure.ts';
+import { stateFolderAt } from '../../src/place/state-folder.ts';
+import { describeStoreFailure } from '../../src/store/describe-failure.ts';
 import {
   isCorruption,
   isStoreFailure,
   kindOfStoreFailure,
   mayBeFull,
-} from '../../src/store/store-failure.ts';
-import { StoreUnavailable } from '../../src/store/store-unavailable.ts';
+  StoreUnavailable,
+} from '../../src/store/failures.ts';
 
 const folder = stateFolderAt('/home/me/site/.runner');
 const withCode = (code: string, message = 'as the system says'): Error =>

@@ -1,6 +1,6 @@
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { openStore } from '../../src/store/open-store.ts';
-import { watchLog } from '../../src/store/watch-log.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { watchLog } from '../../src/store/sqlite/change-feed.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
 
 /** Waits, closes the watch, and must then end by itself. */
 const [root = ''] = process.argv.slice(2);

@@ -6,10 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openStore, type Store } from '../../src/store/open-store.ts';
-import { type LogWatch, watchLog } from '../../src/store/watch-log.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { type LogWatch, watchLog } from '../../src/store/sqlite/change-feed.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

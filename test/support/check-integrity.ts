@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
-import type { Database } from '../../src/store/database.ts';
-import type { Store } from '../../src/store/open-store.ts';
-import { isCorruption } from '../../src/store/store-failure.ts';
+import { isCorruption } from '../../src/store/failures.ts';
+import type { Database, Store } from '../../src/store/store.ts';
 
 const MOST_PROBLEMS = 20;
 

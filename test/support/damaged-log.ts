@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { StateFolder } from '../../src/config/state-folder.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
 
 const PAGE_BYTES = 4096;
 

@@ -1,5 +1,5 @@
-import { loadBetterSqlite3 } from '../../src/store/sqlite/better-sqlite3.ts';
 import type { Driver } from '../../src/store/sqlite/connection.ts';
+import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
 import { loadNodeSqlite } from '../../src/store/sqlite/node-sqlite.ts';
 
 /** For `describe.each`: a test must not open one file with both at the same time. */

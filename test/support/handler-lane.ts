@@ -1,17 +1,18 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { HandlerJob } from '../../src/child/handler-contract.ts';
-import { defaultSettings } from '../../src/config/settings.ts';
-import type { StateFolder } from '../../src/config/state-folder.ts';
+import type { HandlerJob } from '../../src/child/contract.ts';
 import { openHandlers } from '../../src/discovery/handlers.ts';
-import type { HandlerRequest } from '../../src/execution/handler-request.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
+import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import {
   createHandlerRunner,
   type HandlerRunner,
   type HandlerRunnerOptions,
-} from '../../src/execution/handler-runner.ts';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
-import type { RunEnd } from '../../src/execution/run-end.ts';
+} from '../../src/execution/warm/run.ts';
+import type { StateFolder } from '../../src/place/state-folder.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { makeStateOf } from './state-of.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 

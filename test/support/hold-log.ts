@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { type Started, startNode } from './start-command.ts';
 import { until } from './until.ts';
 

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import Database from 'better-sqlite3';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
-import { checkLiveness } from '../../src/process/process-identity.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { checkLiveness } from '../../src/process/identity.ts';
+
 import {
   type LoggedActivity,
   type LoggedJob,

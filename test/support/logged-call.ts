@@ -1,14 +1,15 @@
-import { defaultSettings, type Settings } from '../../src/config/settings.ts';
-import type { LoggedCall } from '../../src/worker/pass.ts';
-import { createStopRequest } from '../../src/worker/stop-request.ts';
-import { createWorkerEvents } from '../../src/worker/worker-events.ts';
+import { defaultSettings, type Settings } from '../../src/settings/settings.ts';
+import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
+import type { StoreInvocation } from '../../src/worker/invocation/invocation.ts';
+import { createStopRequest } from '../../src/worker/invocation/stop.ts';
+
 import { makeStateOf, openStoreOf } from './state-of.ts';
 
 /** A call that has a root's log, as `runner work` makes one. */
 export async function makeLoggedCall(
   root: string,
   settings: Partial<Settings> = {},
-): Promise<LoggedCall> {
+): Promise<StoreInvocation> {
   return {
     runner: {
       root,

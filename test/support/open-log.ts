@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { stateFolderOf } from '../../src/config/state-folder.ts';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import {
   type LoggedActivity,
   type LoggedJob,

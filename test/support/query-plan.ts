@@ -1,9 +1,9 @@
 import Sqlite from 'better-sqlite3';
 import { type CompiledQuery, Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
-import type { Database } from '../../src/store/open-store.ts';
 import type { ActivityLog } from '../../src/store/schema.ts';
 import { sqliteDialect } from '../../src/store/sqlite/dialect.ts';
+import type { Database } from '../../src/store/store.ts';
 
 /** Explains how SQLite answers each query that a function asks of a log. */
 export async function explainQueries(

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { openQueue } from '../../src/queue/open-queue.ts';
-import type { JobOptions } from '../../src/queue/queue.ts';
+import type { JobOptions } from '../../src/queue/api.ts';
+import { openQueue } from '../../src/queue/open.ts';
+
 import { cronPlace } from './cron-place.ts';
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';

@@ -1,6 +1,8 @@
 import { onTestFinished } from 'vitest';
-import { openStore, type Store } from '../../src/store/open-store.ts';
-import { findDriver } from '../../src/store/sqlite/load-driver.ts';
+import { findDriver } from '../../src/store/sqlite/driver.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
+
 import { makeStateOf } from './state-of.ts';
 
 /** A log that tells when what is written to it is on the disk. */

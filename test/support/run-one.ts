@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import { defaultSettings } from '../../src/config/settings.ts';
-import { createStateFolder, stateFolderOf } from '../../src/config/state-folder.ts';
 import { discover } from '../../src/discovery/discover.ts';
-import { createMasker } from '../../src/execution/mask-secrets.ts';
-import type { RunEnd } from '../../src/execution/run-end.ts';
-import type { RunRequest } from '../../src/execution/run-request.ts';
-import { runScript } from '../../src/execution/run-script.ts';
+import { runScript } from '../../src/execution/isolated/run-script.ts';
+import type { RunEnd } from '../../src/execution/result/result.ts';
+import { createMasker } from '../../src/execution/secrets.ts';
+import type { RunRequest } from '../../src/execution/start/request.ts';
+import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 
 const probePath = join(import.meta.dirname, '../../dist/probe.cjs');

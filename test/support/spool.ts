@@ -1,11 +1,12 @@
-import { identifyProcess } from '../../src/process/process-identity.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
 import type {
   SpooledEnd,
   SpooledRun,
   SpoolHeader,
   SpoolingWorker,
   SpoolRun,
-} from '../../src/store/spool/spool-record.ts';
+} from '../../src/spool/format.ts';
+
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';
 

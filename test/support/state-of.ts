@@ -3,8 +3,9 @@ import {
   createStateFolder,
   type StateFolder,
   stateFolderOf,
-} from '../../src/config/state-folder.ts';
-import { openStore, type Store } from '../../src/store/open-store.ts';
+} from '../../src/place/state-folder.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** The state folder of a root, made. */
 export function makeStateOf(root: string): StateFolder {

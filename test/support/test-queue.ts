@@ -1,8 +1,9 @@
 import { onTestFinished } from 'vitest';
-import { openQueue } from '../../src/queue/open-queue.ts';
-import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/queue.ts';
-import type { Database } from '../../src/store/open-store.ts';
+import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/api.ts';
+import { openQueue } from '../../src/queue/open.ts';
 import type { ActivityEvent } from '../../src/store/schema.ts';
+import type { Database } from '../../src/store/store.ts';
+
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
 import { openStoreOf } from './state-of.ts';

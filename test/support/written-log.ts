@@ -5,10 +5,11 @@ import {
   createStateFolder,
   type StateFolder,
   stateFolderOf,
-} from '../../src/config/state-folder.ts';
-import { identifyProcess } from '../../src/process/process-identity.ts';
-import { type Database, openStore } from '../../src/store/open-store.ts';
+} from '../../src/place/state-folder.ts';
+import { identifyProcess } from '../../src/process/identity.ts';
 import type { RunsTable } from '../../src/store/schema.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { Database } from '../../src/store/store.ts';
 
 type NewRun = Insertable<RunsTable>;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type DueFacts, judgeDue } from '../../src/worker/judge-due.ts';
+import { type DueFacts, judgeDue } from '../../src/schedule/due.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 10, 1);

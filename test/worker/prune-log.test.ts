@@ -1,12 +1,13 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings, type Retention } from '../../src/config/settings.ts';
-import { recordActivity } from '../../src/store/activity.ts';
-import { measureLog } from '../../src/store/delete-rows.ts';
-import type { Store } from '../../src/store/open-store.ts';
+import { defaultSettings, type Retention } from '../../src/settings/settings.ts';
+import { recordActivity } from '../../src/store/events.ts';
+import { measureLog } from '../../src/store/prune.ts';
 import type { JobState } from '../../src/store/schema.ts';
-import { pruneLog } from '../../src/worker/prune-log.ts';
+import type { Store } from '../../src/store/store.ts';
+import { pruneLog } from '../../src/worker/prune/prune-log.ts';
+
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { defaultSettings, type Limits } from '../../src/config/settings.ts';
-import type { Machine } from '../../src/worker/machine-state.ts';
-import { waitForRoom } from '../../src/worker/wait-for-room.ts';
+import { defaultSettings, type Limits } from '../../src/settings/settings.ts';
+import { waitForRoom } from '../../src/worker/loop/limits.ts';
+import type { Machine } from '../../src/worker/loop/machine.ts';
 
 const MB = 1024 * 1024;
 const never = new AbortController().signal;

@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../src/config/settings.ts';
 import { discover } from '../../src/discovery/discover.ts';
-import { enqueueScripts } from '../../src/queue/enqueue-scripts.ts';
-import { createLogJournal } from '../../src/worker/log-journal.ts';
-import type { Pass } from '../../src/worker/pass.ts';
-import { createStopRequest } from '../../src/worker/stop-request.ts';
-import { workOff } from '../../src/worker/work-off.ts';
-import { createWorkerEvents } from '../../src/worker/worker-events.ts';
+import { enqueueScripts } from '../../src/queue/add/scripts.ts';
+import { defaultSettings } from '../../src/settings/settings.ts';
+import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
+import type { TierPass } from '../../src/worker/invocation/invocation.ts';
+import { createStopRequest } from '../../src/worker/invocation/stop.ts';
+import { workOff } from '../../src/worker/loop/loop.ts';
+import { createLogJournal } from '../../src/worker/record/run-recorder.ts';
+
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -33,7 +34,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
   const when = { workerId, scheduledFor: null, at: Date.now() };
   const jobs = await enqueueScripts(store.db, tier?.scripts ?? [], when);
   const events = createWorkerEvents();
-  const pass: Pass = {
+  const pass: TierPass = {
     runner,
     calledBy: 'schedule',
     stop: createStopRequest(),

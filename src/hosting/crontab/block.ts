@@ -1,4 +1,4 @@
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
 
 /**
  * A crontab holds one marked block for each root. Everything outside it belongs to somebody else and

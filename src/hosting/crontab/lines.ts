@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
 import { type CronPeriod, stepSeconds } from '../cron-period.ts';
 
 /** What a crontab line calls, and how often. */

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { parseDurationMs } from '../../config/duration.ts';
-import { UsageError } from '../../config/usage-error.ts';
-import { tierFolder, tierNames } from '../../discovery/tier-folders.ts';
-import { findOwnNode } from '../../process/find-program.ts';
+import { UsageError } from '../../base/errors.ts';
+import { tierFolder, tierNames } from '../../discovery/place.ts';
+import { findOwnNode } from '../../process/programs.ts';
+import { parseDurationMs } from '../../settings/readers.ts';
+
 import { byFrequency, type CronPeriod, parseCronPeriod } from '../cron-period.ts';
 import { crontabBlock, readBlock } from './block.ts';
 import { type CronCall, callsOfLines, crontabLines } from './lines.ts';

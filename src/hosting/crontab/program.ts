@@ -1,5 +1,5 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
 import { crontabBlock, installBlock, removeBlock } from './block.ts';
 
 /** Whether the crontab had to be changed. */

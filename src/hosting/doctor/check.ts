@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import { loadSettings } from '../../config/load-settings.ts';
-import { defaultSettings, type Settings } from '../../config/settings.ts';
-import { type StateFolder, stateFolderOf } from '../../config/state-folder.ts';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
+import { type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
+import { loadSettings } from '../../settings/load.ts';
+import { defaultSettings, type Settings } from '../../settings/settings.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
 import { examineLogFile, type LogFile, type LogReading, readLogFacts } from './log-file.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
 import type { Tier } from '../../discovery/script.ts';
 import { type CronChoice, choiceOfLines, planCrontab } from '../crontab/plan.ts';
 import {

@@ -14,13 +14,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { checkStateFolder } from '../../config/check-place.ts';
-import { type Distrust, judgePath, judgeRoot } from '../../config/file-trust.ts';
-import { listNames } from '../../config/list-names.ts';
-import { describeServedState } from '../../config/served-place.ts';
-import type { StateFolder } from '../../config/state-folder.ts';
-import { findWebRoot } from '../../config/web-root.ts';
-import { chooseJournalMode } from '../../store/sqlite/journal-mode.ts';
+import { listNames } from '../../base/values.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import { type Distrust, judgePath, judgeRoot } from '../../place/trust.ts';
+import { describeServedState, findWebRoot } from '../../place/web-exposure.ts';
+import { checkStateFolder } from '../../settings/access.ts';
+import { chooseJournalMode } from '../../store/sqlite/file.ts';
+
 import {
   amountOf,
   type Check,

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
-import { findOwnNode, findProgram } from '../../process/find-program.ts';
-import { hostZone } from '../../queue/repeat/time-zone.ts';
-import { findDriver } from '../../store/sqlite/load-driver.ts';
+import { findOwnNode, findProgram } from '../../process/programs.ts';
+import { hostZone } from '../../repeat/rule.ts';
+import { findDriver } from '../../store/sqlite/driver.ts';
+
 import { reasonToVanish } from '../crontab/plan.ts';
 import {
   amountOf,

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
 import type { Script } from '../../discovery/script.ts';
-import { resumeCommandOf, wordsOfPaused } from '../../queue/pause-names.ts';
+import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
+
 import {
   amountOf,
   type Check,

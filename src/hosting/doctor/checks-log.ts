@@ -2,14 +2,15 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { fallbackStateFolderOf } from '../../config/fallback-state-folder.ts';
-import { listNames } from '../../config/list-names.ts';
-import type { StateFolder } from '../../config/state-folder.ts';
-import { readHolderFile } from '../../lock/lock-holder.ts';
-import { checkLiveness } from '../../process/process-identity.ts';
-import { SCHEMA_VERSION } from '../../store/schema-version.ts';
-import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/spool-files.ts';
-import { APPLICATION_ID } from '../../store/sqlite/open-database.ts';
+import { listNames } from '../../base/values.ts';
+import { readHolderFile } from '../../lock/holder.ts';
+import { fallbackStateFolderOf } from '../../place/fallback.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import { checkLiveness } from '../../process/identity.ts';
+import { hasSpool, listUnreadableSpoolFiles } from '../../spool/files.ts';
+import { SCHEMA_VERSION } from '../../store/schema.ts';
+import { APPLICATION_ID } from '../../store/sqlite/file.ts';
+
 import {
   amountOf,
   type Check,

@@ -1,9 +1,10 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
-import { findRoot } from '../../config/root.ts';
-import { shellWord } from '../../config/shell-word.ts';
-import { UsageError } from '../../config/usage-error.ts';
+import { UsageError } from '../../base/errors.ts';
+import { shellWord } from '../../base/values.ts';
+import { findRoot } from '../../place/root.ts';
+
 import { readBlock } from '../crontab/block.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';

@@ -1,10 +1,12 @@
 import { statSync } from 'node:fs';
-import type { StateFolder } from '../../config/state-folder.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
 import { type Pause, selectPauses } from '../../queue/pauses.ts';
-import { assertWritable } from '../../store/inspect-log.ts';
-import { mayBeImmutable } from '../../store/open-read-only.ts';
-import { type Database, openExistingStore } from '../../store/open-store.ts';
-import { SCHEMA_VERSION } from '../../store/schema-version.ts';
+import { SCHEMA_VERSION } from '../../store/schema.ts';
+import { assertWritable } from '../../store/sqlite/file.ts';
+import { openExistingStore } from '../../store/sqlite/open.ts';
+import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
+import type { Database } from '../../store/store.ts';
+
 import {
   type Answer,
   askProgram,

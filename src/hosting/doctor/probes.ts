@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { findOwnNode } from '../../process/find-program.ts';
-import { listPids } from '../../process/list-pids.ts';
-import { findDriver } from '../../store/sqlite/load-driver.ts';
+import { findOwnNode } from '../../process/programs.ts';
+import { listPids } from '../../process/tree.ts';
+import { findDriver } from '../../store/sqlite/driver.ts';
 
 export interface ProgramRequest {
   readonly env: NodeJS.ProcessEnv;

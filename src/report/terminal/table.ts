@@ -1,7 +1,6 @@
 import Table from 'cli-table3';
 import stringWidth from 'string-width';
-import type { Palette } from './palette.ts';
-import { truncate } from './truncate.ts';
+import type { Palette } from './screen.ts';
 
 /** A column of a table that gives up what a narrow terminal has no room for. */
 export interface Column<Row> {
@@ -38,7 +37,7 @@ export function fitColumns<Row>(
   return shrinkToFit(shrinkToFit(kept, available, 'first'), available, 'last');
 }
 
-export interface TableLayout<Row> {
+interface TableLayout<Row> {
   readonly palette: Palette;
   readonly indent: string;
   /** Lines under a row, as wide as the table may be. */
@@ -127,3 +126,38 @@ const withoutBorders = {
   'right-mid': '',
   middle: '',
 };
+
+/** Cuts text at the end so that it takes at most so many columns; an ellipsis tells. */
+export function truncate(text: string, columns: number): string {
+  if (stringWidth(text) <= columns) return text;
+  const characters = [...new Intl.Segmenter().segment(text)].map((each) => each.segment);
+  let kept = '';
+  for (const character of characters) {
+    if (stringWidth(kept + character) > columns - 1) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/** Joins parts with ` · `, beginning a new line before a part that would not fit any more. */
+export function joinFitting(parts: readonly string[], columns: number): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const joined = [lines.at(-1), part].filter((each) => each !== undefined).join(' · ');
+    if (lines.length > 0 && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
+    else lines.push(part);
+  }
+  return lines;
+}
+
+/** Breaks text between words into lines of at most so many columns; a longer word stays whole. */
+export function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    const joined = last === undefined ? word : `${last} ${word}`;
+    if (last !== undefined && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
+    else lines.push(word);
+  }
+  return lines;
+}

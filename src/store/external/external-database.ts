@@ -1,9 +1,8 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { errorCode } from '../../config/error-code.ts';
-import { UsageError } from '../../config/usage-error.ts';
+import { errorCode, UsageError } from '../../base/errors.ts';
 import type { Connection } from '../sqlite/connection.ts';
-import { findDriver } from '../sqlite/load-driver.ts';
-import { APPLICATION_ID, completeOpening, type Opening } from '../sqlite/open-database.ts';
+import { findDriver } from '../sqlite/driver.ts';
+import { APPLICATION_ID, completeOpening, type Opening } from '../sqlite/file.ts';
 
 /** A row as SQLite gives it. */
 export type ExternalRow = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../../src/config/usage-error.ts';
+import { UsageError } from '../../../src/base/errors.ts';
 import { crontabBlock, installBlock, removeBlock } from '../../../src/hosting/crontab/block.ts';
 
 const ROOT = '/home/mé/site';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../../src/config/usage-error.ts';
+import { UsageError } from '../../../src/base/errors.ts';
 import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/cron-period.ts';
 import {
   type CrontabRequest,

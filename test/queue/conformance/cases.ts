@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { QueueErrorCode } from '../../../src/queue/queue-error.ts';
+import type { QueueErrorCode } from '../../../src/queue/errors.ts';
 import type { TestQueue } from '../../support/test-queue.ts';
 
 /** What one numbered case of the reference comes to here. */

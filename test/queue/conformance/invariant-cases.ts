@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import type { Queue } from '../../../src/queue/queue.ts';
-import { QueueError } from '../../../src/queue/queue-error.ts';
+import type { Queue } from '../../../src/queue/api.ts';
+import { QueueError } from '../../../src/queue/errors.ts';
+
 import type { LoggedJob, LoggedRun } from '../../support/log-tables.ts';
 import { readJobs, readRuns } from '../../support/open-log.ts';
 import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';

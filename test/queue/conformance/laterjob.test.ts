@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { endQueuedRun } from '../../../src/queue/end-queued-run.ts';
-import type { ClaimedJob } from '../../../src/queue/queue.ts';
+import type { ClaimedJob } from '../../../src/queue/api.ts';
+import { endQueuedRun } from '../../../src/queue/settle/settle-run.ts';
 import type { Outcome } from '../../../src/store/schema.ts';
+
 import { makeFinishedRun } from '../../support/finished-run.ts';
 import {
   HOUR_MS,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { RetryOptions } from '../../../src/queue/queue.ts';
+import type { RetryOptions } from '../../../src/queue/api.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/test-queue.ts';
 import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
 

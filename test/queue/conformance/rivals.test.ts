@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { renewLeases } from '../../../src/queue/leases.ts';
+import { renewLeases } from '../../../src/queue/claim/leases.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../../support/test-queue.ts';
 import { expectRefused, takeNext } from './cases.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { formatInstant } from '../../../src/queue/repeat/instant.ts';
-import { listTimes } from '../../../src/queue/repeat/list-times.ts';
-import { initialTime } from '../../../src/queue/repeat/next-time.ts';
-import { hostZone } from '../../../src/queue/repeat/time-zone.ts';
-import { createClock } from '../../../src/report/clock.ts';
+import { listTimes } from '../../../src/repeat/explain.ts';
+import { formatInstant, hostZone } from '../../../src/repeat/rule.ts';
+import { initialTime } from '../../../src/repeat/series.ts';
+import { createClock } from '../../../src/report/text/format.ts';
+
 import { at, next, ranAt, ruleOf } from './support.ts';
 
 /** The times after a moment, as the clocks of the rule's zone show them. */

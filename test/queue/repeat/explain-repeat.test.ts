@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explainRepeat } from '../../../src/queue/repeat/explain-repeat.ts';
+import { explainRepeat } from '../../../src/repeat/explain.ts';
 import { ruleOf } from './support.ts';
 
 test.each([

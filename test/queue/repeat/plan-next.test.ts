@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { applyModifiers } from '../../../src/queue/repeat/apply-modifiers.ts';
-import { planNext } from '../../../src/queue/repeat/plan-next.ts';
+import { planNext } from '../../../src/repeat/plan.ts';
+import { applyModifiers } from '../../../src/repeat/rule.ts';
+
 import { at, plan, ranAt, ruleOf } from './support.ts';
 
 /** 4.5 hours late, as in vector 37. */

@@ -1,9 +1,13 @@
 import { expect } from 'vitest';
-import { formatInstant, parseInstant } from '../../../src/queue/repeat/instant.ts';
-import { nextTime } from '../../../src/queue/repeat/next-time.ts';
-import { parseRepeat } from '../../../src/queue/repeat/parse-repeat.ts';
-import { type PlanOptions, planNext } from '../../../src/queue/repeat/plan-next.ts';
-import type { Moments, RepeatRule } from '../../../src/queue/repeat/repeat-rule.ts';
+import { parseRepeat } from '../../../src/repeat/parse.ts';
+import { type PlanOptions, planNext } from '../../../src/repeat/plan.ts';
+import {
+  formatInstant,
+  type Moments,
+  parseInstant,
+  type RepeatRule,
+} from '../../../src/repeat/rule.ts';
+import { nextTime } from '../../../src/repeat/series.ts';
 
 /** The rule of a text that is one. */
 export function ruleOf(text: string): RepeatRule {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { parseDurationMs } from '../../../src/config/duration.ts';
-import { formatInstant } from '../../../src/queue/repeat/instant.ts';
-import { nextTime } from '../../../src/queue/repeat/next-time.ts';
+import { formatInstant } from '../../../src/repeat/rule.ts';
+import { nextTime } from '../../../src/repeat/series.ts';
+import { parseDurationMs } from '../../../src/settings/readers.ts';
+
 import { at, momentsOf, next, plan, problemOf, ranAt, ruleOf } from './support.ts';
 import reference from './vectors.json' with { type: 'json' };
 

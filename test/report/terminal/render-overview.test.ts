@@ -1,11 +1,10 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { createClock } from '../../../src/report/clock.ts';
-import type { KnownTier } from '../../../src/report/overview.ts';
-import { readOverview } from '../../../src/report/read-overview.ts';
-import { createPalette } from '../../../src/report/terminal/palette.ts';
-import { renderNothing, renderOverview } from '../../../src/report/terminal/render-overview.ts';
-import type { Screen } from '../../../src/report/terminal/screen.ts';
+import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
+import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
+import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
+import { createClock } from '../../../src/report/text/format.ts';
+
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, type WrittenLog, writeLog } from '../../support/written-log.ts';
 

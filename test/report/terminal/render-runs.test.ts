@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
-import { createClock } from '../../../src/report/clock.ts';
-import { readScriptRuns } from '../../../src/report/read-script-runs.ts';
-import { selectRun } from '../../../src/report/select-runs.ts';
-import { createPalette } from '../../../src/report/terminal/palette.ts';
-import { renderRun } from '../../../src/report/terminal/render-run.ts';
-import { renderRuns } from '../../../src/report/terminal/render-runs.ts';
-import type { Screen } from '../../../src/report/terminal/screen.ts';
+import { readScriptRuns } from '../../../src/report/model/history.ts';
+import { selectRun } from '../../../src/report/model/runs.ts';
+import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
+import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
+import { createClock } from '../../../src/report/text/format.ts';
+
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
 

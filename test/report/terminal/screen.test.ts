@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPalette } from '../../../src/report/terminal/palette.ts';
-import { createScreen, isColoured } from '../../../src/report/terminal/screen.ts';
+import { createPalette, createScreen, isColoured } from '../../../src/report/terminal/screen.ts';
 
 test.each([
   [{}, true, true],

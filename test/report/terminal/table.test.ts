@@ -1,8 +1,13 @@
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
-import { createPalette } from '../../../src/report/terminal/palette.ts';
-import { type Column, fitColumns, renderTable } from '../../../src/report/terminal/table.ts';
-import { joinFitting, truncate } from '../../../src/report/terminal/truncate.ts';
+import { createPalette } from '../../../src/report/terminal/screen.ts';
+import {
+  type Column,
+  fitColumns,
+  joinFitting,
+  renderTable,
+  truncate,
+} from '../../../src/report/terminal/table.ts';
 
 interface Row {
   readonly name: string;

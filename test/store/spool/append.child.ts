@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
-import { stateFolderOf } from '../../../src/config/state-folder.ts';
-import { createSpoolWriter } from '../../../src/store/spool/spool-writer.ts';
+import { stateFolderOf } from '../../../src/place/state-folder.ts';
+import { createSpoolWriter } from '../../../src/spool/write.ts';
+
 import { makeSpooledRun, makeSpoolingWorker } from '../../support/spool.ts';
 
 /** Adds to the spool of a root for ever, and says each time which record is there. */

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../../src/config/state-folder.ts';
-import { identifyProcess } from '../../../src/process/process-identity.ts';
-import { isReady, readSpool } from '../../../src/store/spool/read-spool.ts';
-import type { SpoolFile } from '../../../src/store/spool/spool-files.ts';
+import { stateFolderOf } from '../../../src/place/state-folder.ts';
+import { identifyProcess } from '../../../src/process/identity.ts';
+import type { SpoolFile } from '../../../src/spool/files.ts';
+import { isReady, readSpool } from '../../../src/spool/read.ts';
+
 import { makeSpooledRun, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/spool.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 

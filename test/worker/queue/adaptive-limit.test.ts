@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createAdaptiveLimit } from '../../../src/worker/queue/adaptive-limit.ts';
+import { createAdaptiveLimit } from '../../../src/worker/loop/queue-limits.ts';
 
 const WINDOW_MS = 10_000;
 

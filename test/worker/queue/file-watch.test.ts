@@ -1,7 +1,7 @@
 import { renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createFileWatch } from '../../../src/worker/queue/file-watch.ts';
+import { createFileWatch } from '../../../src/worker/loop/queue-limits.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 const changes = {

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { recordActivity } from '../../../src/store/activity.ts';
-import type { Database } from '../../../src/store/open-store.ts';
-import { createGroupCommit } from '../../../src/worker/queue/group-commit.ts';
+import { recordActivity } from '../../../src/store/events.ts';
+import type { Database } from '../../../src/store/store.ts';
+import { createGroupCommit } from '../../../src/worker/record/group-commit.ts';
+
 import { openRecordedStore } from '../../support/recorded-store.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { until } from '../../support/until.ts';

@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { defaultSettings } from '../../../src/config/settings.ts';
-import { claimJobs } from '../../../src/queue/claim-jobs.ts';
-import { keepLeases } from '../../../src/worker/queue/keep-leases.ts';
-import { startQueueWorker } from '../../../src/worker/queue/queue-worker.ts';
+import { claimJobs } from '../../../src/queue/claim/claim.ts';
+import { defaultSettings } from '../../../src/settings/settings.ts';
+import { keepLeases } from '../../../src/worker/loop/lease-heartbeat.ts';
+import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
+
 import { holdLog } from '../../support/hold-log.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLaneBell } from '../../../src/worker/queue/lane-bell.ts';
+import { createLaneBell } from '../../../src/worker/loop/executors.ts';
 
 test('each ring is heard once, by who asked before it', () => {
   const noMore = new AbortController();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLanesAtWork } from '../../../src/worker/queue/lanes-at-work.ts';
+import { createLanesAtWork } from '../../../src/worker/loop/executors.ts';
 
 /** Two lanes, a clock that stands, and how often the last of them came to rest. */
 function open() {

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openQueue } from 'folder-runner';
 import { expect, onTestFinished, test } from 'vitest';
-import type { JobOptions } from '../../../src/queue/queue.ts';
+import type { JobOptions } from '../../../src/queue/api.ts';
 import { checkInvariants } from '../../support/invariants.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { commandPath } from '../../support/run-command.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createPace } from '../../../src/worker/queue/pace.ts';
-import { createStopRequest } from '../../../src/worker/stop-request.ts';
+import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
+import { createPace } from '../../../src/worker/loop/queue-limits.ts';
 
 /** Whether it is settled by now, without waiting for it. */
 const isSettled = (promise: Promise<unknown>): Promise<boolean> =>

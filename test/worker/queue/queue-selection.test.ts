@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
-import type { QueueSelection } from '../../../src/queue/claim-jobs.ts';
-import { watchLog } from '../../../src/store/watch-log.ts';
-import { createSelector } from '../../../src/worker/queue/queue-selection.ts';
+import type { QueueSelection } from '../../../src/queue/claim/claim.ts';
+import { watchLog } from '../../../src/store/sqlite/change-feed.ts';
+import { createSelector } from '../../../src/worker/loop/selection.ts';
+
 import { makeScript } from '../../support/plain-script.ts';
 import { makeStateOf, openStoreOf } from '../../support/state-of.ts';
 import { openTestQueue, START } from '../../support/test-queue.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../../src/config/settings.ts';
-import { finishWorker } from '../../../src/worker/finish-worker.ts';
-import { startQueueWorker } from '../../../src/worker/queue/queue-worker.ts';
+import { defaultSettings } from '../../../src/settings/settings.ts';
+import { finishWorker } from '../../../src/worker/invocation/invocation.ts';
+import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
+
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { defaultSettings } from '../../../src/config/settings.ts';
 import { openHandlers } from '../../../src/discovery/handlers.ts';
-import type { ClaimedRow } from '../../../src/queue/claim-jobs.ts';
-import { queryRaw } from '../../../src/store/raw-query.ts';
-import { type HandlerLane, runHandler } from '../../../src/worker/queue/run-handler.ts';
+import type { ClaimedRow } from '../../../src/queue/claim/claim.ts';
+import { defaultSettings } from '../../../src/settings/settings.ts';
+import { queryRaw } from '../../../src/store/sqlite/queries.ts';
+import { type HandlerLane, runHandler } from '../../../src/worker/loop/run-handler.ts';
+
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { createTakeRules } from '../../../src/worker/queue/take-rules.ts';
-import type { WorkRequest } from '../../../src/worker/queue/work-request.ts';
-import { createStopRequest } from '../../../src/worker/stop-request.ts';
+import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
+import { createTakeRules, type WorkRequest } from '../../../src/worker/loop/queue-limits.ts';
 
 const noLimits: WorkRequest = {
   patterns: [],

@@ -1,0 +1,17 @@
+import { constants } from 'node:os';
+
+/**
+ * Wrong use: the command prints the message, one sentence or one line per problem, and exits 2.
+ * The message names what, where, what was expected, and how to cure it.
+ */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
+export function errorCode(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  const { code, errno } = error as NodeJS.ErrnoException;
+  // libuv has no name for a used up quota: its code is "Unknown system error -122".
+  return errno === -constants.errno.EDQUOT ? 'EDQUOT' : (code ?? '');
+}

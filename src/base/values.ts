@@ -1,0 +1,93 @@
+import { readdirSync } from 'node:fs';
+import { errorCode } from './errors.ts';
+
+/** The last instant that a date can hold, in UTC epoch milliseconds. */
+export const lastInstantMs = 8.64e15;
+
+/** Whether a date can be made of it: a row that plain SQL has written may hold anything. */
+export function isInstant(found: unknown): found is number {
+  return typeof found === 'number' && Math.abs(found) <= lastInstantMs;
+}
+
+const LONGEST_SHOWN = 80;
+
+/** A value that somebody gave, as a sentence shows it. */
+export function describeFound(found: unknown): string {
+  const text = writeFound(found);
+  return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}…`;
+}
+
+/** Anything can be given: what holds a circle or a BigInt is no JSON. */
+function writeFound(found: unknown): string {
+  if (typeof found === 'bigint') return `${found}n`;
+  try {
+    return JSON.stringify(found) ?? String(found);
+  } catch {
+    return 'what is no JSON';
+  }
+}
+
+/** A path as one word of a shell command, for cures that can be pasted. */
+export function shellWord(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Not among TypeScript's types yet. */
+interface ExactJson {
+  parse(text: string, revive: (key: string, value: unknown, source: Source) => unknown): unknown;
+  /** Stands for this text wherever it is written as JSON. */
+  rawJSON(text: string): object;
+}
+
+interface Source {
+  /** Of what is neither an object nor a list. */
+  readonly source?: string;
+}
+
+const { parse, rawJSON } = JSON as unknown as ExactJson;
+
+/**
+ * Reads JSON that is only to be written again: each number stays as it stands there, also one that has
+ * more digits than a number here can hold.
+ *
+ * @throws {SyntaxError} if it is none
+ * @throws {RangeError} if it is nested too deep
+ */
+export function parseExactly(text: string): unknown {
+  return parse(text, (_, value, { source }) =>
+    typeof value === 'number' && String(value) !== source ? rawJSON(source as string) : value,
+  );
+}
+
+/** C collation, as run-parts sorts: by the bytes of UTF-8. JavaScript's own order differs beyond U+FFFF. */
+export function compareBytes(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+/** Control characters, and those that turn the direction of text: they would garble logs and mails. */
+const unprintable = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+/** The name with each unprintable character written as JSON does: `a\nb`. */
+export function printableName(name: string): string {
+  return name.replace(unprintable, (character) => {
+    const text = JSON.stringify(character).slice(1, -1);
+    return text === character
+      ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+      : text;
+  });
+}
+
+/** UTC, so that the order of the names is the order in time: 20261231-235959. */
+export function utcStamp(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
+}
+
+/** What is in a folder; nothing where there is no folder. */
+export function listNames(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,277 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { closeSync, writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { join } from 'node:path';
+import { callHandler, describeUnsettled } from '../call-handler.ts';
+import {
+  CHANNEL_FD,
+  type FromChild,
+  type HandlerEnd,
+  HOST_VARIABLE,
+  type HostOptions,
+  type JobMessage,
+  type ProbeError,
+  type ProbeResult,
+  runVariables,
+  SIGN_OF_LIFE_FD,
+  STRAY_FILE,
+  type Stray,
+  splitLines,
+  type ToChild,
+} from '../contract.ts';
+import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { installTypeScript } from '../typescript/hooks.ts';
+import { HandlerShelf } from './modules.ts';
+import { emptyFolder, guardExit, linkAnew, type Meter, startMeter } from './sandbox.ts';
+
+/** Updates that were sent and of which nothing has been heard yet. */
+class HandlerUpdates {
+  readonly #send: (number: number, data: string) => void;
+  readonly #open = new Map<number, (problem: string | null) => void>();
+  #count = 0;
+
+  constructor(send: (number: number, data: string) => void) {
+    this.#send = send;
+  }
+
+  get isWaiting(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /** Fulfilled once the runner says that it is in the log. */
+  send(data: string): Promise<void> {
+    this.#count += 1;
+    const number = this.#count;
+    const told = new Promise<void>((resolve, reject) => {
+      this.#open.set(number, (problem) =>
+        problem === null ? resolve() : reject(new Error(problem)),
+      );
+    });
+    this.#send(number, data);
+    return told;
+  }
+
+  settle(number: number, problem: string | null): void {
+    this.#open.get(number)?.(problem);
+    this.#open.delete(number);
+  }
+
+  /** Nobody is there any more who could say. */
+  settleAll(): void {
+    for (const number of [...this.#open.keys()]) this.settle(number, null);
+  }
+}
+
+/** The way from a warm child to its runner. */
+interface Channel {
+  send(message: FromChild): void;
+  /** Whether waiting for a message keeps the process alive. */
+  keepAlive(isNeeded: boolean): void;
+}
+
+/** A descriptor of its own: what a handler does with `process.send` and its like is no matter. */
+function openChannel(
+  fd: number,
+  onMessage: (message: ToChild) => void,
+  onClose: () => void,
+): Channel {
+  const socket = new Socket({ fd, readable: true, writable: true });
+  socket.setEncoding('utf8');
+  const take = splitLines((line) => onMessage(JSON.parse(line) as ToChild));
+  socket.on('data', (piece) => take(piece as unknown as string));
+  // Writing to a runner that is gone; that it is gone is told by the end of what it sends.
+  socket.on('error', () => {});
+  socket.once('close', onClose);
+  return {
+    send: (message) => socket.write(`${JSON.stringify(message)}\n`),
+    keepAlive: (isNeeded) => (isNeeded ? socket.ref() : socket.unref()),
+  };
+}
+
+/** On a full disk the runner learns only that the process has ended. */
+function leaveStray(temporary: string, stray: Stray): void {
+  try {
+    writeFileSync(join(temporary, STRAY_FILE), JSON.stringify(stray), { mode: 0o600 });
+  } catch {}
+}
+
+/** A run that has begun: also what its timers and promises are known by after its end. */
+interface Run {
+  readonly message: JobMessage;
+  readonly meter: Meter;
+  /** What ends the process. */
+  error: ProbeError | null;
+  stray: Stray | null;
+}
+
+/** The run that has ended last, of which the runner may not have heard yet. */
+interface LastRun {
+  readonly runId: number | string;
+  readonly resultPath: string;
+  readonly outputPath: string;
+  readonly result: ProbeResult;
+}
+
+/** Calls handlers in this process, one job after another, as the runner says. */
+class HandlerServer {
+  readonly #options: HostOptions;
+  readonly #runs = new AsyncLocalStorage<Run>();
+  readonly #updates: HandlerUpdates;
+  readonly #channel: Channel;
+  readonly #shelf: HandlerShelf;
+  readonly #exit: typeof process.exit;
+  #current: Run | null = null;
+  #last: LastRun | null = null;
+  /** Nothing is left that keeps it alive, and the handler has not ended. */
+  #hasRunOut = false;
+  #isOrphan = false;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+    this.#exit = guardExit(() => !this.#isOver(this.#runs.getStore()));
+    process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
+    process.on('beforeExit', () => {
+      this.#hasRunOut = true;
+    });
+    process.on('exit', (code) => this.#recordExit(code));
+    // Only now: what it puts the process back to has these listeners.
+    this.#shelf = new HandlerShelf();
+    this.#channel = openChannel(
+      CHANNEL_FD,
+      (message) => this.#take(message),
+      () => this.#loseRunner(),
+    );
+    this.#updates = new HandlerUpdates((update, data) => this.#channel.send({ update, data }));
+    this.#channel.send({ ready: true });
+  }
+
+  #take(message: ToChild): void {
+    if ('bye' in message) this.#exit(0);
+    if ('updated' in message) {
+      this.#updates.settle(message.updated, message.problem);
+      this.#keepAlive();
+    } else void this.#serve(message);
+  }
+
+  async #serve(message: JobMessage): Promise<void> {
+    const { job, runId, script } = message;
+    const run: Run = { message, meter: startMeter(), error: null, stray: null };
+    this.#current = run;
+    Object.assign(process.env, runVariables({ ...job, runId, script, job }));
+    this.#keepAlive();
+    const end = await this.#runs.run(run, () => this.#call(message));
+    this.#end(run, end);
+  }
+
+  async #call({ path, job }: JobMessage): Promise<HandlerEnd> {
+    try {
+      // Whatever a module begins is no single job's.
+      const exported = await this.#runs.exit(() => this.#shelf.take(path));
+      return await callHandler(exported, path, job, (data) => this.#update(data));
+    } catch (error) {
+      return { exitCode: 1, error: describeError(error) };
+    }
+  }
+
+  #update(data: string): Promise<void> {
+    // Nobody is there to write it down; that is no reason for the job to fail.
+    if (this.#isOrphan) return Promise.resolve();
+    const told = this.#updates.send(data);
+    this.#keepAlive();
+    return told;
+  }
+
+  /** During a run the channel alone would let a promise that never settles look like one that takes long. */
+  #keepAlive(): void {
+    this.#channel.keepAlive(this.#current === null || this.#updates.isWaiting);
+  }
+
+  #end(run: Run, end: HandlerEnd): void {
+    const { result, rssBytes } = run.meter.measure(end);
+    const loaded = this.#shelf.takeLoaded();
+    // Node remembers a module that failed, and would not try it again.
+    const isSpoilt = !this.#shelf.has(run.message.path);
+    this.#current = null;
+    if (this.#isOrphan) this.#leave(run.message, result);
+    this.#channel.send({
+      end: result,
+      rssBytes,
+      ...(loaded && { loaded }),
+      ...(isSpoilt && { isSpoilt }),
+      ...(run.stray && { stray: run.stray }),
+    });
+    const { runId, resultPath, outputPath } = run.message;
+    this.#last = { runId, resultPath, outputPath, result };
+    this.#keepAlive();
+    this.#shelf.restore();
+    emptyFolder(this.#options.temporary);
+  }
+
+  /** The job in hand is finished for whoever comes next; what was told last may not have arrived. */
+  #loseRunner(): void {
+    this.#isOrphan = true;
+    this.#updates.settleAll();
+    if (this.#current !== null) return;
+    if (this.#last === null) this.#exit(0);
+    this.#leave(this.#last, this.#last.result);
+  }
+
+  #leave(paths: Pick<LastRun, 'resultPath' | 'outputPath'>, result: ProbeResult): never {
+    linkAnew(this.#options.output, paths.outputPath);
+    writeResult(paths.resultPath, result);
+    return this.#exit(0);
+  }
+
+  /** Of a run that has ended, the one that is under way is not to blame; all else ends the process. */
+  #judgeUncaught(thrown: unknown): void {
+    const run = this.#current;
+    const owner = this.#runs.getStore();
+    const stray: Stray = {
+      runId: owner?.message.runId ?? null,
+      lastRunId: run?.message.runId ?? this.#last?.runId ?? null,
+      sentence: sentenceOf(describeError(thrown)),
+    };
+    if (run !== null && this.#isOver(owner)) run.stray ??= stray;
+    // A listener besides ours: the handler deals with it itself.
+    else if (process.listenerCount('uncaughtException') === 1) this.#endByError(thrown, stray);
+  }
+
+  /** Whatever no run has begun belongs to the one that is under way. */
+  #isOver(run: Run | undefined): boolean {
+    return run !== undefined && run !== this.#current;
+  }
+
+  #endByError(thrown: unknown, stray: Stray): void {
+    if (this.#current === null) leaveStray(this.#options.temporary, stray);
+    else {
+      this.#current.error = describeError(thrown);
+      process.stderr.write(`Uncaught ${this.#current.error.stack ?? stray.sentence}\n`);
+    }
+    this.#exit(1);
+  }
+
+  #recordExit(code: number): void {
+    const run = this.#current;
+    if (run === null) return;
+    const isEarly = code === 0;
+    const exitCode = isEarly ? UNSETTLED_EXIT_CODE : code;
+    process.exitCode = exitCode;
+    const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
+    const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
+    // The runner may have died, and this process not have come to hear of it.
+    linkAnew(this.#options.output, run.message.outputPath);
+    writeResult(run.message.resultPath, result);
+  }
+}
+
+function sentenceOf({ name, message }: ProbeError): string {
+  const [line = ''] = message.split('\n');
+  return line === '' ? name : `${name}: ${line}`;
+}
+
+const variable = process.env[HOST_VARIABLE] as string;
+delete process.env[HOST_VARIABLE];
+closeSync(SIGN_OF_LIFE_FD);
+const options = JSON.parse(variable) as HostOptions;
+installTypeScript(options.cacheFolder);
+new HandlerServer(options);

@@ -1,0 +1,128 @@
+import { linkSync, mkdirSync, openSync, readdirSync, readSync, rmSync, unlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { HandlerEnd, ProbeResult } from '../contract.ts';
+
+type Exit = typeof process.exit;
+
+/**
+ * Has `process.exit()` throw where the caller has no say any more.
+ *
+ * @returns the one that always ends the process
+ */
+export function guardExit(mayExit: () => boolean): Exit {
+  const exit: Exit = process.exit.bind(process);
+  process.exit = (code) => {
+    if (mayExit()) exit(code);
+    throw new Error(`process.exit(${code ?? ''}) was called`);
+  };
+  // Who listens to the process's end may call it again.
+  process.prependListener('exit', () => {
+    process.exit = exit;
+  });
+  return exit;
+}
+
+/** Removes what is in a folder, as far as it can be; where it is a folder no more, it is made anew. */
+export function emptyFolder(path: string): void {
+  try {
+    for (const name of readdirSync(path)) {
+      rmSync(join(path, name), { recursive: true, force: true });
+    }
+  } catch {
+    makeAnew(path);
+  }
+}
+
+function makeAnew(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+    restoreParent(path);
+    mkdirSync(path, { mode: 0o700 });
+  } catch {}
+}
+
+/** No more than that: where all of a state folder is gone, none is to be made. */
+function restoreParent(path: string): void {
+  try {
+    mkdirSync(dirname(path), { mode: 0o700 });
+  } catch {}
+}
+
+/** What one job uses of a process that serves many. */
+export interface Meter {
+  measure(end: HandlerEnd): { readonly result: ProbeResult; readonly rssBytes: number };
+}
+
+/** As the last job left it. */
+let lastRssBytes: number | null = null;
+
+export function startMeter(): Meter {
+  const before = process.resourceUsage();
+  lastRssBytes ??= readRssBytes();
+  const rssBefore = lastRssBytes;
+  return {
+    measure: (end) => {
+      const after = process.resourceUsage();
+      const rssBytes = readRssBytes();
+      lastRssBytes = rssBytes;
+      const result = {
+        ...end,
+        userCpuMs: (after.userCPUTime - before.userCPUTime) / 1000,
+        systemCpuMs: (after.systemCPUTime - before.systemCPUTime) / 1000,
+        maxRssBytes: peakBytes(before.maxRSS * 1024, after.maxRSS * 1024, rssBefore, rssBytes),
+        rssChangeBytes: rssBytes - rssBefore,
+      };
+      return { result, rssBytes };
+    },
+  };
+}
+
+/** The process's peak is this job's only if this job has raised it. */
+function peakBytes(peakBefore: number, peakAfter: number, before: number, after: number): number {
+  return peakAfter > peakBefore ? peakAfter : Math.max(before, after);
+}
+
+const PAGE_BYTES = 4096;
+const buffer = Buffer.alloc(128);
+let fd: number | null = null;
+let isStatmRight: boolean | null = null;
+
+/** Resident memory of this process: 2 µs, where asking Node costs 10. */
+function readRssBytes(): number {
+  if (isStatmRight === false) return process.memoryUsage.rss();
+  const rssBytes = readStatm();
+  isStatmRight ??= isAbout(rssBytes, process.memoryUsage.rss());
+  return isStatmRight && rssBytes !== null ? rssBytes : process.memoryUsage.rss();
+}
+
+/** Null where there is none. */
+function readStatm(): number | null {
+  try {
+    fd ??= openSync('/proc/self/statm', 'r');
+    const [, pages] = buffer.toString('latin1', 0, readSync(fd, buffer, 0, 128, 0)).split(' ', 2);
+    return Number(pages) * PAGE_BYTES;
+  } catch {
+    return null;
+  }
+}
+
+/** Pages have another size on some machines, and `/proc` can be another container's. */
+function isAbout(one: number | null, other: number): boolean {
+  return one !== null && one > other / 2 && one < other * 2;
+}
+
+/** Gives a file a second name, whatever had it before. Where that cannot be, it has just the first. */
+export function linkAnew(path: string, name: string): void {
+  try {
+    linkSync(path, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') replaceLink(path, name);
+  }
+}
+
+function replaceLink(path: string, name: string): void {
+  try {
+    unlinkSync(name);
+    linkSync(path, name);
+  } catch {}
+}

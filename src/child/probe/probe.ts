@@ -1,0 +1,129 @@
+import { closeSync, readFileSync, writeSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import {
+  abortOnTermination,
+  callHandler,
+  describeUnsettled,
+  findDefault,
+} from '../call-handler.ts';
+import {
+  type HandlerEnd,
+  type HandlerJob,
+  PROBE_VARIABLE,
+  type ProbeContext,
+  type ProbeOptions,
+  SIGN_OF_LIFE_FD,
+  UPDATE_FD,
+} from '../contract.ts';
+import type { JobContext } from '../job-context.ts';
+import { recordEnd, type Unsettled } from '../record-end.ts';
+import { installTypeScript } from '../typescript/hooks.ts';
+
+/**
+ * Hands over what the script exports once it has been evaluated. The script is Node's own entry
+ * point, so `import.meta.main`, `require.main` and `process.argv` are as ever; this only joins it.
+ */
+function joinEntryPoint(scriptPath: string, use: (exported: unknown) => Promise<void>): void {
+  setImmediate(() => {
+    const main = process.mainModule;
+    // Not loaded: it threw, and a handler of its own went on. Importing would run it a second time.
+    if (main !== undefined) return main.loaded ? use(main.exports) : undefined;
+    // The same module as the entry point's, not a second one. If it fails, Node reports that itself.
+    return import(pathToFileURL(scriptPath).href).then(use, () => {});
+  });
+}
+
+/** What is known of a handler's end while its process ends. */
+interface HandlerCall {
+  unsettled(): Unsettled | null;
+  end(): HandlerEnd | null;
+}
+
+/**
+ * Calls the handler that this process is for, and ends the process with it, whatever else it left
+ * open: as in a child that serves many jobs, only the handler's own end counts.
+ */
+function callIsolatedHandler(scriptPath: string): HandlerCall {
+  const job = JSON.parse(readFileSync(0, 'utf8')) as HandlerJob;
+  let hasRunOut = false;
+  let end: HandlerEnd | null = null;
+  process.on('beforeExit', () => {
+    hasRunOut = true;
+  });
+  joinEntryPoint(scriptPath, async (exported) => {
+    end = await callHandler(exported, scriptPath, job, sendUpdate);
+    process.exit(end.exitCode);
+  });
+  return {
+    unsettled: () => (end === null ? describeUnsettled(hasRunOut) : null),
+    end: () => end,
+  };
+}
+
+/** The runner reads on until this process has ended, so what is written is as good as told. */
+async function sendUpdate(data: string): Promise<void> {
+  const line = Buffer.from(`${JSON.stringify(data)}\n`);
+  for (let sent = 0; sent < line.length; ) sent += writeSync(UPDATE_FD, line, sent);
+}
+
+function createContext(facts: ProbeContext): JobContext {
+  let signal: AbortSignal | undefined;
+  return {
+    script: facts.script,
+    scheduledFor: new Date(facts.scheduledFor),
+    latenessMs: facts.latenessMs,
+    attempt: facts.attempt,
+    lastSuccess: facts.lastSuccess === null ? null : new Date(facts.lastSuccess),
+    previouslyCrashed: facts.previouslyCrashed,
+    // Only who asks for the signal takes over the duty to end: others die of SIGTERM as usual.
+    get signal() {
+      signal ??= abortOnTermination().signal;
+      return signal;
+    },
+    log: (...values) => console.log(...values),
+  };
+}
+
+/**
+ * Calls the script's default function once the script itself has been evaluated.
+ *
+ * @returns what was called and is still open
+ */
+function callDefault(options: ProbeOptions): () => Unsettled | null {
+  let open: Unsettled | null = null;
+  joinEntryPoint(options.scriptPath, async (exported) => {
+    const run = findDefault<JobContext>(exported);
+    if (run === null) return;
+    open = { sentence: "the promise of the script's default function never settled" };
+    await run(createContext(options.context));
+    open = null;
+  });
+  return () => open;
+}
+
+// Loaded into a Node script before it starts. Whatever the script starts itself knows nothing of it:
+// workers load it again, whatever is done here, and find no variable; forks go by `execArgv`.
+const variable = process.env[PROBE_VARIABLE];
+if (variable !== undefined) {
+  delete process.env[PROBE_VARIABLE];
+  forgetArgument(process.execArgv);
+  const options = JSON.parse(variable) as ProbeOptions;
+  closeSync(SIGN_OF_LIFE_FD);
+  installTypeScript(options.cacheFolder);
+  join(options);
+}
+
+function join(options: ProbeOptions): void {
+  const { resultPath, scriptPath } = options;
+  if (options.isHandler) {
+    const { unsettled, end } = callIsolatedHandler(scriptPath);
+    recordEnd(resultPath, unsettled, end);
+  } else {
+    recordEnd(resultPath, options.exportsNothing ? () => null : callDefault(options));
+  }
+}
+
+function forgetArgument(args: string[]): void {
+  const index = args.indexOf(__filename);
+  if (index > 0) args.splice(index - 1, 2);
+}

@@ -1,0 +1,62 @@
+import { stripTypeScriptTypes } from 'node:module';
+import { compileFunction } from 'node:vm';
+import type { Compiled, ModuleFormat } from './cache.ts';
+
+/** Makes JavaScript of TypeScript, with the lines and columns of the source in every stack. */
+export function compileTypeScript(path: string, source: string): Compiled {
+  const code = stripOrTransform(path, source);
+  return { format: detectFormat(path, code), code };
+}
+
+function stripOrTransform(path: string, source: string): string {
+  try {
+    return withoutWarning(() => stripTypeScriptTypes(source));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
+      return transform(path, source);
+    }
+    throw nameFile(error, path);
+  }
+}
+
+/** Enums, namespaces and parameter properties need more than stripping, and a library for that. */
+function transform(path: string, source: string): string {
+  const library = require('./transform-typescript.cjs') as typeof import('./transform.ts');
+  try {
+    return library.transformTypeScript(path, source);
+  } catch (error) {
+    throw nameFile(error, path);
+  }
+}
+
+/** What the code is decides, as Node itself does where no package.json says anything. */
+function detectFormat(path: string, code: string): ModuleFormat {
+  if (path.endsWith('.mts')) return 'module';
+  if (path.endsWith('.cts')) return 'commonjs';
+  try {
+    compileFunction(code, ['exports', 'require', 'module', '__filename', '__dirname']);
+    return 'commonjs';
+  } catch {
+    return 'module';
+  }
+}
+
+/** Type stripping announces itself as experimental on stderr, which cron would mail. */
+function withoutWarning<T>(run: () => T): T {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return run();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** The compilers know neither the file nor that their own frames help nobody: `:3`, a line, a caret. */
+function nameFile(error: unknown, path: string): Error {
+  const [excerpt = ''] = String((error as Error).stack ?? error).split('\n    at ');
+  const line = /^:(\d+)$/m.exec(excerpt)?.[1];
+  const named = new SyntaxError(`${String((error as Error).message ?? error)} (${path}:${line})`);
+  named.stack = `${path}${excerpt}`;
+  return named;
+}

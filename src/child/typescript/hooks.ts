@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import {
+  type LoadHookContext,
+  type LoadHookSync,
+  type ResolveHookSync,
+  registerHooks,
+} from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Compiled, compileCached } from './cache.ts';
+
+/**
+ * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
+ * with or without extension. What is not TypeScript goes the way it always goes.
+ */
+export function installTypeScript(cacheFolder: string): void {
+  const folder = join(cacheFolder, 'typescript');
+  const load: LoadHookSync = (url, context, nextLoad) => {
+    if (!isTypeScript(url)) return nextLoad(url, context);
+    const path = fileURLToPath(url);
+    const source = readFileSync(path, 'utf8');
+    const { format, code } = compileCached(folder, path, source, () => compile(path, source));
+    if (code.includes('\n//# sourceMappingURL=data:')) process.setSourceMapsEnabled(true);
+    return { format: isModule(context) ? 'module' : format, source: code, shortCircuit: true };
+  };
+  registerHooks({ resolve, load });
+}
+
+/** Its own file: from the second run on a script does without it, and without what it loads. */
+function compile(path: string, source: string): Compiled {
+  const compiler = require('./compile-typescript.cjs') as typeof import('./compile.ts');
+  return compiler.compileTypeScript(path, source);
+}
+
+const resolve: ResolveHookSync = (specifier, context, nextResolve) => {
+  try {
+    return nextResolve(specifier, context);
+  } catch (error) {
+    for (const candidate of alternatives(specifier)) {
+      try {
+        return nextResolve(candidate, context);
+      } catch {
+        // The next one may be there; if none is, the first error says it best.
+      }
+    }
+    throw error;
+  }
+};
+
+/** A package.json that says "module" is taken at its word; "commonjs" is what `npm init` writes. */
+function isModule({ format }: LoadHookContext): boolean {
+  return format?.startsWith('module') ?? false;
+}
+
+/** Packages come as JavaScript; Node, too, refuses TypeScript under node_modules. */
+function isTypeScript(url: string): boolean {
+  return /^file:.*\.[cm]?ts$/.test(url) && !url.includes('/node_modules/');
+}
+
+/** `./x` may be x.ts or x/index.ts, `./x.js` may be x.ts before it is compiled. */
+function alternatives(specifier: string): string[] {
+  if (!/^(\.{0,2}\/|file:)/.test(specifier)) return [];
+  const written = /^(.*)\.([cm]?)js$/.exec(specifier);
+  if (written !== null) return [`${written[1]}.${written[2]}ts`];
+  const endings = ['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '/index.ts', '/index.js'];
+  return endings.map((ending) => specifier + ending);
+}

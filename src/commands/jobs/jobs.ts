@@ -1,0 +1,144 @@
+import { Command, Option } from 'commander';
+import type { Job, ListOptions } from '../../queue/api.ts';
+import type { Database } from '../../store/store.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { withLog } from '../shared/open.ts';
+import { readCount } from '../shared/options.ts';
+
+interface JobsOptions {
+  readonly state?: string;
+  readonly upcoming?: string;
+  readonly count?: true;
+  readonly limit?: string;
+  readonly order?: string;
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner jobs                         the newest 50 jobs of the queue
+  runner jobs 'mail/*'                only those of such names; * also stands for /
+  runner jobs --state failed          what has failed, or was buried; \`runner kick\` queues it again
+  runner jobs --state ready           what is due; delayed: what waits for its time
+  runner jobs --order next            what is taken next comes first
+  runner jobs --count                 how many of each name are in which state
+  runner jobs --upcoming 10           the next ten times, also of jobs that repeat
+  runner jobs --json                  for programs; docs/json.md names the keys
+
+States: queued, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
+
+/** `runner jobs`: what is in the queue. */
+export function jobsCommand(context: CommandContext): Command {
+  const command = new Command('jobs');
+  return command
+    .description('list the jobs of the queue')
+    .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
+    .option('--state <state>', 'only in this state; several with commas between')
+    .addOption(
+      new Option('--upcoming <n>', 'the next n times, in their order').conflicts([
+        'state',
+        'count',
+        'limit',
+        'order',
+      ]),
+    )
+    .addOption(
+      new Option('--count', 'how many of each name').conflicts(['state', 'limit', 'order']),
+    )
+    .option(
+      '--order <what>',
+      'newest; next: as they are taken; soonest: by their time (default: newest)',
+    )
+    .option('--limit <n>', 'at most so many (default: 50)')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((pattern: string | undefined) =>
+      showJobs(context, pattern ?? '*', command.optsWithGlobals<JobsOptions>()),
+    );
+}
+
+async function showJobs(
+  context: CommandContext,
+  pattern: string,
+  options: JobsOptions,
+): Promise<void> {
+  const request = { context, pattern, options };
+  const describe = chooseDescription(options);
+  const text = await withLog(context, options.root, ({ db }) => describe(db, request));
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  await openTextOutput(context.stdout).write(text);
+}
+
+interface Request {
+  readonly context: CommandContext;
+  readonly pattern: string;
+  readonly options: JobsOptions;
+}
+
+type Describe = (db: Database, request: Request) => Promise<string>;
+
+function chooseDescription({ upcoming, count }: JobsOptions): Describe {
+  if (upcoming !== undefined) return describeUpcoming;
+  return count === true ? describeCounts : describeList;
+}
+
+/** Whether it is one is for the queue to say. */
+type JobOrder = NonNullable<ListOptions['order']>;
+
+const DEFAULT_LIMIT = 50;
+const MOST_UPCOMING = 1000;
+
+async function describeList(db: Database, { context, pattern, options }: Request): Promise<string> {
+  const { readJobStates } = await import('../../report/text/filters.ts');
+  const { readJobs } = await import('../../report/model/jobs.ts');
+  const limit = readCount('--limit', options.limit) ?? DEFAULT_LIMIT;
+  const states = options.state === undefined ? {} : readJobStates(options.state);
+  const order = options.order === undefined ? {} : { order: options.order as JobOrder };
+  const list = await readJobs(db, { pattern, ...states, ...order, limit }, context.now());
+  if (options.json) {
+    const { heldJobToJson } = await import('../../report/json.ts');
+    const { findHold } = await import('../../report/text/words.ts');
+    const toJson = (job: Job) => heldJobToJson(job, findHold(list.pauses, job));
+    return await formatJson({ jobs: list.jobs.map(toJson) });
+  }
+  const { renderJobs } = await import('../../report/terminal/jobs.ts');
+  return renderJobs(list, await screenOf(context));
+}
+
+async function describeCounts(
+  db: Database,
+  { context, pattern, options }: Request,
+): Promise<string> {
+  const { countJobs } = await import('../../queue/read/list.ts');
+  const counts = await countJobs(db, pattern, context.now());
+  if (options.json) {
+    const { countToJson } = await import('../../report/json.ts');
+    return await formatJson({ counts: counts.map(countToJson) });
+  }
+  const { renderJobCounts } = await import('../../report/terminal/jobs.ts');
+  return renderJobCounts(counts, await screenOf(context));
+}
+
+async function describeUpcoming(
+  db: Database,
+  { context, pattern, options }: Request,
+): Promise<string> {
+  const { readUpcoming } = await import('../../report/model/jobs.ts');
+  const limit = readCount('--upcoming', options.upcoming, MOST_UPCOMING) as number;
+  const upcoming = await readUpcoming(db, { pattern, limit, nowMs: context.now() });
+  if (options.json) {
+    const { upcomingToJson } = await import('../../report/json.ts');
+    return await formatJson({ upcoming: upcoming.map(upcomingToJson) });
+  }
+  const { renderUpcoming } = await import('../../report/terminal/jobs.ts');
+  return renderUpcoming(upcoming, await screenOf(context));
+}
+
+async function formatJson(value: object): Promise<string> {
+  return (await import('../../report/json.ts')).formatJson(value);
+}
+
+async function screenOf(context: CommandContext) {
+  return (await import('../../report/terminal/screen.ts')).createScreen(context);
+}

@@ -1,0 +1,139 @@
+import { fstatSync } from 'node:fs';
+import { constants } from 'node:os';
+import type { Runner } from '../../settings/settings.ts';
+import { isFailure } from '../../store/schema.ts';
+import { createWorkerEvents, type WorkerEvents } from '../../worker/invocation/events.ts';
+import type { Invocation } from '../../worker/invocation/invocation.ts';
+import { createStopRequest, type StopRequest } from '../../worker/invocation/stop.ts';
+import type { CallSummary } from '../../worker/start/run-tier.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { summarizeFailures } from './failure-mail.ts';
+
+interface ShowOptions {
+  /** Null: as long as it takes. */
+  readonly budgetMs?: number | null;
+  /** Whether it is `runner due`, which calls tiers that are due, not one at its time. */
+  readonly isDue?: boolean;
+  /** Whether it works off the queue: told to stop, it finishes what it has in hand. */
+  readonly isQueue?: boolean;
+  /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
+  readonly tellsSkips?: boolean;
+  /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
+  readonly isSilent?: boolean;
+}
+
+/** Runs scripts with live progress on a terminal, silently elsewhere; failures go to stderr. */
+export async function runAndShow(
+  context: CommandContext,
+  runner: Runner,
+  options: ShowOptions,
+  run: (call: Invocation) => Promise<CallSummary>,
+): Promise<CallSummary> {
+  const { budgetMs = null, isDue = false, isQueue = false, tellsSkips = false } = options;
+  const events = createWorkerEvents();
+  const stop = createStopRequest();
+  const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
+  const failures = summarizeFailures(context, runner, events);
+  tellTrouble(context, events);
+  const isTerminal = mayBeTerminal() && context.stdout.isTTY;
+  if (isTerminal && options.isSilent !== true) {
+    letTerminalGo(context);
+    const { showPassProgress, showWorkProgress } = await import('./progress.ts');
+    const showProgress = isQueue ? showWorkProgress : showPassProgress;
+    showProgress(context, events);
+  } else if (tellsSkips) {
+    const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
+    events.on('pass-skipped', ({ reason }) => tell(reason));
+    events.on('left', tell);
+  }
+  const calledBy = isTerminal ? 'hand' : isDue ? 'due' : 'schedule';
+  const startedAt = performance.now();
+  const budget = budgetMs === null ? null : { budgetMs, startedAt, isBegun: false };
+  const summary = await run({ runner, calledBy, stop, events, budget });
+  await failures.print();
+  context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
+  return summary;
+}
+
+/** To whoever reads cron's mail: the log is lost, or was set aside. Each trouble once. */
+function tellTrouble(context: CommandContext, events: WorkerEvents): void {
+  const told = new Set<string>();
+  events.on('trouble', (sentence) => {
+    if (!told.has(sentence)) context.stderr.write(`runner: ${sentence}\n`);
+    told.add(sentence);
+  });
+}
+
+/**
+ * `log-update` hides and shows the cursor by stderr, past us: without this, the EIO of a terminal that was
+ * closed would end the runner before what it has in hand.
+ */
+function letTerminalGo(context: CommandContext): void {
+  void context.stderr;
+}
+
+/** Cheaper than setting up the stream to ask it: under cron it is a pipe or a file. */
+function mayBeTerminal(): boolean {
+  return fstatSync(1).isCharacterDevice();
+}
+
+function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
+  if (isBroken) return 1;
+  const failed = ends?.some(({ outcome }) => isFailure(outcome)) ?? false;
+  return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;
+}
+
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/**
+ * The first signal ends what runs, records it and lets the lock go; a second one ends at once.
+ *
+ * @returns the exit code by convention once a signal came, else null
+ */
+function stopOnSignals(stop: StopRequest): () => number | null {
+  return countSignals(stop, [
+    // Ctrl-C is meant; a host that shuts down or a closed terminal says nothing about the work.
+    (signal) => stop.endAll(told(signal), signal === 'SIGINT' ? 'cancel' : 'defer'),
+  ]);
+}
+
+/**
+ * The first signal lets what runs come to its end, as a deploy wants it; a second one ends that, a third
+ * one at once.
+ *
+ * @returns the exit code by convention once a second signal came, else null: it was an end as any other
+ */
+function finishOnSignals(stop: StopRequest): () => number | null {
+  const exitCode = countSignals(stop, [
+    (signal) => stop.finish(told(signal)),
+    (signal) => stop.endAll(told(signal), 'defer'),
+  ]);
+  return () => (stop.signal.aborted ? exitCode() : null);
+}
+
+type Signal = (typeof signals)[number];
+
+const told = (signal: Signal): string => `the runner was told to stop by ${signal}`;
+
+/** After the last step, a further signal ends everything at once. */
+function countSignals(
+  stop: StopRequest,
+  steps: readonly ((signal: Signal) => void)[],
+): () => number | null {
+  let exitCode: number | null = null;
+  let count = 0;
+  // Beyond `ulimit -f` a write is to fail, as on a full disk, instead of ending the runner.
+  process.on('SIGXFSZ', () => {});
+  for (const signal of signals) {
+    process.on(signal, () => {
+      const step = steps[count];
+      count += 1;
+      exitCode ??= 128 + constants.signals[signal];
+      if (step !== undefined) return step(signal);
+      // What would outlive the runner would keep its script from being started again.
+      stop.killAll();
+      process.exit(exitCode);
+    });
+  }
+  return () => exitCode;
+}

@@ -1,0 +1,23 @@
+import { runTier } from '../../worker/start/run-tier.ts';
+import { type CommandContext, openRunner } from '../shared/context.ts';
+import { findTier, readBudget } from '../shared/tiers.ts';
+import { runAndShow } from './live.ts';
+
+export interface RunTierOptions {
+  readonly root?: string;
+  readonly budget?: string;
+}
+
+/** `runner <tier>`: what cron calls. */
+export async function runTierCommand(
+  context: CommandContext,
+  tierName: string,
+  options: RunTierOptions,
+): Promise<void> {
+  const budgetMs = readBudget(options.budget);
+  const runner = await openRunner(context, options.root);
+  const tier = await findTier(runner, tierName);
+  await runAndShow(context, runner, { budgetMs }, (call) =>
+    runTier(call, { kind: 'tier', tier, scripts: tier.scripts }),
+  );
+}

@@ -1,0 +1,147 @@
+import { UsageError } from '../../base/errors.ts';
+import { nearestName, nearestPath } from '../../base/suggest.ts';
+import { printableLine } from '../../base/text.ts';
+import { openHandlers } from '../../discovery/handlers.ts';
+import type { Tier } from '../../discovery/script.ts';
+import { stateFolderOf } from '../../place/state-folder.ts';
+import { readPatterns } from '../../queue/patterns.ts';
+import { pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
+import { loadSettingsIfRight } from '../../settings/load.ts';
+import { withoutParameters } from '../../settings/readers.ts';
+import { matchGlob } from '../../store/sqlite/queries.ts';
+import type { CommandContext } from './context.ts';
+import { lookIntoJobs } from './open.ts';
+
+/** More would drown what was asked for. */
+const MOST_NOTES = 10;
+
+/** Tells of names that nothing here is for: another machine may have their handlers, or it is a slip. */
+export async function noteUnhandled(
+  context: CommandContext,
+  root: string,
+  names: readonly string[],
+): Promise<void> {
+  const handlers = await listHandlerNames(root);
+  const unhandled = names.filter((name) => !isHandled(name, handlers)).slice(0, MOST_NOTES);
+  for (const name of unhandled) context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
+}
+
+/** Tells of patterns that a worker here finds no handler for: it takes no job because of them. */
+export async function noteUnfitting(
+  context: CommandContext,
+  root: string,
+  patterns: readonly string[],
+): Promise<void> {
+  const handlers = await listHandlerNames(root);
+  const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
+  for (const pattern of patterns.slice(0, MOST_NOTES)) {
+    if (fits(pattern) || fits(withoutParameters(pattern))) continue;
+    const what = `no handler that fits ${printableLine(pattern)} here`;
+    context.stderr.write(`Note: jobs/queue/ has ${what}, so no job of such a name is taken.\n`);
+  }
+}
+
+function isHandled(name: string, handlers: readonly string[]): boolean {
+  return handlers.includes(name) || handlers.includes(withoutParameters(name));
+}
+
+export function describeUnhandled(name: string, handlers: readonly string[]): string {
+  const nearest = nearestPath(withoutParameters(name), handlers);
+  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
+  return `Note: jobs/queue/ has no handler for ${printableLine(name)} here, so it waits for one${guess}`;
+}
+
+/**
+ * The names of jobs that there are handlers for in `jobs/queue/` here, whatever the settings say.
+ *
+ * @param onWrongSettings is told what is wrong with them
+ */
+export async function listHandlerNames(
+  root: string,
+  onWrongSettings?: (problem: string) => void,
+): Promise<readonly string[]> {
+  return (await openHandlers(root, await loadSettingsIfRight(root, onWrongSettings))).names();
+}
+
+/** What there is to be paused. */
+interface Pausables {
+  readonly tiers: readonly Pick<Tier, 'name' | 'scripts'>[];
+  /** Of handlers, and of jobs that wait. */
+  readonly jobNames: readonly string[];
+}
+
+/**
+ * The name in the log of what was meant: a tier, `hourly`; a script, `hourly/clean-tmp`, or only
+ * `clean-tmp` where nothing else has that name; `queue`; jobs of a name or of a pattern, `mail/*`.
+ *
+ * @throws {UsageError} that names the nearest one
+ */
+export function findPausable(word: string, { tiers, jobNames }: Pausables): string {
+  const scripts = tiers.flatMap((tier) => tier.scripts.map(({ name }) => name));
+  const tierNames = tiers.map(({ name }) => name);
+  if ([...tierNames, ...scripts].includes(word)) return word;
+  if (word === WHOLE_QUEUE) return word;
+  if (word.startsWith(`${WHOLE_QUEUE}/`)) return nameOfJobs(word.slice(WHOLE_QUEUE.length + 1));
+  if (isPattern(word)) return patternName(word, tierNames);
+  const short = scripts.filter((script) => script.endsWith(`/${word}`));
+  const isJob = jobNames.includes(word);
+  const meant = [...short, ...(isJob ? [pauseNameOf(word)] : [])];
+  const [only, ...others] = meant;
+  if (only !== undefined && others.length === 0) return only;
+  const names = [...tierNames, ...scripts, ...jobNames];
+  throw new UsageError(describeUnknown(word, names, meant));
+}
+
+function isPattern(word: string): boolean {
+  return /[*?[]/.test(word);
+}
+
+/** @throws {QueueError} where no name could ever fit: that would be a pause of nothing */
+function nameOfJobs(pattern: string): string {
+  readPatterns(pattern);
+  return pauseNameOf(pattern);
+}
+
+/** Who writes `hourly/*` means the tier's scripts, mostly. */
+function patternName(word: string, tierNames: readonly string[]): string {
+  const tier = tierNames.find((name) => word.startsWith(`${name}/`));
+  if (tier === undefined) return nameOfJobs(word);
+  const shown = printableLine(word);
+  throw new UsageError(
+    `Patterns are for jobs of the queue: \`runner pause ${printableLine(tier)}\` pauses that tier, ` +
+      `\`runner pause '${WHOLE_QUEUE}/${shown}'\` jobs whose names are like ${shown}.`,
+  );
+}
+
+function describeUnknown(word: string, names: readonly string[], meant: readonly string[]): string {
+  const shown = printableLine(word);
+  const quoted = JSON.stringify(shown);
+  if (meant.length > 1) {
+    const all = meant.map(printableLine).join(', ');
+    return `${quoted} can be ${meant.length} things: ${all}. Name one of them in full.`;
+  }
+  const nearest = nearestName(word, names);
+  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
+  return (
+    `There is no tier, no script, no handler and no waiting job ${quoted}${guess} ` +
+    `\`runner list\` shows them all; ${WHOLE_QUEUE}/${shown} names jobs that are yet to come.`
+  );
+}
+
+/** What can be paused: all that is in `jobs/`, and jobs that wait though their handlers are elsewhere. */
+export async function readPausables(root: string): Promise<Pausables> {
+  const { tiers, unread, handlers } = (await lookIntoJobs(root)).discovery;
+  const named = [...tiers, ...unread.map(({ tier }) => ({ name: tier, scripts: [] }))];
+  const names = handlers.map(({ name }) => name.slice(name.indexOf('/') + 1));
+  return { tiers: named, jobNames: [...new Set([...names, ...(await readWaitingNames(root))])] };
+}
+
+async function readWaitingNames(root: string): Promise<string[]> {
+  const { openExistingStore } = await import('../../store/sqlite/open.ts');
+  const { selectWaitingNames } = await import('../../queue/claim/waiting.ts');
+  const { toldPlainly } = await import('../../store/describe-failure.ts');
+  const state = stateFolderOf(root);
+  const store = await openExistingStore(state);
+  if (store === null) return [];
+  return await toldPlainly(state, () => selectWaitingNames(store.db)).finally(() => store.close());
+}

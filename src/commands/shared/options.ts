@@ -1,0 +1,174 @@
+import { text } from 'node:stream/consumers';
+import { UsageError } from '../../base/errors.ts';
+import { nearestName } from '../../base/suggest.ts';
+import { printableLine } from '../../base/text.ts';
+import { parseExactly } from '../../base/values.ts';
+import type { JobOptions, JsonValue, NewJob } from '../../queue/api.ts';
+import { QueueError } from '../../queue/errors.ts';
+
+/** The options of `runner add`, as they were typed. */
+export interface AddWords {
+  readonly at?: string;
+  readonly priority?: string;
+  readonly retries?: string;
+  readonly retryDelay?: string;
+  readonly unique?: string;
+  readonly onDuplicate?: string;
+  readonly repeat?: string;
+  readonly missed?: string;
+  readonly parent?: string;
+  readonly onChildFailure?: string;
+  readonly group?: string;
+  readonly lease?: string;
+}
+
+/** What the queue is given; whether it is right is for the queue to say. */
+export function readJobOptions(words: AddWords): JobOptions {
+  return withoutUndefined({
+    runAt: words.at,
+    priority: numberIn(words.priority),
+    retries: numberIn(words.retries),
+    retryDelay: words.retryDelay,
+    uniqueKey: words.unique,
+    onDuplicate: words.onDuplicate,
+    repeat: words.repeat,
+    missed: words.missed,
+    parent: numberIn(words.parent),
+    onChildFailure: words.onChildFailure,
+    group: words.group,
+    lease: words.lease,
+  }) as JobOptions;
+}
+
+/** The whole number that a word is; any other word as it is, for the message that refuses it. */
+export function numberIn(word: string | undefined): number | string | undefined {
+  return word !== undefined && /^-?\d{1,16}$/.test(word) ? Number(word) : word;
+}
+
+export function withoutUndefined(values: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+const MOST = 1_000_000_000;
+
+/** The whole number of an option, from 1 on; undefined where it is not given. */
+export function readCount(option: string, word: string, most?: number): number;
+export function readCount(
+  option: string,
+  word: string | undefined,
+  most?: number,
+): number | undefined;
+export function readCount(
+  option: string,
+  word: string | undefined,
+  most = MOST,
+): number | undefined {
+  if (word === undefined) return undefined;
+  const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
+  if (count > 0 && count <= most) return count;
+  throw new UsageError(
+    `${option} expects a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
+  );
+}
+
+/** What an option says that stands for stdin: what is secret or large has no place among arguments. */
+export const STDIN = '-';
+
+/**
+ * The value of an argument that is JSON, or names stdin.
+ *
+ * @throws {UsageError} that never shows the value: it may be secret
+ */
+export async function readJsonArgument(word: string, what: string): Promise<JsonValue> {
+  return parseJson(word === STDIN ? await text(process.stdin) : word, what);
+}
+
+const shellExample = `'{"to":"a@example.org"}' in single quotes`;
+
+/** Numbers stay as they are written, also where they have more digits than JavaScript keeps. */
+export function parseJson(json: string, what: string, such = shellExample): JsonValue {
+  try {
+    return parseExactly(json) as JsonValue;
+  } catch (error) {
+    throw new UsageError(
+      `${what} expects JSON, such as ${such}, found ${describeFault(json, error)}.`,
+    );
+  }
+}
+
+function describeFault(json: string, error: unknown): string {
+  if (json.trim() === '') return 'nothing';
+  if (error instanceof RangeError) return 'what is nested too deep';
+  const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
+  if (position !== undefined) return `what is none from character ${Number(position) + 1} on`;
+  return /end of JSON/.test(String(error)) ? 'what ends too early' : 'what is none';
+}
+
+/** A job of a list, and where it stands in it. */
+interface JobLine {
+  readonly line: number;
+  readonly job: NewJob<unknown>;
+}
+
+const keys: Readonly<Record<keyof NewJob, true>> = {
+  name: true,
+  data: true,
+  runAt: true,
+  priority: true,
+  retries: true,
+  retryDelay: true,
+  uniqueKey: true,
+  onDuplicate: true,
+  repeat: true,
+  missed: true,
+  parent: true,
+  onChildFailure: true,
+  group: true,
+  lease: true,
+};
+
+/**
+ * The jobs of a text with one JSON object a line; empty lines count as lines only.
+ *
+ * @throws {UsageError} that names the first wrong line
+ */
+export function readJobLines(text: string): JobLine[] {
+  return text
+    .split('\n')
+    .map((content, index) => ({ content: content.trim(), line: index + 1 }))
+    .filter(({ content }) => content !== '')
+    .map(({ content, line }) => ({ line, job: readJob(content, line) }));
+}
+
+function readJob(content: string, line: number): NewJob<unknown> {
+  const job = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
+  if (typeof job !== 'object' || job === null || Array.isArray(job)) {
+    throw new UsageError(
+      `Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`,
+    );
+  }
+  for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
+  // Only data is passed on; a number among the options is to be one.
+  const options = JSON.parse(content) as NewJob<unknown>;
+  return 'data' in job ? { ...options, data: job.data } : options;
+}
+
+function unknownKey(key: string, line: number): UsageError {
+  const nearest = nearestName(key, Object.keys(keys));
+  const hint =
+    nearest === null ? `a job has ${Object.keys(keys).join(', ')}.` : `did you mean ${nearest}?`;
+  return new UsageError(
+    `Line ${line}: ${JSON.stringify(printableLine(key))} is nothing that a job has; ${hint}`,
+  );
+}
+
+/** The queue counts jobs, who wrote them counts lines. */
+export function nameLine(error: unknown, lines: readonly JobLine[]): unknown {
+  if (!(error instanceof QueueError)) return error;
+  const [prefix = '', number] = /^Job (\d+) of \d+ (?=\()/.exec(error.message) ?? [];
+  const isOnly = number === undefined && lines.length === 1;
+  const found = lines[isOnly ? 0 : Number(number) - 1];
+  if (found === undefined) return error;
+  const said = error.message.slice(prefix.length);
+  return new QueueError(error.code, `Line ${found.line}${isOnly ? ':' : ''} ${said}`);
+}

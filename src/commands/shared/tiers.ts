@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import { UsageError } from '../../base/errors.ts';
+import { nearestName } from '../../base/suggest.ts';
+import { printableName } from '../../base/values.ts';
+import { discover } from '../../discovery/discover.ts';
+import type { Script, Tier } from '../../discovery/script.ts';
+import { WHOLE_QUEUE } from '../../queue/pauses.ts';
+import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
+import type { Runner } from '../../settings/settings.ts';
+
+type Place = Pick<Runner, 'root' | 'settings'>;
+
+/** The tier with its scripts; a name that is none is wrong use, answered with the nearest. */
+export async function findTier(runner: Place, name: string): Promise<Tier> {
+  const { tiers, unread } = await discover(runner.root, runner.settings, { tier: name });
+  for (const { reason } of unread) throw new UsageError(reason);
+  return tiers[0] as Tier;
+}
+
+/** The script of that name, with its tier. */
+export async function findScript(
+  runner: Place,
+  name: string,
+): Promise<{ readonly tier: Tier; readonly script: Script }> {
+  const [tierName = '', ...rest] = withoutJobsFolder(name).split('/');
+  if (rest.length === 0) throw await withoutTier(runner, name);
+  if (tierName === WHOLE_QUEUE) throw namesHandler(rest.join('/'));
+  const tier = await findTier(runner, tierName);
+  const script = tier.scripts.find((each) => each.name === name);
+  if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
+  return { tier, script };
+}
+
+function namesHandler(word: string): UsageError {
+  const job = printableName(word);
+  return new UsageError(
+    `What is in jobs/queue is run for jobs: \`runner add ${job}\` adds one, \`runner work ${job}\` works it off.`,
+  );
+}
+
+async function withoutTier(runner: Place, label: string): Promise<UsageError> {
+  const { tiers } = await discover(runner.root, runner.settings);
+  const names = tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name));
+  const meant = names.filter((name) => name.endsWith(`/${label}`));
+  const guess = meant.length === 0 ? 'such as hourly/clean-tmp' : `here ${meant.join(' or ')}`;
+  return new UsageError(
+    `A script is named <tier>/<script>, ${guess}, not ${JSON.stringify(label)}.`,
+  );
+}
+
+/** As a shell completes it: `jobs/hourly/clean-tmp.sh`. */
+function withoutJobsFolder(name: string): string {
+  return name.replace(/^(?:\.\/)?jobs\/(?=.*\/)/, '');
+}
+
+function unknownScript(root: string, name: string, scripts: readonly Script[]): UsageError {
+  const file = join(root, 'jobs', withoutJobsFolder(name));
+  const names = scripts.map((script) => script.name);
+  const nearest = scripts.find(({ path }) => path === file)?.name ?? nearestName(name, names);
+  const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
+  return new UsageError(
+    `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
+      '`runner list` shows them all, and what is ignored and why.',
+  );
+}
+
+/** Milliseconds of `--budget`; null where it is not given. */
+export function readBudget(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const budgetMs = parseDurationMs(text.trim());
+  if (budgetMs !== null) return budgetMs;
+  const expected = expectedDuration(text, '55s or 14m');
+  throw new UsageError(`--budget expects ${expected}, found ${JSON.stringify(text)}.`);
+}

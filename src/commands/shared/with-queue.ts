@@ -1,0 +1,22 @@
+import { parseExactly } from '../../base/values.ts';
+import type { Queue } from '../../queue/api.ts';
+import type { CommandContext } from './context.ts';
+import { rootOf } from './open.ts';
+
+/** Opens the queue of a root, makes its log where there is none yet, and closes it whatever happens. */
+export async function withQueue<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (queue: Queue, root: string) => Promise<T>,
+): Promise<T> {
+  const { env, cwd, now } = context;
+  const root = rootOf(context, rootOption);
+  const { buildQueue } = await import('../../queue/queue.ts');
+  // Data is only passed on here: to whoever claims a job, or looks at it.
+  const queue = await buildQueue({ root, env, cwd, now }, parseExactly);
+  try {
+    return await use(queue, root);
+  } finally {
+    await queue.close();
+  }
+}

@@ -1,0 +1,41 @@
+import { Command } from 'commander';
+import type { CommandContext } from '../shared/context.ts';
+import { discoverScripts, readPauses, rootOf } from '../shared/open.ts';
+
+interface ListOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner list           each tier with its scripts, then each file that is no script, and why
+  runner list --json    for programs; docs/json.md names the keys
+
+A refused script is one that a pass will not run until what is named is put right.`;
+
+/** `runner list`: what is in `jobs/`. */
+export function listCommand(context: CommandContext): Command {
+  const command = new Command('list');
+  return command
+    .description('show every tier, its scripts with their options, and what is not a script')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(() => list(context, command.optsWithGlobals<ListOptions>()));
+}
+
+async function list(context: CommandContext, options: ListOptions): Promise<void> {
+  const root = rootOf(context, options.root);
+  const discovery = await discoverScripts(root);
+  const pauses = await readPauses(context, root);
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  const output = openTextOutput(context.stdout);
+  if (options.json) {
+    const { discoveryToJson, formatJson } = await import('../../report/json.ts');
+    await output.write(formatJson(discoveryToJson(discovery, pauses)));
+    return;
+  }
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderList } = await import('../../report/terminal/list.ts');
+  await output.write(renderList(discovery, root, createScreen(context), pauses));
+}

@@ -1,0 +1,139 @@
+import { Command, Option } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import type { KnownTier } from '../../report/model/overview.ts';
+import type { RunFilter } from '../../report/model/runs.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { findKnownTiers, type OpenLog, withLog } from '../shared/open.ts';
+
+interface ReportOptions {
+  readonly since?: string;
+  readonly until?: string;
+  readonly tier?: string;
+  readonly outcome?: string;
+  readonly limit?: string;
+  readonly csv?: true;
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner report                             all scripts, the last 7 days
+  runner report --since 24h --tier hourly   one tier, the last day
+  runner report --outcome failed            only scripts that failed in this time
+  runner report hourly/clean-tmp            one script's runs, newest first
+  runner report clean-tmp --since 2026-11-01 --until 2026-11-02
+  runner report --json                      for programs; docs/json.md names the keys
+  runner report --csv > report.csv          for a spreadsheet
+
+A time is a duration back from now (90m, 12h, 7d, 4w) or local (2026-11-01, "2026-11-01 10:00");
+a day given to --until is that whole day. Success is the share that succeeded of all runs
+that succeeded or failed; released ones, whose jobs were given back, are counted by themselves.
+p50, p95 and max are durations of all ended runs; cpu is the median, memory the highest peak.`;
+
+/** `runner report`: what the log says, of all scripts or of one. */
+export function reportCommand(context: CommandContext): Command {
+  const command = new Command('report');
+  return command
+    .description('show what ran and how it went')
+    .argument('[script]', 'only this script: its runs, newest first')
+    .option('--since <time>', 'from when on (default: 7d)')
+    .option('--until <time>', 'up to when (default: now)')
+    .option('--tier <tier>', 'only this tier')
+    .option('--outcome <outcome>', 'only with this outcome; several with commas between')
+    .option('--limit <count>', 'at most so many scripts or runs (default on a screen: 50 runs)')
+    .addOption(new Option('--json', 'as JSON').conflicts('csv'))
+    .addOption(new Option('--csv', 'as CSV').conflicts('json'))
+    .addHelpText('after', EXAMPLES)
+    .action((script: string | undefined) =>
+      report(context, script, command.optsWithGlobals<ReportOptions>()),
+    );
+}
+
+async function report(
+  context: CommandContext,
+  word: string | undefined,
+  options: ReportOptions,
+): Promise<void> {
+  const filter = await readFilter(options, context.now());
+  const text = await withLog(context, options.root, async (log) => {
+    const known = await findKnownTiers(context, log.root);
+    if (word !== undefined)
+      return await reportScript(context, log, { word, known, filter, options });
+    return await reportAll(context, log, { known, filter, options });
+  });
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  await openTextOutput(context.stdout).write(text);
+}
+
+interface Request {
+  readonly known: readonly KnownTier[] | undefined;
+  readonly filter: RunFilter;
+  readonly options: ReportOptions;
+}
+
+async function reportAll(
+  context: CommandContext,
+  { db, root }: OpenLog,
+  { known, filter, options }: Request,
+): Promise<string> {
+  const { readOverview } = await import('../../report/model/overview.ts');
+  const overview = await readOverview(db, {
+    ...filter,
+    tier: options.tier,
+    known,
+    nowMs: context.now(),
+  });
+  if (options.tier !== undefined && overview.tiers.length === 0) {
+    const { unknownTier } = await import('../../report/model/history.ts');
+    throw unknownTier(options.tier, known?.map((tier) => tier.tier) ?? []);
+  }
+  if (options.json) {
+    const { formatJson, overviewToJson } = await import('../../report/json.ts');
+    return formatJson(overviewToJson(overview));
+  }
+  if (options.csv) return (await import('../../report/csv.ts')).scriptsToCsv(overview.scripts);
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderNothing, renderOverview } = await import('../../report/terminal/overview.ts');
+  const screen = createScreen(context);
+  const hasRuns = overview.scripts.some((script) => script.lastRun !== null);
+  if (hasRuns || overview.running.length > 0) return renderOverview(overview, screen);
+  return renderNothing(overview, root, screen);
+}
+
+async function reportScript(
+  context: CommandContext,
+  { db }: OpenLog,
+  { word, known, filter, options }: Request & { readonly word: string },
+): Promise<string> {
+  const { readScriptRuns } = await import('../../report/model/history.ts');
+  const isForMachines = options.json === true || options.csv === true;
+  const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
+  const found = await readScriptRuns(db, word, { ...filter, limit, tier: options.tier, known });
+  if (options.json) {
+    const { formatJson, runsToJson } = await import('../../report/json.ts');
+    return formatJson(runsToJson(found.script, found.runs));
+  }
+  if (options.csv) return (await import('../../report/csv.ts')).runsToCsv(found.runs);
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderRuns } = await import('../../report/terminal/runs.ts');
+  return renderRuns(found, createScreen(context));
+}
+
+/** More than a screenful nobody reads; the note under the table tells of the rest. */
+const SCREEN_RUNS = 50;
+
+async function readFilter(options: ReportOptions, nowMs: number): Promise<RunFilter> {
+  const { parseTimeWindow, parseOutcomes } = await import('../../report/text/filters.ts');
+  return {
+    ...parseTimeWindow(options, nowMs),
+    outcomes: options.outcome === undefined ? undefined : parseOutcomes(options.outcome),
+    limit: options.limit === undefined ? undefined : parseLimit(options.limit),
+  };
+}
+
+function parseLimit(text: string): number {
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (limit > 0) return limit;
+  throw new UsageError(`--limit expects a whole number from 1, found ${JSON.stringify(text)}.`);
+}

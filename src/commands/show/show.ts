@@ -1,0 +1,106 @@
+import { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import type { RunWithOutput } from '../../report/model/run.ts';
+import type { TextOutput } from '../../report/terminal/screen.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { type OpenLog, withLog } from '../shared/open.ts';
+
+interface ShowOptions {
+  readonly full?: true;
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  runner show 1234           the run with that number; \`runner report <script>\` lists them
+  runner show 1234 --full    with all of its output that was kept, where the log holds only both ends
+  runner show 1234 --json    for programs; docs/json.md names the keys
+
+Terminal sequences in the output are removed and control characters made visible; --json has the
+output as it was written.`;
+
+/** `runner show`: everything about one run. */
+export function showCommand(context: CommandContext): Command {
+  const command = new Command('show');
+  return command
+    .description('show everything about one run, with its output')
+    .argument('<run-id>', 'the number of the run')
+    .option('--full', 'all output that was kept, not only its head and tail')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((id: string) => show(context, id, command.optsWithGlobals<ShowOptions>()));
+}
+
+async function show(context: CommandContext, word: string, options: ShowOptions): Promise<void> {
+  const id = parseRunId(word);
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  const output = openTextOutput(context.stdout);
+  await withLog(context, options.root, async (log) => {
+    const run = await findRun(log, id);
+    if (options.json) await showJson(log, run, options, output);
+    else await showText(context, log, { run, options, output });
+  });
+}
+
+async function showJson(
+  { state }: OpenLog,
+  run: RunWithOutput,
+  options: ShowOptions,
+  output: TextOutput,
+): Promise<void> {
+  const { formatJson, runToJson } = await import('../../report/json.ts');
+  const { readRunOutput } = await import('../../report/model/output.ts');
+  let text: string | null = null;
+  for await (const piece of readRunOutput(state, run, options.full === true)) {
+    text = (text ?? '') + piece;
+  }
+  await output.write(formatJson({ ...runToJson(run), output: text }));
+}
+
+interface Shown {
+  readonly run: RunWithOutput;
+  readonly options: ShowOptions;
+  readonly output: TextOutput;
+}
+
+async function showText(
+  context: CommandContext,
+  { state }: OpenLog,
+  { run, options, output }: Shown,
+): Promise<void> {
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderRun, renderOutputTitle } = await import('../../report/terminal/runs.ts');
+  const { readRunOutput } = await import('../../report/model/output.ts');
+  const { toPrintableLines } = await import('../../base/text.ts');
+  const screen = createScreen(context);
+  await output.write(renderRun(run, screen));
+  let isFirst = true;
+  let last = '\n';
+  for await (const text of toPrintableLines(readRunOutput(state, run, options.full === true))) {
+    if (isFirst) await output.write(renderOutputTitle(run, options.full === true, screen));
+    isFirst = false;
+    last = text;
+    if (!(await output.write(text))) return;
+  }
+  if (!last.endsWith('\n')) await output.write('\n');
+}
+
+async function findRun({ db }: OpenLog, id: number): Promise<RunWithOutput> {
+  const { selectHighestRunId, selectRun } = await import('../../report/model/runs.ts');
+  const run = await selectRun(db, id);
+  if (run !== null) return run;
+  const newest = await selectHighestRunId(db);
+  const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
+  throw new UsageError(
+    `There is no run ${id} in the log: ${hint}; \`runner report <script>\` lists a script's runs.`,
+  );
+}
+
+function parseRunId(word: string): number {
+  if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
+  throw new UsageError(
+    `runner show expects the number of a run, found ${JSON.stringify(word)}; ` +
+      '`runner report <script>` lists the runs of a script with their numbers.',
+  );
+}

@@ -1,0 +1,144 @@
+import { Command } from 'commander';
+import stringWidth from 'string-width';
+import { printableLine } from '../../base/text.ts';
+import type { FindingStatus } from '../../hosting/doctor/check.ts';
+import type { Checked } from '../../hosting/doctor/examine.ts';
+import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { countOf } from '../../report/text/format.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { rootOf } from '../shared/open.ts';
+
+interface DoctorOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const EXAMPLES = `
+Looks at Node, the settings, the crontab (each line is tried in cron's bare environment), the clock, the
+disk, locks, limits, permissions and the log, and changes nothing. Each finding comes with its cure:
+  ok        as it should be
+  note      good to know
+  warning   works, and may fail one day
+  problem   does not work
+
+Examples:
+  runner doctor             in the root, or above a script of it
+  runner doctor --json      for programs; docs/json.md names the keys
+  runner doctor | grep -A1 problem
+
+Exit codes: 0 no problem, 1 a problem, 2 wrong use. More in docs/doctor.md.`;
+
+/** `runner doctor`: is the place right that the runner runs in? */
+export function doctorCommand(context: CommandContext): Command {
+  const command = new Command('doctor');
+  return command
+    .description('check the place: Node, crontab, clock, disk, locks, limits, permissions, log')
+    .option('--json', 'as JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(() => examine(context, command.optsWithGlobals<DoctorOptions>()));
+}
+
+async function examine(context: CommandContext, options: DoctorOptions): Promise<void> {
+  const { examinePlace } = await import('../../hosting/doctor/examine.ts');
+  const root = rootOf(context, options.root);
+  const { env, distFolder, version, findWrongUse } = context;
+  const nowMs = context.now();
+  const findings = examinePlace({ root, env, distFolder, version, nowMs, findWrongUse });
+  const all = options.json
+    ? await writeJson(context, findings)
+    : await writeText(context, root, findings);
+  context.setExitCode(isWell(all) ? 0 : 1);
+}
+
+function isWell(all: readonly Checked[]): boolean {
+  return all.every(({ status }) => status !== 'problem');
+}
+
+async function writeJson(
+  context: CommandContext,
+  findings: AsyncIterable<Checked>,
+): Promise<readonly Checked[]> {
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  const { formatJson } = await import('../../report/json.ts');
+  const all: Checked[] = [];
+  for await (const finding of findings) all.push(finding);
+  await openTextOutput(context.stdout).write(formatJson({ ok: isWell(all), checks: all }));
+  return all;
+}
+
+/** Line by line as they are found: some checks take a second. */
+async function writeText(
+  context: CommandContext,
+  root: string,
+  findings: AsyncIterable<Checked>,
+): Promise<readonly Checked[]> {
+  const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
+
+  const output = openTextOutput(context.stdout);
+  const screen = createScreen(context);
+  const all: Checked[] = [];
+  await output.write(renderPlace(root, screen));
+  for await (const finding of findings) {
+    await output.write(renderFinding(finding, all.at(-1)?.name ?? null, screen));
+    all.push(finding);
+  }
+  await output.write(renderSummary(all, screen));
+  return all;
+}
+
+/** As wide as the longest status and the longest name of a check, and a gap after each. */
+const STATUS_COLUMNS = 9;
+const NAME_COLUMNS = 13;
+
+function renderPlace(root: string, screen: Screen): string {
+  return `${screen.palette.bold(printableLine(root))}\n\n`;
+}
+
+/** One finding, with its cure below. The name of a check stands only at its first finding. */
+function renderFinding(checked: Checked, before: string | null, screen: Screen): string {
+  const { palette, columns } = screen;
+  const width = columns - STATUS_COLUMNS - NAME_COLUMNS;
+  const name = checked.name === before ? '' : checked.name;
+  const isQuiet = checked.status === 'ok';
+  const found = wrap(printableLine(checked.found), width).map((line) =>
+    isQuiet ? palette.dim(line) : line,
+  );
+  const cure = checked.cure === null ? [] : wrap(printableLine(checked.cure), width - 2);
+  const head = paintStatus(palette, checked.status) + name.padEnd(NAME_COLUMNS);
+  const indent = ' '.repeat(STATUS_COLUMNS + NAME_COLUMNS);
+  const lines = [...found, ...cure.map((line, index) => `${index === 0 ? '→' : ' '} ${line}`)];
+  return lines.map((line, index) => `${(index === 0 ? head : indent) + line}\n`).join('');
+}
+
+function renderSummary(all: readonly Checked[], { palette }: Screen): string {
+  const count = (wanted: FindingStatus): number =>
+    all.filter(({ status }) => status === wanted).length;
+  const problems = count('problem');
+  const parts = [
+    problems === 0 ? palette.good('no problem') : palette.bad(countOf(problems, 'problem')),
+    countOf(count('warning'), 'warning'),
+    countOf(count('note'), 'note'),
+  ];
+  return `\n${parts.join(' · ')}\n`;
+}
+
+function paintStatus(palette: Palette, status: FindingStatus): string {
+  const paint = {
+    ok: palette.good,
+    note: palette.live,
+    warning: palette.warning,
+    problem: palette.bad,
+  };
+  return paint[status](status) + ' '.repeat(STATUS_COLUMNS - status.length);
+}
+
+/** Breaks between words; a word that is wider than a line gets one of its own, to be copied whole. */
+function wrap(text: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const joined = [lines.at(-1), word].filter((each) => each !== undefined).join(' ');
+    if (lines.length > 0 && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
+    else lines.push(word);
+  }
+  return lines;
+}

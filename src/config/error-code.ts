@@ -1,9 +1,0 @@
-import { constants } from 'node:os';
-
-/** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
-export function errorCode(error: unknown): string {
-  if (!(error instanceof Error)) return '';
-  const { code, errno } = error as NodeJS.ErrnoException;
-  // libuv has no name for a used up quota: its code is "Unknown system error -122".
-  return errno === -constants.errno.EDQUOT ? 'EDQUOT' : (code ?? '');
-}

@@ -1,0 +1,236 @@
+import { nearestName } from '../base/suggest.ts';
+import type { Problem } from '../settings/problem.ts';
+import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
+
+/** `slashes`: JavaScript and its kin. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
+export type CommentStyle = 'slashes' | 'hashes' | 'php';
+
+interface CommentLine {
+  /** Counted from 1. */
+  readonly line: number;
+  /** Without comment signs. */
+  readonly text: string;
+}
+
+type CommentBlock = readonly CommentLine[];
+
+interface Markers {
+  readonly line: RegExp;
+  readonly opensBlock: boolean;
+}
+
+const markers: Readonly<Record<CommentStyle, Markers>> = {
+  slashes: { line: /^\/\/+/, opensBlock: true },
+  hashes: { line: /^#+/, opensBlock: false },
+  // `#[` begins an attribute.
+  php: { line: /^(?:\/\/+|#+(?!\[))/, opensBlock: true },
+};
+
+/** The first comment block of a script, and those that follow it with no code between. */
+export function readCommentBlocks(source: string, style: CommentStyle): readonly CommentBlock[] {
+  const lines = codeLines(source, style);
+  const blocks: CommentBlock[] = [];
+  for (let index = 0; index < lines.length; ) {
+    const block = readBlockAt(lines, index, markers[style]);
+    if (block) blocks.push(block);
+    else if (blocks.length > 0 && lines[index]?.text !== '') break;
+    index += block?.length ?? 1;
+  }
+  return blocks;
+}
+
+/** Without what may stand before the first comment: the `#!` line and the tag that opens PHP. */
+function codeLines(source: string, style: CommentStyle): readonly CommentLine[] {
+  const lines = source.replace(/^\ufeff/, '').split('\n');
+  return lines.map((line, index) => {
+    if (index === 0 && line.startsWith('#!')) return { line: 1, text: '' };
+    const code = style === 'php' ? line.replace(/^\s*<\?(?:php\b)?/, '') : line;
+    return { line: index + 1, text: code.trim() };
+  });
+}
+
+function readBlockAt(
+  lines: readonly CommentLine[],
+  index: number,
+  { line, opensBlock }: Markers,
+): CommentBlock | null {
+  const text = lines[index]?.text ?? '';
+  if (opensBlock && text.startsWith('/*')) return readEnclosed(lines, index);
+  return line.test(text) ? readRun(lines, index, line) : null;
+}
+
+function readRun(lines: readonly CommentLine[], start: number, marker: RegExp): CommentBlock {
+  const end = findFrom(lines, start, (text) => !marker.test(text));
+  return lines
+    .slice(start, end)
+    .map(({ line, text }) => ({ line, text: text.replace(marker, '').trim() }));
+}
+
+function readEnclosed(lines: readonly CommentLine[], start: number): CommentBlock {
+  const isClosedAtOnce = lines[start]?.text.includes('*/', 2);
+  const end = isClosedAtOnce ? start : findFrom(lines, start + 1, (text) => text.includes('*/'));
+  return lines
+    .slice(start, end + 1)
+    .map(({ line, text }, index) => ({ line, text: stripEnclosing(text, index === 0) }));
+}
+
+function stripEnclosing(text: string, isFirst: boolean): string {
+  const opened = isFirst ? text.slice(2) : text;
+  const [inside = ''] = opened.split('*/', 1);
+  return inside.replace(/^\s*\*+/, '').trim();
+}
+
+function findFrom(
+  lines: readonly CommentLine[],
+  start: number,
+  isWanted: (text: string) => boolean,
+): number {
+  let index = start;
+  while (index < lines.length && !isWanted(lines[index]?.text ?? '')) index++;
+  return index;
+}
+
+/** Tags of JSDoc, TSDoc, phpDocumentor, YARD and Doxygen: other people's, however near to ours. */
+const foreignTags: ReadonlySet<string> = new Set(
+  `abstract access alias alpha api arg argument async attention attr attribute augments author beta borrows
+  brief bug callback category class classdesc code const constant constructor constructs copyright date decorator
+  default defaultvalue deprecated desc description details emits endcode enum event eventproperty example
+  examples exception exports extends external file fileoverview filesource fires flow for format func function
+  generator global group hideconstructor hidden host ignore implements import inherit inheritdoc inline inner
+  instance interface internal jest kind label lends lib license link linkcode linkplain listens main mainpage
+  member memberof method methods migration mixes mixin mod module name namespace nocheck note noflow nosideeffects
+  ns nullable option options overload override overview owner package packagedocumentation page par param parent
+  pre preserve private privateremarks prop property protected prettier public raise raises readonly remark remarks
+  requires ret retval return returns satisfies sealed section see seealso select short since source static
+  subpackage suppress template templates test tests text this throw throws title todo toc ts-check
+  ts-expect-error ts-ignore ts-nocheck tparam tutorial type typedef typeparam types usage use uses value var
+  variation verbatim version virtual visibility vitest-environment warning yield yieldparam yieldreturn yields`.split(
+    /\s+/,
+  ),
+);
+
+function isForeignTag(name: string): boolean {
+  return foreignTags.has(name);
+}
+
+/** What the tags of a script say, and all that is wrong with them. */
+export interface ScriptTags {
+  readonly options: ScriptOptions;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+}
+
+interface Tag {
+  readonly name: string;
+  readonly line: number;
+  readonly value: string;
+}
+
+const noTags: ScriptTags = { options: {}, problems: [], warnings: [] };
+const settingsByTag = new Map(scriptSettings.map((setting) => [setting.tag, setting]));
+const accumulating: ReadonlySet<string> = new Set(['env', 'tags']);
+
+/** Reads the tags in the first comment block of `source`; `file` is how messages name it. */
+export function readScriptTags(source: string, style: CommentStyle, file: string): ScriptTags {
+  if (!source.includes('@')) return noTags;
+  const [block = [], ...laterBlocks] = readCommentBlocks(source, style);
+  const tags = parseTags(block);
+  const readings = [...settingsByTag.values()].map((setting) =>
+    readSetting(
+      setting,
+      tags.filter((tag) => tag.name === setting.tag),
+      file,
+    ),
+  );
+  return {
+    options: Object.assign({}, ...readings.map((reading) => reading.options)),
+    problems: readings.flatMap((reading) => reading.problems).toSorted(byLine),
+    warnings: [
+      ...warnOfNearMisses(tags, file),
+      ...warnOfUnread(laterBlocks.flatMap(parseTags), file),
+    ],
+  };
+}
+
+function byLine(one: Problem, other: Problem): number {
+  return (one.line ?? 0) - (other.line ?? 0);
+}
+
+/** A tag's value is the rest of its line; only a description goes on until the next tag. */
+function parseTags(block: CommentBlock): readonly Tag[] {
+  const tags: Tag[] = [];
+  for (const { line, text } of block) {
+    const [, name, value = ''] = /^@([A-Za-z][\w-]*)(?![\w/-])\s*(.*)$/.exec(text) ?? [];
+    const last = tags.at(-1);
+    if (name !== undefined) tags.push({ name, line, value: value.trim() });
+    else if (last?.name === 'description') {
+      tags[tags.length - 1] = { ...last, value: `${last.value} ${text}` };
+    }
+  }
+  return tags;
+}
+
+type Reading = Pick<ScriptTags, 'options' | 'problems'>;
+
+function readSetting(setting: ScriptSetting, tags: readonly Tag[], file: string): Reading {
+  const [first] = tags;
+  if (!first || isEmptyDescription(first)) return { options: {}, problems: [] };
+  const readings = tags.map((tag) => readTag(setting, tag, file));
+  const problems = [...readings.flatMap((reading) => reading.problems)];
+  if (!accumulating.has(setting.tag)) problems.push(...repetitions(tags, file));
+  return { options: combine(readings.map((reading) => reading.options)), problems };
+}
+
+function readTag(setting: ScriptSetting, tag: Tag, file: string): Reading {
+  const reading = setting.read(tidy(tag.value));
+  if ('value' in reading) return { options: reading.value, problems: [] };
+  return { options: {}, problems: [problemOf(tag, file, reading.expected)] };
+}
+
+function tidy(value: string): string {
+  return value.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}
+
+/** Other people's templates leave it empty. */
+function isEmptyDescription(tag: Tag): boolean {
+  return tag.name === 'description' && tidy(tag.value) === '';
+}
+
+function problemOf(tag: Tag, file: string, expected: string): Problem {
+  return { file, line: tag.line, setting: `@${tag.name}`, expected, found: tag.value };
+}
+
+function repetitions([first, ...repeated]: readonly Tag[], file: string): readonly Problem[] {
+  const expected = `to be given only once (it is in line ${first?.line} too)`;
+  return repeated.map((tag) => problemOf(tag, file, expected));
+}
+
+/** `@env` and `@tags` add up; of a repeated tag that does not, the problem is told elsewhere. */
+function combine(options: readonly ScriptOptions[]): ScriptOptions {
+  const env = unique(options.flatMap((one) => one.env ?? []));
+  const tags = unique(options.flatMap((one) => one.tags ?? []));
+  return Object.assign({}, ...options, env.length > 0 && { env }, tags.length > 0 && { tags });
+}
+
+function unique(words: readonly string[]): readonly string[] {
+  return [...new Set(words)];
+}
+
+function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[] {
+  return tags.flatMap(({ name, line }) => {
+    if (settingsByTag.has(name) || isForeignTag(name)) return [];
+    const nearest = nearestName(name, settingsByTag.keys());
+    if (nearest === null) return [];
+    return [`${file}:${line}: @${name} is not known and has no effect; did you mean @${nearest}?`];
+  });
+}
+
+/** JSDoc has `@description` too, and every function may have one. */
+function warnOfUnread(tags: readonly Tag[], file: string): readonly string[] {
+  return tags
+    .filter(({ name }) => settingsByTag.has(name) && !isForeignTag(name))
+    .map(
+      ({ name, line }) =>
+        `${file}:${line}: @${name} has no effect here; tags belong in the first comment block`,
+    );
+}

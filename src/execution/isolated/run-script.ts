@@ -1,0 +1,288 @@
+import { ftruncateSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import prettyMilliseconds from 'pretty-ms';
+import type { HandlerJob, ProbeResult } from '../../child/contract.ts';
+import { listGroup } from '../../process/tree.ts';
+import { takeUpdates } from '../messages.ts';
+import {
+  fieldsOf,
+  type HandlerReply,
+  joinWarnings,
+  readHandlerReply,
+} from '../result/handler-reply.ts';
+import { keepOutput, readHead } from '../result/output.ts';
+import { readProbeResult } from '../result/probe-result.ts';
+import {
+  describeScriptError,
+  endNotStarted,
+  type KeptOutput,
+  type Measurement,
+  measureBySelf,
+  type RunEnd,
+  roundMs,
+} from '../result/result.ts';
+import {
+  decideOutcome,
+  describeEnd,
+  describeWarnings,
+  type EndFacts,
+  findMemoryFailure,
+  isDiskFull,
+} from '../result/wording.ts';
+import {
+  closeOutput,
+  createRunFiles,
+  type OpenOutput,
+  type RunFiles,
+  runFilesOf,
+} from '../run-files.ts';
+import {
+  type Exit,
+  type StartedProcess,
+  type StartFailure,
+  startProcess,
+} from '../start/process.ts';
+import type { RunRequest } from '../start/request.ts';
+import { describeFailedStart, describeHungStart, describeNoFiles } from '../start/start-failure.ts';
+import type { Termination } from '../watch/terminate.ts';
+import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
+
+/** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
+export async function runScript(request: RunRequest): Promise<RunEnd> {
+  const files = runFilesOf(request.state, request.runId);
+  const startedAt = performance.now();
+  const output = openRunFiles(files, request);
+  if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);
+  try {
+    const observed = await observeRun(request, files, output);
+    const durationMs = performance.now() - startedAt;
+    if ('failure' in observed) return endNotStarted(observed.failure, durationMs);
+    return await endRun(request, files, { ...observed, fd: output.fd, durationMs });
+  } finally {
+    closeOutput(output);
+  }
+}
+
+function openRunFiles(files: RunFiles, request: RunRequest): OpenOutput | StartFailure {
+  try {
+    return createRunFiles(files, inputOf(request));
+  } catch (error) {
+    return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
+  }
+}
+
+interface Observed extends Observation {
+  readonly durationMs: number;
+}
+
+async function endRun(
+  request: RunRequest,
+  files: RunFiles,
+  observed: Observed & { readonly fd: number },
+): Promise<RunEnd> {
+  const result = readProbeResult(files.result, request.masker);
+  const { fd, droppedBytes } = observed;
+  const { maxOutputBytes: maxBytes, masker } = request;
+  const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
+  const words = readHandlerReply(request, observed.exit.code, result, fd);
+  const facts = collectFacts(request, observed, result, output, words);
+  const outcome = decideOutcome(facts, words.ask);
+  return {
+    ...(result === null ? addCpu(observed) : measureBySelf(result)),
+    outcome,
+    finishedAt: Date.now(),
+    durationMs: roundMs(observed.durationMs),
+    exitCode: observed.exit.code,
+    signal: observed.exit.signal,
+    reason: describeEnd(facts),
+    warning: joinWarnings(describeAll(request, observed, result), words.warning),
+    // What the script's own `uncaughtException` handler dealt with is no cause of anything.
+    error: outcome === 'succeeded' ? null : (result?.error ?? null),
+    output,
+    ...fieldsOf(words, outcome),
+  };
+}
+
+function describeAll(
+  request: RunRequest,
+  observed: Observed,
+  result: ProbeResult | null,
+): string | null {
+  const selfPeakBytes = result?.maxRssBytes ?? null;
+  return describeWarnings({
+    ...observed,
+    isDiskFull: isDiskFull(request.state.output),
+    selfPeakBytes,
+  });
+}
+
+function collectFacts(
+  request: RunRequest,
+  { exit, termination, sampled, memory, startFailure, durationMs }: Observed,
+  result: ProbeResult | null,
+  output: KeptOutput,
+  words: HandlerReply,
+): EndFacts {
+  const { options } = request.script;
+  return {
+    exitCode: exit.code,
+    signal: exit.signal,
+    termination: termination.cause,
+    killedAfterGrace: termination.killed,
+    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
+    startFailure,
+    timeoutMs: request.timeoutMs,
+    graceMs: request.graceMs,
+    durationMs,
+    heapLimitBytes: options.memoryBytes ?? null,
+    memoryFailure: findMemoryFailure(exit, output.text),
+    lastSeenRssBytes: sampled.maxRssBytes,
+    errorSentence: describeScriptError(result),
+    ownSentence: words.sentence,
+  };
+}
+
+/** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
+function addCpu({ exit: { cpu }, sampled }: Observation): Measurement {
+  if (cpu === null) return sampled;
+  return {
+    ...sampled,
+    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
+    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
+    measuredBy: 'sampled',
+  };
+}
+
+/** What was seen of a run from outside. */
+interface Observation extends Watched {
+  readonly exit: Exit;
+  readonly leftProcesses: number;
+  /** Why it never came to its first line; null: it may have. */
+  readonly startFailure: string | null;
+  /** Why it was started a second time. */
+  readonly firstFailure: string | null;
+}
+
+const RESTART_AFTER_MS = 500;
+
+/**
+ * Starts a run's process and waits for its end. A Node that fails before the script's first line is
+ * started a second time: nothing of the script has happened yet, and hosts are full only for moments.
+ */
+async function observeRun(
+  request: RunRequest,
+  files: RunFiles,
+  output: OpenOutput,
+): Promise<Observation | StartFailure> {
+  const first = await observeStart(request, files, output);
+  if ('failure' in first || first.startFailure === null) return first;
+  await sleep(RESTART_AFTER_MS, undefined, { signal: request.stop }).catch(() => {});
+  if (request.stop.aborted) return first;
+  ftruncateSync(output.fd);
+  const second = await observeStart(request, files, output);
+  return 'failure' in second ? second : { ...second, firstFailure: first.startFailure };
+}
+
+async function observeStart(
+  request: RunRequest,
+  files: RunFiles,
+  output: OpenOutput,
+): Promise<Observation | StartFailure> {
+  const started = await startProcess(request, files, output);
+  if ('failure' in started) return started;
+  request.onStarted(started.pid);
+  return await observeProcess(started, request, output.fd);
+}
+
+async function observeProcess(
+  { pid, exited, channel }: StartedProcess,
+  request: RunRequest,
+  fd: number,
+): Promise<Observation> {
+  const stopWatching = watchRun(pid, request, fd);
+  const settleUpdates = channel && request.handler && takeUpdates(channel, request.handler);
+  const exit = await exited;
+  const watched = stopWatching();
+  await settleUpdates?.();
+  return {
+    ...watched,
+    exit,
+    leftProcesses: await countLeft(pid),
+    startFailure: describeFailure(request, watched.termination, exit, fd),
+    firstFailure: null,
+  };
+}
+
+const isNode = ({ script }: RunRequest): boolean => script.launch.kind === 'node';
+
+function describeFailure(
+  request: RunRequest,
+  { cause }: Termination,
+  { signal }: Exit,
+  fd: number,
+): string | null {
+  if (cause === 'hung') {
+    return describeHungStart(prettyMilliseconds(request.hangAfterMs ?? HANG_AFTER_MS));
+  }
+  const isOwnEnd = signal === 'SIGABRT' || signal === 'SIGTRAP';
+  return isNode(request) && cause === null && isOwnEnd ? describeFailedStart(readHead(fd)) : null;
+}
+
+/** What a handler finds on its standard input; null: it is no handler. */
+function inputOf({ handler, script }: RunRequest): string | null {
+  if (handler === undefined) return null;
+  return script.launch.kind === 'node' ? JSON.stringify(handler.job) : toProgramLine(handler.job);
+}
+
+/** One line of JSON. The data stays as it is written: a number may have more digits than we could keep. */
+function toProgramLine(job: HandlerJob): string {
+  const fields: readonly (readonly [string, string])[] = [
+    ['id', String(job.id)],
+    ['name', JSON.stringify(job.name)],
+    ['data', onOneLine(job.data)],
+    ['attempt', String(job.attempt)],
+    ['scheduledFor', JSON.stringify(toText(job.scheduledFor))],
+    ['latenessMs', String(job.latenessMs)],
+    ['lastSuccess', JSON.stringify(toText(job.lastSuccess))],
+    ['previouslyCrashed', String(job.previouslyCrashed)],
+    ['parentData', onOneLine(job.parentData ?? 'null')],
+    ['children', onOneLine(job.children ?? '{"finished":[],"failed":[],"cancelled":[]}')],
+  ];
+  return `{${fields.map(([key, value]) => `"${key}":${value}`).join(',')}}\n`;
+}
+
+/** Within strings JSON writes them otherwise: here they are only white space. */
+function onOneLine(json: string): string {
+  return json.replace(/[\r\n]+/g, ' ');
+}
+
+function toText(instant: number | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString();
+}
+
+/** What was about to end with its script has ended by then. */
+const WAIT_MS = 50;
+const POLL_MS = 5;
+
+/**
+ * How many processes a script has left behind in its group; 0 without `/proc`. Asking costs nothing
+ * where there are none, as with most scripts.
+ */
+async function countLeft(pid: number): Promise<number> {
+  const deadline = performance.now() + WAIT_MS;
+  while (hasGroup(pid)) {
+    if (performance.now() > deadline) return listGroup(pid).length;
+    await sleep(POLL_MS);
+  }
+  return 0;
+}
+
+/** Zombies count here; they are no longer listed. */
+function hasGroup(pid: number): boolean {
+  try {
+    process.kill(-pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type FromChild, STRAY_FILE, type Stray, splitLines } from '../child/contract.ts';
+import { isProbeResult } from './result/probe-result.ts';
+import type { HandlerFacts } from './start/request.ts';
+
+/** Longer than any message of ours: a result of 1 MiB is written as JSON within JSON. */
+export const LONGEST_MESSAGE = 8 * 1024 * 1024;
+
+/** What a warm child says. Null: a handler has written there by its number, as into a file of its own. */
+export function readChildMessage(line: string): FromChild | null {
+  try {
+    const message: unknown = JSON.parse(line);
+    return isFromChild(message) ? message : null;
+  } catch {
+    return null;
+  }
+}
+
+function isFromChild(value: unknown): value is FromChild {
+  if (!isRecord(value)) return false;
+  if ('end' in value) return isEnd(value);
+  if ('update' in value) return Number.isInteger(value.update) && typeof value.data === 'string';
+  return value.ready === true;
+}
+
+function isEnd({ end, rssBytes, loaded, stray }: Record<string, unknown>): boolean {
+  const areFiles = loaded === undefined || (Array.isArray(loaded) && loaded.every(isFileState));
+  const isTold = stray === undefined || isStray(stray);
+  return isProbeResult(end) && Number.isFinite(rssBytes) && areFiles && isTold;
+}
+
+function isFileState(value: unknown): boolean {
+  return isRecord(value) && typeof value.path === 'string';
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Why a child that waited has ended itself; null: it has not. */
+export function readStray(temporary: string): Stray | null {
+  try {
+    const stray: unknown = JSON.parse(readFileSync(join(temporary, STRAY_FILE), 'utf8'));
+    return isStray(stray) ? stray : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A handler can write there, too. */
+function isStray(value: unknown): value is Stray {
+  if (typeof value !== 'object' || value === null) return false;
+  const { runId, lastRunId, sentence } = value as Record<string, unknown>;
+  return [runId, lastRunId].every(isRunId) && typeof sentence === 'string';
+}
+
+function isRunId(value: unknown): boolean {
+  return value === null || ['number', 'string'].includes(typeof value);
+}
+
+/** What is under way is not waited for any longer once the process has ended. */
+const DRAIN_MS = 1_000;
+
+/**
+ * Hands on what a handler with a process of its own tells of its progress, one after the other.
+ *
+ * @returns to be awaited once the process has ended: all of it is in the log then
+ */
+export function takeUpdates(
+  channel: Duplex,
+  { onUpdate }: Pick<HandlerFacts, 'onUpdate'>,
+): () => Promise<void> {
+  let written: Promise<unknown> = Promise.resolve();
+  const write = async (line: string): Promise<void> => {
+    const data: unknown = JSON.parse(line);
+    // A handler can write there by its number, as into a file of its own.
+    if (typeof data === 'string') await onUpdate(data);
+  };
+  channel.setEncoding('utf8');
+  channel.on(
+    'data',
+    splitLines((line) => {
+      // Nobody waits for an answer there.
+      written = written.then(() => write(line)).catch(() => {});
+    }, LONGEST_MESSAGE),
+  );
+  channel.on('error', () => {});
+  const ended = new Promise<void>((resolve) => channel.once('close', resolve));
+  return async () => {
+    await settleWithin(ended, DRAIN_MS);
+    channel.destroy();
+    await written;
+  };
+}
+
+/** Whether it has settled in time. */
+export async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(withinMs, false, { signal: timer.signal }).catch(() => false);
+  const isInTime = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return isInTime;
+}

@@ -1,0 +1,195 @@
+import { fstatSync, readSync } from 'node:fs';
+import prettyMilliseconds from 'pretty-ms';
+import { describeFound } from '../../base/values.ts';
+import {
+  describeExcess,
+  type HandlerAsk,
+  MAX_JSON_BYTES,
+  type ProbeResult,
+  type SpokenAsk,
+} from '../../child/contract.ts';
+import { expectedDuration, parseDelayMs, readJobName } from '../../settings/readers.ts';
+import type { Masker } from '../secrets.ts';
+import type { RunRequest } from '../start/request.ts';
+import { describeScriptError, type RunEnd } from './result.ts';
+
+/** What a handler itself says of its end. */
+export interface HandlerReply {
+  /** Why it did not finish; null: it said nothing. */
+  readonly sentence: string | null;
+  readonly warning: string | null;
+  readonly ask?: HandlerAsk;
+  /** JSON. */
+  readonly result?: string;
+  readonly rssChangeBytes?: number;
+}
+
+const noWords: HandlerReply = { sentence: null, warning: null };
+
+/**
+ * What a handler in a process of its own has left of words.
+ *
+ * @param fd its output file's
+ */
+export function readHandlerReply(
+  { handler, script, masker }: RunRequest,
+  exitCode: number | null,
+  result: ProbeResult | null,
+  fd: number,
+): HandlerReply {
+  if (handler === undefined) return noWords;
+  if (script.launch.kind === 'program') return readProgramWords(exitCode, fd);
+  return result === null ? noWords : readNodeWords(result, masker);
+}
+
+function readProgramWords(exitCode: number | null, fd: number): HandlerReply {
+  if (exitCode === RETRY_EXIT_CODE) {
+    const sentence = `exit code ${RETRY_EXIT_CODE}: ${plainRetry.sentence}`;
+    return { ...noWords, sentence, ask: plainRetry.ask };
+  }
+  if (exitCode !== 0) return noWords;
+  const { result, warning } = readLastJsonLine(fd);
+  return { sentence: null, warning, ...(result !== null && { result }) };
+}
+
+export function readNodeWords(spoken: ProbeResult, masker: Masker): HandlerReply {
+  const { ask, result, refusal, rssChangeBytes } = spoken;
+  const asked = ask === undefined ? null : readAsk(ask);
+  const sentence = asked?.sentence ?? refusal ?? describeScriptError(spoken);
+  return {
+    sentence: sentence === null ? null : masker.text(sentence),
+    warning: null,
+    ...(asked?.ask && { ask: maskAsk(asked.ask, masker) }),
+    ...(result !== undefined && { result }),
+    ...(rssChangeBytes !== undefined && { rssChangeBytes }),
+  };
+}
+
+function maskAsk(ask: HandlerAsk, masker: Masker): HandlerAsk {
+  return ask.kind === 'fail' ? { ...ask, reason: masker.text(ask.reason) } : ask;
+}
+
+/** What it gave back counts only where nothing else has ended the run. */
+export function fieldsOf(
+  { ask, result, rssChangeBytes }: HandlerReply,
+  outcome: RunEnd['outcome'],
+): Pick<RunEnd, 'ask' | 'result' | 'rssChangeBytes'> {
+  return {
+    ...(ask && { ask }),
+    ...(result !== undefined && outcome === 'succeeded' && { result }),
+    ...(rssChangeBytes !== undefined && { rssChangeBytes }),
+  };
+}
+
+export function joinWarnings(...warnings: readonly (string | null)[]): string | null {
+  const all = warnings.filter((each) => each !== null);
+  return all.length === 0 ? null : all.join('; ');
+}
+
+/** What a handler asked for; null: it asked wrongly. */
+interface AskReading {
+  readonly ask: HandlerAsk | null;
+  /** What it asked for, or why it cannot have it. */
+  readonly sentence: string;
+}
+
+type SpokenRetry = Extract<SpokenAsk, { readonly kind: 'retry' }>;
+
+/** By which a program asks to be tried again, as sendmail and its like do (EX_TEMPFAIL). */
+const RETRY_EXIT_CODE = 75;
+
+/** What programs and handlers ask for without more words. */
+const plainRetry = {
+  ask: { kind: 'retry' },
+  sentence: 'asked for another try',
+} as const;
+
+export function readAsk(spoken: SpokenAsk): AskReading {
+  if (spoken.kind === 'fail') return { ask: spoken, sentence: spoken.reason };
+  const problem = findProblem(spoken);
+  if (problem !== null) return { ask: null, sentence: problem };
+  const { delay, priority, name, data } = spoken;
+  const delayMs = readDelayMs(delay) ?? 0;
+  const ask: HandlerAsk = {
+    kind: 'retry',
+    ...(delay !== undefined && { delayMs }),
+    ...(priority !== undefined && { priority }),
+    ...(name !== undefined && { name }),
+    ...(data !== undefined && { data }),
+  };
+  return { ask, sentence: describeRetry(delayMs, name) };
+}
+
+/** What the log would refuse, or nobody could take: the handler has failed then like any other. */
+function findProblem({ delay, priority, name, data }: SpokenRetry): string | null {
+  if (delay !== undefined && readDelayMs(delay) === null) {
+    return describeWrong(`${expectedDuration(delay, '10m')} as delay`, delay);
+  }
+  if (priority !== undefined && !Number.isSafeInteger(priority)) {
+    return describeWrong('a whole number as priority', priority);
+  }
+  const named = name === undefined ? null : readJobName(name);
+  if (named !== null && 'expected' in named)
+    return describeWrong(`${named.expected} as name`, name);
+  const excess = data === undefined ? null : describeExcess(data);
+  return excess === null ? null : `the data of retry() expects ${excess}`;
+}
+
+function readDelayMs(delay: unknown): number | null {
+  return typeof delay === 'string' ? parseDelayMs(delay.trim()) : null;
+}
+
+function describeWrong(expected: string, found: unknown): string {
+  return `retry() expects ${expected}, found ${describeFound(found)}`;
+}
+
+function describeRetry(delayMs: number, name: string | undefined): string {
+  const when = delayMs === 0 ? '' : ` in ${prettyMilliseconds(delayMs)}`;
+  const as = name === undefined ? '' : ` as ${name}`;
+  return `${plainRetry.sentence}${when}${as}`;
+}
+
+/** What a program's last line is worth as its result. */
+type LastLine = { readonly result: string | null; readonly warning: string | null };
+
+const PIECE_BYTES = 64 * 1024;
+const nothing: LastLine = { result: null, warning: null };
+
+/**
+ * The last line of an output that is not empty, where it is a JSON object or array: a number or a
+ * word may stand there by chance.
+ */
+function readLastJsonLine(fd: number): LastLine {
+  const line = readLastLine(fd);
+  if (!/^[[{]/.test(line)) return nothing;
+  if (Buffer.byteLength(line) > MAX_JSON_BYTES) return { result: null, warning: TOO_LONG };
+  try {
+    JSON.parse(line);
+    return { result: line, warning: null };
+  } catch {
+    return nothing;
+  }
+}
+
+const TOO_LONG = `its last line is longer than a result may be (${MAX_JSON_BYTES} bytes), and was not taken for one`;
+
+/** Without white space around it; what is longer than a result may be is cut off in front. */
+function readLastLine(fd: number): string {
+  const { size } = fstatSync(fd);
+  let text = Buffer.alloc(0);
+  for (let start = size; start > 0 && text.length <= MAX_JSON_BYTES + PIECE_BYTES; ) {
+    const length = Math.min(PIECE_BYTES, start);
+    start -= length;
+    const piece = Buffer.alloc(length);
+    readSync(fd, piece, 0, length, start);
+    text = Buffer.concat([piece, text]);
+    const trimmed = text.toString('latin1').trimEnd();
+    const lineFeed = trimmed.lastIndexOf('\n');
+    if (lineFeed !== -1)
+      return text
+        .subarray(lineFeed + 1)
+        .toString('utf8')
+        .trim();
+  }
+  return text.toString('utf8').trim();
+}

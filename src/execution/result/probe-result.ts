@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import type { ProbeError, ProbeResult } from '../../child/contract.ts';
+import type { Masker } from '../secrets.ts';
+
+/**
+ * What a Node script's probe left at its end; null where it left nothing: it was killed, or it is
+ * no Node script. A script can write there too, so nothing is taken for granted. What it says of an
+ * error is masked.
+ */
+export function readProbeResult(path: string, masker: Masker): ProbeResult | null {
+  try {
+    const result: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return isProbeResult(result) ? maskResult(result, masker) : null;
+  } catch {
+    return null;
+  }
+}
+
+export function maskResult(result: ProbeResult, masker: Masker): ProbeResult {
+  return result.error === null ? result : { ...result, error: maskError(result.error, masker) };
+}
+
+function maskError(error: ProbeError, { text }: Masker): ProbeError {
+  const { name, message, stack } = error;
+  return { name: text(name), message: text(message), stack: stack === null ? null : text(stack) };
+}
+
+/** Whether it is what our side of a child writes: a handler can write there, too. */
+export function isProbeResult(value: unknown): value is ProbeResult {
+  if (typeof value !== 'object' || value === null) return false;
+  const result = value as Record<string, unknown>;
+  const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];
+  const areFigures = figures.every((key) => Number.isFinite(result[key]));
+  return areFigures && isProbeError(result.error) && areHandlerFields(result);
+}
+
+function areHandlerFields({
+  result,
+  refusal,
+  ask,
+  rssChangeBytes,
+}: Record<string, unknown>): boolean {
+  const areTexts = [result, refusal].every((text) => ['string', 'undefined'].includes(typeof text));
+  const isFigure = rssChangeBytes === undefined || Number.isFinite(rssChangeBytes);
+  return areTexts && isFigure && isJson(result) && (ask === undefined || isAsk(ask));
+}
+
+function isJson(text: unknown): boolean {
+  if (text !== undefined) JSON.parse(text as string);
+  return true;
+}
+
+function isAsk(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, reason, data } = value as Record<string, unknown>;
+  if (kind === 'fail') return typeof reason === 'string';
+  return kind === 'retry' && (data === undefined || (typeof data === 'string' && isJson(data)));
+}
+
+function isProbeError(value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value !== 'object') return false;
+  const error = value as Record<string, unknown>;
+  const { name, message, stack } = error;
+  const isStack = stack === null || typeof stack === 'string';
+  return typeof name === 'string' && typeof message === 'string' && isStack;
+}

@@ -1,0 +1,135 @@
+import type { HandlerAsk, ProbeResult } from '../../child/contract.ts';
+import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
+
+/** What went wrong inside a Node script, as it reported it itself. */
+interface ScriptError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string | null;
+}
+
+/** CPU time and peak memory of a run, and how they were found out. Unknown is null. */
+export interface Measurement {
+  readonly userCpuMs: number | null;
+  readonly systemCpuMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly measuredBy: MeasuredBy | null;
+}
+
+export const unmeasured: Measurement = {
+  userCpuMs: null,
+  systemCpuMs: null,
+  maxRssBytes: null,
+  measuredBy: null,
+};
+
+/** What is kept of a run's output. */
+export interface KeptOutput {
+  /** All of it, or its head and tail with a line between them that says what is left out. */
+  readonly text: string;
+  /** Bytes written in all; null where the runner that counted them died. */
+  readonly bytes: number | null;
+  /** Bytes that are kept nowhere; null likewise. */
+  readonly droppedBytes: number | null;
+  /** File name in the output folder, where the text is not all that is kept. */
+  readonly file: string | null;
+  /** Size of that file, compressed. */
+  readonly fileBytes: number | null;
+}
+
+/** What the runner counted itself. */
+export interface CountedOutput extends KeptOutput {
+  readonly bytes: number;
+  readonly droppedBytes: number;
+}
+
+/** How one run ended. Success and failure are the same record. */
+export interface RunEnd extends Measurement {
+  readonly outcome: Exclude<Outcome, 'running'>;
+  readonly finishedAt: number;
+  /** Null where nobody saw it end. */
+  readonly durationMs: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** One sentence; null when it succeeded. */
+  readonly reason: string | null;
+  /** What was noted though it did not end the run; null: nothing. */
+  readonly warning: string | null;
+  readonly error: ScriptError | null;
+  readonly output: KeptOutput;
+  /** By how much a child that serves many jobs has grown with this one. */
+  readonly rssChangeBytes?: number;
+  /** What a handler gave back, as JSON. */
+  readonly result?: string;
+  /** Set where a handler asked for it, whatever else has ended the run besides. */
+  readonly ask?: HandlerAsk;
+}
+
+export const noOutput: KeptOutput = {
+  text: '',
+  bytes: 0,
+  droppedBytes: 0,
+  file: null,
+  fileBytes: null,
+};
+
+type Unmeasured = Pick<RunEnd, 'outcome' | 'finishedAt' | 'durationMs' | 'reason' | 'output'>;
+
+/** A run of which nothing was measured. */
+export function endUnmeasured(end: Unmeasured): RunEnd {
+  return { ...unmeasured, exitCode: null, signal: null, warning: null, error: null, ...end };
+}
+
+/** A run that ended before it began: refused, or without an interpreter. */
+export function endNotStarted(reason: string, durationMs: number): RunEnd {
+  return endUnmeasured({
+    outcome: 'not-started',
+    finishedAt: Date.now(),
+    durationMs: roundMs(durationMs),
+    reason,
+    output: noOutput,
+  });
+}
+
+/** "TypeError: x is not a function", of what a Node script reported of itself. */
+export function describeScriptError(result: ProbeResult | null): string | null {
+  if (!result?.error) return null;
+  const { name, message } = result.error;
+  const [firstLine = ''] = message.split('\n');
+  return firstLine === '' ? name : `${name}: ${firstLine}`;
+}
+
+export function measureBySelf(result: ProbeResult): Measurement {
+  const { userCpuMs, systemCpuMs, maxRssBytes } = result;
+  return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
+}
+
+export function roundMs(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+/** A run's end as its row holds it. */
+export function toFinishedRun(end: RunEnd): FinishedRun {
+  return {
+    outcome: end.outcome,
+    finished_at: end.finishedAt,
+    duration_ms: end.durationMs,
+    user_cpu_ms: end.userCpuMs,
+    system_cpu_ms: end.systemCpuMs,
+    max_rss_bytes: end.maxRssBytes,
+    rss_change_bytes: end.rssChangeBytes ?? null,
+    measured_by: end.measuredBy,
+    exit_code: end.exitCode,
+    signal: end.signal,
+    reason: end.reason,
+    warning: end.warning,
+    error_name: end.error?.name ?? null,
+    error_message: end.error?.message ?? null,
+    error_stack: end.error?.stack ?? null,
+    output: end.output.text,
+    output_bytes: end.output.bytes,
+    output_dropped_bytes: end.output.droppedBytes,
+    output_file: end.output.file,
+    output_file_bytes: end.output.fileBytes,
+  };
+}

@@ -1,0 +1,76 @@
+import { basename, dirname } from 'node:path';
+import { type RunFacts, runVariables } from '../../child/contract.ts';
+import type { Launch } from '../../discovery/script.ts';
+import { findOwnNode, findProgram } from '../../process/programs.ts';
+import type { RunFiles } from '../run-files.ts';
+import type { RunRequest } from './request.ts';
+
+/** The argument vector that runs a script: Node with the probe, or the script's interpreter. */
+export function buildCommand(
+  launch: Launch,
+  scriptPath: string,
+  node: { readonly heapLimitBytes: number | null; readonly probePath: string },
+): readonly [string, ...string[]] {
+  if (launch.kind === 'program') return launch.command;
+  return buildNodeCommand(node.heapLimitBytes, '--require', node.probePath, scriptPath);
+}
+
+/** By the Node that runs this; without a limit by V8's own. */
+export function buildNodeCommand(
+  heapLimitBytes: number | null,
+  ...args: readonly string[]
+): readonly [string, ...string[]] {
+  const heap =
+    heapLimitBytes === null
+      ? []
+      : [`--max-old-space-size=${Math.ceil(heapLimitBytes / 1_048_576)}`];
+  return [findOwnNode(), ...heap, ...args];
+}
+
+/** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */
+export function findMissingInterpreter(
+  command: readonly string[],
+  path: string | undefined,
+): string | null {
+  const [program, name] = command;
+  if (program === undefined || name === undefined) return null;
+  if (basename(program) !== 'env' || name.startsWith('-') || name.includes('/')) return null;
+  return findProgram(name, path ?? '') === null ? name : null;
+}
+
+/** What a script gets of the runner's environment without asking by `@env`. */
+const allowedNames = ['HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE'];
+const isAllowed = (name: string): boolean => allowedNames.includes(name) || name.startsWith('LC_');
+
+/**
+ * Made from an allow-list, so that a script behaves under cron as it did by hand and never sees the
+ * runner's secrets. PATH is fixed for the same reason; it starts with the folder of this Node.
+ */
+export function buildEnvironment(
+  request: RunRequest,
+  files: RunFiles,
+): Record<string, string | undefined> {
+  const { environment, script } = request;
+  const asked = new Set(script.options.env ?? []);
+  const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));
+  return {
+    PATH: defaultPath(),
+    SHELL: '/bin/sh',
+    TMPDIR: files.temporary,
+    ...Object.fromEntries(passed),
+    ...request.variables,
+    RUNNER_ROOT: request.root,
+    ...runVariables(factsOf(request)),
+  };
+}
+
+function factsOf(request: RunRequest): RunFacts {
+  const { runId, startedAt, scheduledFor, handler } = request;
+  const own = { runId, script: request.script.name };
+  if (handler !== undefined) return { ...handler.job, ...own, job: handler.job };
+  return { ...request, ...own, latenessMs: startedAt - scheduledFor };
+}
+
+function defaultPath(): string {
+  return [dirname(findOwnNode()), '/usr/local/bin', '/usr/bin', '/bin'].join(':');
+}

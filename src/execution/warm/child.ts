@@ -1,0 +1,266 @@
+import { dirname, join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import {
+  type EndMessage,
+  type FileState,
+  type FromChild,
+  HOST_VARIABLE,
+  type HostOptions,
+  isUnchanged,
+  type JobMessage,
+  type Stray,
+  splitLines,
+  type ToChild,
+} from '../../child/contract.ts';
+import { readStartTicks } from '../../process/identity.ts';
+import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from '../messages.ts';
+import { runFilesOf } from '../run-files.ts';
+import { buildEnvironment, buildNodeCommand } from '../start/command.ts';
+import {
+  type Exit,
+  type StartedProcess,
+  type StartFailure,
+  startCommand,
+} from '../start/process.ts';
+import { type HandlerFacts, type HandlerRequest, toRunRequest } from '../start/request.ts';
+import { describeNoFiles } from '../start/start-failure.ts';
+import { signalGroup } from '../watch/terminate.ts';
+import { WarmFiles } from './files.ts';
+
+/** How long the last words of a process are waited for, as something it has started may hold them back. */
+const DRAIN_MS = 1_000;
+
+/** The way to a warm child. */
+interface WarmChannel {
+  /** Whether something that was sent is known not to have been read: the process died before that. */
+  readonly hasLost: boolean;
+  send(message: ToChild): void;
+  /** To be awaited once the process has ended: all it has said was taken then. */
+  drain(): Promise<void>;
+  /** As if this end had died. */
+  close(): void;
+}
+
+/** @param onGarbage what is said cannot be told any more from what a handler says; nothing further is taken */
+function openWarmChannel(
+  stream: Duplex,
+  onMessage: (message: FromChild) => void,
+  onGarbage: () => void,
+): WarmChannel {
+  const state = { hasLost: false, isGarbled: false };
+  const closed = new Promise<void>((resolve) => stream.once('close', resolve));
+  const take = (line: string): void => {
+    if (state.isGarbled) return;
+    const message = readChildMessage(line);
+    state.isGarbled = message === null;
+    if (message === null) onGarbage();
+    else onMessage(message);
+  };
+  stream.setEncoding('utf8');
+  stream.on('data', splitLines(take, LONGEST_MESSAGE));
+  // The kernel tells it of what lay unread when the other end was closed, or came after that.
+  stream.on('error', () => {
+    state.hasLost = true;
+  });
+  return {
+    get hasLost() {
+      return state.hasLost;
+    },
+    send: (message) => {
+      if (stream.writable) stream.write(`${JSON.stringify(message)}\n`);
+      else state.hasLost = true;
+    },
+    drain: async () => {
+      await settleWithin(closed, DRAIN_MS);
+      stream.destroy();
+    },
+    close: () => void stream.destroy(),
+  };
+}
+
+/** Starts the process that calls handlers. By its environment the run is found that it begins with. */
+async function startHost(
+  request: HandlerRequest,
+  files: WarmFiles,
+): Promise<StartedProcess | StartFailure> {
+  const { state, root, script, runId } = request;
+  const { output, temporary, name } = files;
+  const options: HostOptions = { root, cacheFolder: state.cache, output, temporary };
+  const environment = buildEnvironment(toRunRequest(request), {
+    ...runFilesOf(state, runId),
+    temporary,
+  });
+  const hostPath = join(dirname(request.probePath), 'handler-host.cjs');
+  const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
+  return await startCommand(request, command, {
+    env: { ...environment, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },
+    stdio: ['ignore', files.appendFd, files.appendFd, files.fd, 'pipe'],
+  });
+}
+
+/** What a process is given at its start, once for all: handlers that want the same can share it. */
+function kindOf({ script, root, state }: HandlerRequest): string {
+  const { memoryBytes, nice, env } = script.options;
+  return `${memoryBytes} ${nice} ${env} ${root} ${state.path}`;
+}
+
+/** How a child's part of a run ended. */
+export type ServedRun = { readonly message: EndMessage } | EndedChild;
+
+/** A process that is gone, and was not to go. */
+interface EndedChild {
+  readonly exit: Exit;
+  /** It ended itself for what an earlier run had left behind. */
+  readonly stray: Stray | null;
+  /** It was gone before it had read what it was to do. */
+  readonly isUnread: boolean;
+  /** We have ended it for what it said. */
+  readonly isGarbled: boolean;
+}
+
+const CLOSE_MS = 1_000;
+
+/** A process that calls the handlers of many jobs, one after the other. */
+export class WarmChild {
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly startedAt = performance.now();
+  readonly files: WarmFiles;
+  /** How many jobs it has begun. */
+  jobs = 0;
+  /** Whether it has come as far as to wait for jobs. */
+  isReady = false;
+  /** CPU time of all its jobs so far. */
+  readonly usedCpu = { userCpuMs: 0, systemCpuMs: 0 };
+  readonly #kind: string;
+  readonly #channel: WarmChannel;
+  readonly #gone: Promise<Exit>;
+  #exit: Exit | null = null;
+  #stray: Stray | null = null;
+  #isGarbled = false;
+  /** In its present run: then it has read what it was to do. */
+  #hasUpdated = false;
+  #loaded: readonly FileState[] = [];
+  #settle: (served: ServedRun) => void = () => {};
+  #onUpdate: HandlerFacts['onUpdate'] = () => {};
+  #updates: Promise<void> = Promise.resolve();
+
+  /** Starts one for this handler and those that want the same of their process. */
+  static async start(request: HandlerRequest): Promise<WarmChild | StartFailure> {
+    let files: WarmFiles;
+    try {
+      files = new WarmFiles(request.state);
+    } catch (error) {
+      return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
+    }
+    const started = await startHost(request, files);
+    if (!('failure' in started)) return new WarmChild(started, files, kindOf(request));
+    files.remove();
+    return started;
+  }
+
+  private constructor(started: StartedProcess, files: WarmFiles, kind: string) {
+    this.pid = started.pid;
+    this.startTicks = readStartTicks(started.pid);
+    this.files = files;
+    this.#kind = kind;
+    this.#channel = openWarmChannel(
+      started.channel as Duplex,
+      (message) => this.#take(message),
+      () => this.#endGarbled(),
+    );
+    this.#gone = this.#waitForEnd(started);
+  }
+
+  get hasEnded(): boolean {
+    return this.#exit !== null;
+  }
+
+  /** What an earlier run has left behind and that has failed while there was no job. */
+  get stray(): Stray | null {
+    return this.#stray;
+  }
+
+  /** Whether it can serve a job as if nothing had been. */
+  isUsable(request: HandlerRequest): boolean {
+    return (
+      this.#exit === null &&
+      this.#kind === kindOf(request) &&
+      this.#loaded.every(isUnchanged) &&
+      !this.files.hasStrayOutput()
+    );
+  }
+
+  /** Settles when the handler has ended, or the process has. */
+  async serve(message: JobMessage, onUpdate: HandlerFacts['onUpdate']): Promise<ServedRun> {
+    this.jobs += 1;
+    this.#onUpdate = onUpdate;
+    this.#hasUpdated = false;
+    // Waiting for the process's end anew with each job would add up until then.
+    const ended = new Promise<ServedRun>((resolve) => {
+      this.#settle = resolve;
+    });
+    if (this.#exit === null) this.#channel.send(message);
+    else this.#settle({ ...this.#describeEnd(await this.#gone), isUnread: true });
+    const served = await ended;
+    await this.#updates;
+    return served;
+  }
+
+  /** Settles when the process is gone; it leaves at once, as no job is there. */
+  async close(): Promise<Exit> {
+    if (this.#exit === null) this.#channel.send({ bye: true });
+    if (!(await settleWithin(this.#gone, CLOSE_MS))) signalGroup(this.pid, 'SIGKILL');
+    return await this.#gone;
+  }
+
+  /** Leaves it alone, as a runner that dies does: it writes down what nobody has recorded, and leaves. */
+  abandon(): void {
+    this.#channel.close();
+  }
+
+  #take(message: FromChild): void {
+    if ('update' in message) this.#write(message.update, message.data);
+    else if ('end' in message) this.#end(message);
+    else this.isReady = true;
+  }
+
+  #end(message: EndMessage): void {
+    const { end, loaded } = message;
+    this.usedCpu.userCpuMs += end.userCpuMs;
+    this.usedCpu.systemCpuMs += end.systemCpuMs;
+    if (loaded !== undefined) this.#loaded = [...this.#loaded, ...loaded];
+    this.#settle({ message });
+  }
+
+  /** One after the other, as the handler has sent them. */
+  #write(updated: number, data: string): void {
+    this.#hasUpdated = true;
+    const onUpdate = this.#onUpdate;
+    const write = async (): Promise<void> => onUpdate(data);
+    const tell = (problem: string | null): void => this.#channel.send({ updated, problem });
+    this.#updates = this.#updates.then(write).then(
+      () => tell(null),
+      (error) => tell(error instanceof Error ? error.message : String(error)),
+    );
+  }
+
+  async #waitForEnd({ exited }: StartedProcess): Promise<Exit> {
+    const exit = await exited;
+    this.#exit = exit;
+    this.#stray = readStray(this.files.temporary);
+    await this.#channel.drain();
+    this.#settle(this.#describeEnd(exit));
+    return exit;
+  }
+
+  #describeEnd(exit: Exit): EndedChild {
+    const isUnread = this.#channel.hasLost && !this.#hasUpdated;
+    return { exit, stray: this.#stray, isUnread, isGarbled: this.#isGarbled };
+  }
+
+  #endGarbled(): void {
+    this.#isGarbled = true;
+    signalGroup(this.pid, 'SIGKILL');
+  }
+}

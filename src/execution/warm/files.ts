@@ -1,0 +1,92 @@
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { linkAnew } from '../../child/host/sandbox.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import { type ProcessIdentity, readStartTicks } from '../../process/identity.ts';
+import { ifPossible, type RunFiles, removeTree, restoreFolders } from '../run-files.ts';
+
+let made = 0;
+
+/** Files of a child that serves many runs, under names that tell whose child it is. */
+export class WarmFiles {
+  readonly name: string;
+  readonly temporary: string;
+  readonly appendFd: number;
+  /** The runner's own descriptor of the output. */
+  readonly fd: number;
+  readonly #state: StateFolder;
+  readonly output: string;
+  #size = 0;
+  #isNamed = false;
+
+  /** @throws what the file system has against it */
+  constructor(state: StateFolder) {
+    made += 1;
+    this.#state = state;
+    this.name = nameWarmChild(made);
+    this.output = join(state.output, this.name);
+    this.temporary = join(state.temporary, this.name);
+    restoreFolders([this.output, this.temporary, join(state.results, this.name)]);
+    mkdirSync(this.temporary, { mode: 0o700 });
+    this.appendFd = openSync(this.output, 'ax', 0o600);
+    this.fd = openSync(this.output, 'r+');
+  }
+
+  /** Whether something was written since the last run ended: an earlier run is not over yet. */
+  hasStrayOutput(): boolean {
+    return fstatSync(this.fd).size !== this.#size;
+  }
+
+  /** To be called before each run but the first. */
+  begin(): void {
+    if (this.#size > 0) ftruncateSync(this.fd);
+    this.#size = 0;
+    this.#isNamed = false;
+  }
+
+  /** Whether the output is also found under the run's own name. */
+  get isNamed(): boolean {
+    return this.#isNamed;
+  }
+
+  /** Gives the output a second name, by which it is found should the runner die. */
+  nameFor(files: RunFiles): void {
+    this.#isNamed = true;
+    // A log that was set aside starts its ids anew: what an older run left here is not ours.
+    linkAnew(this.output, files.output);
+  }
+
+  /** How much the run has written; what comes from now on is none of its. */
+  end(): number {
+    this.#size = fstatSync(this.fd).size;
+    return this.#size;
+  }
+
+  remove(): void {
+    removeWarmFiles(this.#state, this.name);
+    closeSync(this.appendFd);
+    closeSync(this.fd);
+  }
+}
+
+const UNKNOWN = 'x';
+const form = /^warm\.(.+)\.(\d+)\.(\d+|x)\.\d+$/;
+
+/** `warm.<host>.<pid of the runner>.<when that started>.<number>` */
+function nameWarmChild(number: number): string {
+  const startTicks = readStartTicks(process.pid) ?? UNKNOWN;
+  return `warm.${hostname()}.${process.pid}.${startTicks}.${number}`;
+}
+
+/** Whose child's files these are; null: they are no child's. */
+export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
+  const [, host, pid, startTicks] = form.exec(name) ?? [];
+  if (host === undefined) return null;
+  return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
+}
+
+export function removeWarmFiles(state: StateFolder, name: string): void {
+  ifPossible(() => unlinkSync(join(state.output, name)));
+  ifPossible(() => removeTree(join(state.temporary, name)));
+}

@@ -1,0 +1,264 @@
+import type { EndMessage, ProbeResult } from '../../child/contract.ts';
+import {
+  fieldsOf,
+  type HandlerReply,
+  joinWarnings,
+  readNodeWords,
+} from '../result/handler-reply.ts';
+import { keepOutput } from '../result/output.ts';
+import { maskResult, readProbeResult } from '../result/probe-result.ts';
+import {
+  describeScriptError,
+  type KeptOutput,
+  type Measurement,
+  measureBySelf,
+  noOutput,
+  type RunEnd,
+  roundMs,
+} from '../result/result.ts';
+import {
+  decideOutcome,
+  describeEnd,
+  describeWarnings,
+  type EndFacts,
+  findMemoryFailure,
+  isDiskFull,
+} from '../result/wording.ts';
+import type { RunFiles } from '../run-files.ts';
+import type { Exit, StartFailure } from '../start/process.ts';
+import type { HandlerRequest } from '../start/request.ts';
+import type { Watched } from '../watch/watch.ts';
+import { type ServedRun, WarmChild } from './child.ts';
+
+/** What was seen of a run in a child that serves many. */
+interface WarmObservation extends Watched {
+  readonly served: ServedRun;
+  readonly files: RunFiles;
+  readonly durationMs: number;
+  /** What to say of the child besides. */
+  readonly note: string | null;
+}
+
+/** Puts together how a run in a warm child ended: the handler alone, or the process with it. */
+export async function endWarmRun(
+  request: HandlerRequest,
+  child: WarmChild,
+  observed: WarmObservation,
+): Promise<RunEnd> {
+  const exit = 'exit' in observed.served ? observed.served.exit : null;
+  const result = readResult(request, observed);
+  const output = await keepWarmOutput(request, child, observed);
+  const words: HandlerReply | null = result && readNodeWords(result, request.masker);
+  const facts = collectFacts(request, observed, { exit, result, output, words });
+  const outcome = decideOutcome(facts, words?.ask);
+  return {
+    ...(result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result)),
+    outcome,
+    finishedAt: Date.now(),
+    durationMs: roundMs(observed.durationMs),
+    exitCode: exit?.code ?? null,
+    signal: exit?.signal ?? null,
+    reason: describeEnd(facts),
+    warning: describeAll(request, observed, result, output),
+    error: outcome === 'succeeded' ? null : (result?.error ?? null),
+    output,
+    ...(words && fieldsOf(words, outcome)),
+  };
+}
+
+/** From itself; where its process ended with it, from the file that it has left at its end. */
+function readResult(
+  { masker }: HandlerRequest,
+  { served, files }: WarmObservation,
+): ProbeResult | null {
+  if ('message' in served) return maskResult(served.message.end, masker);
+  // Who is killed writes nothing: what lies there is older than this run.
+  return served.exit.signal === null ? readProbeResult(files.result, masker) : null;
+}
+
+async function keepWarmOutput(
+  { maxOutputBytes: maxBytes, masker }: HandlerRequest,
+  child: WarmChild,
+  { files: { output: path }, droppedBytes }: WarmObservation,
+): Promise<KeptOutput> {
+  if (child.files.end() === 0) return noOutput;
+  return await keepOutput({ path, fd: child.files.fd, droppedBytes, maxBytes, masker });
+}
+
+interface WarmEnd {
+  readonly exit: Exit | null;
+  readonly result: ProbeResult | null;
+  readonly output: KeptOutput;
+  readonly words: HandlerReply | null;
+}
+
+function collectFacts(
+  request: HandlerRequest,
+  { termination, memory, sampled, durationMs, served }: WarmObservation,
+  { exit, result, output, words }: WarmEnd,
+): EndFacts {
+  const isFine = exit === null && result?.exitCode === 0 && termination.cause === null;
+  return {
+    exitCode: exit === null ? (isFine ? 0 : null) : exit.code,
+    signal: exit?.signal ?? null,
+    termination: termination.cause,
+    killedAfterGrace: termination.killed,
+    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
+    startFailure: null,
+    timeoutMs: request.timeoutMs,
+    graceMs: request.graceMs,
+    durationMs,
+    heapLimitBytes: request.script.options.memoryBytes ?? null,
+    memoryFailure: exit && findMemoryFailure(exit, output.text),
+    lastSeenRssBytes: sampled.maxRssBytes,
+    errorSentence: describeScriptError(result),
+    ownSentence: words?.sentence ?? null,
+    isGarbled: 'exit' in served && served.isGarbled,
+  };
+}
+
+function describeAll(
+  request: HandlerRequest,
+  { memory, note, served }: WarmObservation,
+  result: ProbeResult | null,
+  output: KeptOutput,
+): string | null {
+  const warnings = describeWarnings({
+    memory,
+    selfPeakBytes: result?.maxRssBytes ?? null,
+    isDiskFull: output !== noOutput && isDiskFull(request.state.output),
+    leftProcesses: 0,
+    firstFailure: null,
+    startFailure: null,
+  });
+  const stray = 'message' in served ? (served.message.stray ?? null) : null;
+  return joinWarnings(warnings, note, stray && describeStray(stray.runId, stray.sentence));
+}
+
+/** What an earlier run has left behind and that failed after its end. */
+export function describeStray(runId: number | string | null, sentence: string): string {
+  const what = runId === null ? 'something of an earlier run' : `something of run ${runId}`;
+  return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
+}
+
+/** What the kernel has counted for the whole life of the process, without its earlier jobs. */
+function measureFromOutside(
+  { usedCpu }: WarmChild,
+  { sampled }: WarmObservation,
+  exit: Exit | null,
+): Measurement {
+  const cpu = exit?.cpu ?? null;
+  const { maxRssBytes } = sampled;
+  if (cpu === null) {
+    const measuredBy = maxRssBytes === null ? null : 'sampled';
+    return { userCpuMs: null, systemCpuMs: null, maxRssBytes, measuredBy };
+  }
+  return {
+    userCpuMs: Math.max(0, cpu.userCpuMs - usedCpu.userCpuMs),
+    systemCpuMs: Math.max(0, cpu.systemCpuMs - usedCpu.systemCpuMs),
+    maxRssBytes,
+    measuredBy: 'sampled',
+  };
+}
+
+/** When a child has served enough. */
+interface KeepingRules {
+  readonly childJobs: number;
+  readonly childMemoryBytes: number;
+  readonly maxAgeMs: number;
+}
+
+/** A child that is ready for a run. */
+interface TakenChild {
+  readonly child: WarmChild;
+  /** What became of the one before; null: nothing to tell. */
+  readonly note: string | null;
+}
+
+/** Keeps one child at a time, and replaces it when the next job could feel what others have left in it. */
+export class WarmKeeper {
+  readonly #rules: KeepingRules;
+  readonly #leaving = new Set<Promise<unknown>>();
+  /** Runs of which nothing is left but their output, or not even that. */
+  readonly #served = new Map<number | string, boolean>();
+  #child: WarmChild | null = null;
+  /** It is to be replaced, but not before the end of its run is in the log: until then it alone may tell it. */
+  #isWorn = false;
+
+  constructor(rules: KeepingRules) {
+    this.#rules = rules;
+  }
+
+  get waiting(): WarmChild | null {
+    return this.#isWorn || this.#child?.hasEnded ? null : this.#child;
+  }
+
+  /** The child that waits, if it fits, else a new one. */
+  async take(request: HandlerRequest): Promise<TakenChild | StartFailure> {
+    const before = this.#child;
+    if (!this.#isWorn && before?.isUsable(request) && !this.#isOld(before)) {
+      before.files.begin();
+      return { child: before, note: null };
+    }
+    this.#retire();
+    const child = await WarmChild.start(request);
+    if ('failure' in child) return child;
+    this.#child = child;
+    const stray = before?.stray ?? null;
+    return { child, note: stray && describeStray(stray.runId, stray.sentence) };
+  }
+
+  /** After a run, once its output is read. */
+  giveBack(
+    child: WarmChild,
+    runId: number | string,
+    served: ServedRun,
+    { termination }: Watched,
+  ): void {
+    const isFine = 'message' in served && termination.cause === null;
+    if (isFine) this.#served.set(runId, child.files.isNamed);
+    if (isFine) this.#isWorn = this.#isSpent(child, served.message);
+    else this.#retire();
+  }
+
+  /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
+  forget(runId: number | string): 'output' | 'none' | undefined {
+    if (this.#isWorn) this.#retire();
+    const isNamed = this.#served.get(runId);
+    this.#served.delete(runId);
+    if (isNamed === undefined) return undefined;
+    return isNamed ? 'output' : 'none';
+  }
+
+  /** Without a log to record its end in, a child's own word is all there is. */
+  abandon(): void {
+    this.#child?.abandon();
+    this.#child = null;
+  }
+
+  async close(): Promise<void> {
+    this.#retire();
+    await Promise.all(this.#leaving);
+  }
+
+  #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray }: EndMessage): boolean {
+    const { childJobs, childMemoryBytes } = this.#rules;
+    const isFull = child.jobs >= childJobs || rssBytes > childMemoryBytes;
+    return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined;
+  }
+
+  #isOld({ startedAt }: WarmChild): boolean {
+    return performance.now() - startedAt > this.#rules.maxAgeMs;
+  }
+
+  /** Nobody waits for it: the next one can start meanwhile. */
+  #retire(): void {
+    const child = this.#child;
+    this.#child = null;
+    this.#isWorn = false;
+    if (child === null) return;
+    const leaving = child.close().then(() => child.files.remove());
+    this.#leaving.add(leaving);
+    void leaving.finally(() => this.#leaving.delete(leaving));
+  }
+}

@@ -1,0 +1,145 @@
+import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
+import { readStatFields } from '../../process/identity.ts';
+import { listTree } from '../../process/tree.ts';
+import type { Masker } from '../secrets.ts';
+import { signalGroup } from './terminate.ts';
+
+/** Fast writers fill gigabytes in a second; the quiet need not be looked at that often. */
+const FASTEST_CHECK_MS = 5;
+const SLOWEST_CHECK_MS = 100;
+const CHUNK_BYTES = 256 * 1024;
+const GAP_SAMPLE_BYTES = 4096;
+/** Of `stat`, whatever the file system's own are. */
+const BLOCK_BYTES = 512;
+/** How long to wait for a stopped group to stand still: a write in progress is finished first. */
+const STANDSTILL_MS = 250;
+
+/** Keeps a run's output file small while the run writes to it. */
+interface OutputGuard {
+  /** Bytes taken out of the file so far, all of them from behind its head. */
+  droppedBytes(): number;
+  stop(): void;
+}
+
+/**
+ * Lets the file grow to twice `maxBytes`, then cuts it back to its first and last half of that. The
+ * script writes to the file itself, so that its output outlives a dead runner.
+ *
+ * @param fd the output file's, for reading and writing
+ */
+export function guardOutput(fd: number, pid: number, maxBytes: number): OutputGuard {
+  let droppedBytes = 0;
+  let last: Cut = { size: 0, kept: 0, droppedBytes: 0 };
+  let bytesBefore = 0;
+  let delayMs = FASTEST_CHECK_MS;
+  const cut = (): void => {
+    last = whileStopped(pid, () => cutMiddle(fd, maxBytes, last));
+    droppedBytes += last.droppedBytes;
+  };
+  const check = (): void => {
+    const bytes = fstatSync(fd).size;
+    const isFast = bytes - bytesBefore > maxBytes / 8;
+    if (bytes > 2 * maxBytes && bytes - findGap(fd, last) > 2 * maxBytes) cut();
+    bytesBefore = Math.min(bytes, maxBytes);
+    delayMs = isFast ? FASTEST_CHECK_MS : Math.min(2 * delayMs, SLOWEST_CHECK_MS);
+    timer = setTimeout(check, delayMs);
+  };
+  let timer = setTimeout(check, delayMs);
+  return {
+    droppedBytes: () => droppedBytes,
+    stop: () => {
+      clearTimeout(timer);
+      const { size } = fstatSync(fd);
+      if (size > 2 * maxBytes || findGap(fd, last) > 0) cut();
+    },
+  };
+}
+
+/** How much of a kept file is its head, when something was dropped behind that. */
+export function headBytes(maxBytes: number): number {
+  return Math.floor(maxBytes / 2);
+}
+
+interface Cut {
+  /** The file's size before it. */
+  readonly size: number;
+  /** What was left of it. */
+  readonly kept: number;
+  readonly droppedBytes: number;
+}
+
+/** Moves the tail down behind the head. */
+function cutMiddle(fd: number, maxBytes: number, last: Cut): Cut {
+  const { size } = fstatSync(fd);
+  const gap = findGap(fd, last);
+  const head = headBytes(maxBytes);
+  const tailStart = Math.max(size - (maxBytes - head), gap > 0 ? last.size : 0);
+  moveDown(fd, tailStart, head);
+  const kept = head + (size - tailStart);
+  ftruncateSync(fd, kept);
+  return { size, kept, droppedBytes: size - kept - gap };
+}
+
+/**
+ * `> /dev/stderr` opens the file a second time, with a position of its own: after a cut its writer
+ * goes on where it was, and leaves a gap behind what was kept. Nobody has written that.
+ */
+function findGap(fd: number, last: Cut): number {
+  const gap = last.size - last.kept;
+  if (gap <= 0) return 0;
+  const { size, blocks } = fstatSync(fd);
+  // Who writes zeros has them on the disk.
+  if (size <= last.size || blocks * BLOCK_BYTES > size - gap / 2) return 0;
+  const start = Buffer.alloc(Math.min(gap, GAP_SAMPLE_BYTES), 1);
+  readSync(fd, start, 0, start.length, last.kept);
+  return start.every((byte) => byte === 0) ? gap : 0;
+}
+
+function moveDown(fd: number, from: number, to: number): void {
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  for (let moved = 0; ; ) {
+    const length = readSync(fd, chunk, 0, chunk.length, from + moved);
+    if (length === 0) return;
+    writeSync(fd, chunk, 0, length, to + moved);
+    moved += length;
+  }
+}
+
+/** What is written between reading the size and cutting would be lost without being counted. */
+function whileStopped<T>(pid: number, cut: () => T): T {
+  signalGroup(pid, 'SIGSTOP');
+  try {
+    waitForStandstill(pid);
+    return cut();
+  } finally {
+    signalGroup(pid, 'SIGCONT');
+  }
+}
+
+function waitForStandstill(pid: number): void {
+  const deadline = performance.now() + STANDSTILL_MS;
+  while (!listTree(pid).every(isStopped) && performance.now() < deadline);
+}
+
+/** T: stopped. Z: has ended. Without `/proc` nothing is known and nothing waited for. */
+function isStopped(pid: number): boolean {
+  const state = readStatFields(pid)?.[0];
+  return state === undefined || state === 'T' || state === 'Z';
+}
+
+/** What is to be kept of which file. */
+export interface WrittenOutput {
+  readonly path: string;
+  /** The file's, for reading: its path may lead to it no longer. */
+  readonly fd: number;
+  /** What was already cut out of it. */
+  readonly droppedBytes: number;
+  /** How much of it stays on the disk, at most. */
+  readonly maxBytes: number;
+  readonly masker: Masker;
+}
+
+/** The line that stands for bytes left out. */
+export function omission(bytes: number): string {
+  return `\n[… ${bytes} bytes left out …]\n`;
+}

@@ -1,0 +1,83 @@
+/** Time that a script has between SIGTERM and SIGKILL. */
+export const GRACE_MS = 10_000;
+
+/** Why a run is ended before it ends by itself. */
+export type Cause = 'timeout' | 'stop' | 'memory' | 'hung';
+
+export interface Termination {
+  /** Null while nothing has asked for it. */
+  readonly cause: Cause | null;
+  /** Whether SIGTERM was not enough. */
+  readonly killed: boolean;
+  /** The first cause counts. */
+  terminate(cause: Cause): void;
+  /** To be called when the run's process has ended. */
+  settle(): void;
+}
+
+interface TerminationLimits {
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly stop: AbortSignal;
+  readonly kill?: AbortSignal;
+}
+
+/**
+ * SIGTERM to the whole group at the time limit, when told to stop, or for another cause; SIGKILL
+ * after the grace. Who hangs hears nothing: SIGKILL at once.
+ */
+export function watchLimits(pid: number, limits: TerminationLimits): Termination {
+  const state = { cause: null as Cause | null, killed: false, terminate, settle };
+  let asked: NodeJS.Immediate | undefined;
+  let graceTimer: NodeJS.Timeout | undefined;
+  const timeoutTimer = setTimeout(() => terminate('timeout'), limits.timeoutMs);
+  const onStop = (): void => terminate('stop');
+  if (limits.stop.aborted) onStop();
+  else limits.stop.addEventListener('abort', onStop, { once: true });
+  const onKill = (): void => signalGroup(pid, 'SIGKILL');
+  limits.kill?.addEventListener('abort', onKill, { once: true });
+
+  // Who stood still (SIGSTOP, a log that was locked) finds its timers first, and only then an end that
+  // lies behind. That is no end of ours.
+  function terminate(cause: Cause): void {
+    asked ??= setImmediate(() => begin(cause));
+  }
+  function begin(cause: Cause): void {
+    if (!isThere(pid)) return;
+    state.cause = cause;
+    signalGroup(pid, cause === 'hung' ? 'SIGKILL' : 'SIGTERM');
+    graceTimer = setTimeout(() => {
+      state.killed = true;
+      signalGroup(pid, 'SIGKILL');
+    }, limits.graceMs);
+  }
+  function settle(): void {
+    clearImmediate(asked);
+    clearTimeout(timeoutTimer);
+    clearTimeout(graceTimer);
+    limits.stop.removeEventListener('abort', onStop);
+    limits.kill?.removeEventListener('abort', onKill);
+    // The script is gone; children that it left behind had the same warning.
+    if (state.cause !== null) signalGroup(pid, 'SIGKILL');
+  }
+  return state;
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** The group is the run's own (it was started as its leader), so nobody else's process is hit. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    // EPERM: all that is left of it runs as somebody else, as after `exec sudo`.
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!['ESRCH', 'EPERM'].includes(code)) throw error;
+  }
+}

@@ -1,0 +1,74 @@
+import type { StateFolder } from '../place/state-folder.ts';
+import { checkLiveness, isStartKnown, type Liveness } from '../process/identity.ts';
+import type { WorkerRow } from '../store/schema.ts';
+import type { Store } from '../store/store.ts';
+import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from './holder.ts';
+import { isLockHeldBy, type LockFile, takeLockFile } from './lock-file.ts';
+import { holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
+
+/** A tier's lock: held until released, or lost on the way (`onCompromised`). */
+export interface TierLock {
+  readonly held: true;
+  readonly workerId: number;
+  /** "pid 4711 on web3, dead since … (its last sign of life)"; null: it was free. */
+  readonly takenOverFrom: string | null;
+  /** Gives the lock file back; the slot ends with the worker's row. */
+  release(): Promise<void>;
+}
+
+export interface TierLockRefused {
+  readonly held: false;
+  /** "hourly is held by pid 4711 on web3, since …" */
+  readonly reason: string;
+}
+
+/**
+ * Takes a tier: first its lock file, which all hosts see, then its slot in the log, which holds when
+ * somebody removes the lock file. A dead holder loses both at once. Never waits for a live one.
+ *
+ * @param onCompromised told, at most once, when the lock file was lost while it was held
+ */
+export async function takeTier(
+  store: Store,
+  state: StateFolder,
+  request: WorkerRequest,
+  onCompromised: (reason: string) => void,
+  timing: LockTiming = usualTiming,
+): Promise<TierLock | TierLockRefused> {
+  const self = { ...request.self, since: request.startedAt };
+  const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
+  if (!('release' in lock)) {
+    const reason = `${request.tier} is held by ${describeHolder(lock)}`;
+    await skipTier(store.db, request, reason);
+    return { held: false, reason };
+  }
+  const slot = await takeSlot(store, state, request, lock);
+  if (slot.free) return { held: true, ...slot, release: lock.release };
+  await lock.release();
+  return { held: false, reason: slot.reason };
+}
+
+async function takeSlot(
+  { db }: Store,
+  state: StateFolder,
+  request: WorkerRequest,
+  lock: LockFile,
+): Promise<TierSlot> {
+  const dead = lock.takenOverFrom.filter((file): file is DeadHolder => file.holder !== null);
+  try {
+    return await takeTierSlot(db, request, dead, (worker) => checkWorker(state, worker));
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** Whether a worker that the log believes to be at work still is. */
+export function checkWorker(state: StateFolder, worker: WorkerRow): Liveness {
+  const holder = holderOf(worker);
+  const liveness = checkLiveness(holder);
+  if (liveness === 'dead' || worker.tier === null) return liveness;
+  if (liveness === 'alive' && isStartKnown(holder)) return liveness;
+  // It had its lock file before its row, and refreshes it for as long as it lives.
+  return isLockHeldBy(state.locks, worker.tier, holder) ? liveness : 'dead';
+}

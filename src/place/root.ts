@@ -1,0 +1,47 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { UsageError } from '../base/errors.ts';
+
+export interface RootSearch {
+  /** The value of `--root`. */
+  readonly option: string | undefined;
+  /** How who gave it calls it. Default: `--root`. */
+  readonly optionName?: string;
+  /** The value of `RUNNER_ROOT`. */
+  readonly variable: string | undefined;
+  readonly cwd: string;
+}
+
+/** The root named by `--root`, else by `RUNNER_ROOT`, else the nearest folder upward with `jobs/`. */
+export function findRoot(search: RootSearch): string {
+  const { optionName = '--root' } = search;
+  if (search.option === '') {
+    throw new UsageError(`${optionName} is empty: it expects the folder that holds jobs/.`);
+  }
+  if (search.option !== undefined) return namedRoot(optionName, resolve(search.cwd, search.option));
+  if (search.variable) return namedRoot('RUNNER_ROOT', resolve(search.cwd, search.variable));
+  const root = upward(search.cwd).find(holdsJobs);
+  if (root !== undefined) return root;
+  throw new UsageError(
+    `No jobs folder in ${search.cwd} or above it. ` +
+      'Make one with `runner init`, or name the folder that holds it with ' +
+      `${optionName} or RUNNER_ROOT.`,
+  );
+}
+
+function namedRoot(source: string, root: string): string {
+  if (holdsJobs(root)) return root;
+  throw new UsageError(
+    `${source} names ${root}, which has no jobs folder. Make one there with \`runner init\`.`,
+  );
+}
+
+function holdsJobs(folder: string): boolean {
+  const jobs = join(folder, 'jobs');
+  return existsSync(jobs) && statSync(jobs).isDirectory();
+}
+
+function upward(folder: string): string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [folder] : [folder, ...upward(parent)];
+}

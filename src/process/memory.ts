@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Where the kernel's files are; tests have their own. */
+const ROOT = '/';
+
+/**
+ * Memory that a new process could have: what the machine has left, or the control group of this
+ * process where that has less. Caches that the kernel would give up count as free.
+ *
+ * @returns null where nobody tells
+ */
+export function readFreeMemory(root = ROOT): number | null {
+  const known = [readMachine(root), ...readControlGroups(root)].filter((each) => each !== null);
+  return known.length === 0 ? null : Math.max(0, Math.min(...known));
+}
+
+function readMachine(root: string): number | null {
+  const match = /^MemAvailable:\s+(\d+) kB/m.exec(readText(root, 'proc/meminfo') ?? '');
+  return match === null ? null : Number(match[1]) * 1024;
+}
+
+/** Each group on the way to the top can have a limit of its own. */
+function readControlGroups(root: string): (number | null)[] {
+  const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
+  return lines.flatMap((line) => {
+    const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    const version = versions.find((each) => each.isMeant(controllers.split(',')));
+    if (version === undefined || line === '') return [];
+    return listAncestors(path).map((each) => readRoom(root, join(version.folder, each), version));
+  });
+}
+
+interface Version {
+  readonly isMeant: (controllers: readonly string[]) => boolean;
+  readonly folder: string;
+  readonly limit: string;
+  readonly usage: string;
+  readonly cache: RegExp;
+}
+
+/** https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html */
+const versions: readonly Version[] = [
+  {
+    isMeant: ([first]) => first === '',
+    folder: 'sys/fs/cgroup',
+    limit: 'memory.max',
+    usage: 'memory.current',
+    cache: /^inactive_file (\d+)$/m,
+  },
+  {
+    isMeant: (controllers) => controllers.includes('memory'),
+    folder: 'sys/fs/cgroup/memory',
+    limit: 'memory.limit_in_bytes',
+    usage: 'memory.usage_in_bytes',
+    cache: /^total_inactive_file (\d+)$/m,
+  },
+];
+
+function listAncestors(path: string): string[] {
+  return path === '/' || path === '.' ? ['/'] : [path, ...listAncestors(dirname(path))];
+}
+
+/** "max" is no limit; version 1 says so by a number that no machine has. */
+function readRoom(root: string, folder: string, version: Version): number | null {
+  const limit = readText(root, join(folder, version.limit));
+  const usage = readText(root, join(folder, version.usage));
+  if (limit === null || usage === null || limit.trim() === 'max') return null;
+  const cache = version.cache.exec(readText(root, join(folder, 'memory.stat')) ?? '')?.[1] ?? 0;
+  return Number(limit) - Number(usage) + Number(cache);
+}
+
+function readText(root: string, path: string): string | null {
+  try {
+    return readFileSync(join(root, path), 'latin1');
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Resident memory of several processes, in which a page that n processes share counts 1/n for each
+ * (PSS). The kernel walks through all of their pages: about 10 µs for each MB.
+ *
+ * @returns null where the kernel does not tell: before Linux 4.14, without `/proc`, or for another
+ *   user's process
+ */
+export function readSharedRss(pids: readonly number[]): number | null {
+  const each = pids.map(readPss);
+  return each.includes(null) ? null : each.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+}
+
+function readPss(pid: number): number | null {
+  try {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
+    const match = /^Pss:\s+(\d+) kB/m.exec(rollup);
+    return match === null ? null : Number(match[1]) * 1024;
+  } catch (error) {
+    // Ended since it was listed: it has none any more.
+    return ['ESRCH', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '') ? 0 : null;
+  }
+}

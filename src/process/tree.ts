@@ -1,0 +1,155 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { readStatFields } from './identity.ts';
+
+/** What a process and its living descendants have used so far. */
+export interface TreeUsage {
+  readonly userCpuMs: number;
+  readonly systemCpuMs: number;
+  /** Resident memory of all of them now. */
+  readonly rssBytes: number;
+  /** The largest peak of a single one. */
+  readonly peakRssBytes: number;
+}
+
+/** USER_HZ, the unit of `/proc/<pid>/stat`, is 100 on every Linux that Node runs on. */
+const MS_PER_TICK = 10;
+
+/** Less than any program has once it runs: it is seen between `exec` and its first instruction. */
+const LEAST_BYTES = 256 * 1024;
+
+/** Null where there is no `/proc`, or the process is gone or not yet there. */
+export function readTreeUsage(pid: number): TreeUsage | null {
+  return readUsage(listTree(pid));
+}
+
+/** What these processes use together. */
+export function readUsage(pids: readonly number[]): TreeUsage | null {
+  const usages = pids.flatMap((pid) => readProcessUsage(pid) ?? []);
+  const usage = usages.length === 0 ? null : usages.reduce(addUsage);
+  return usage === null || usage.peakRssBytes < LEAST_BYTES ? null : usage;
+}
+
+/** The process and its living descendants; just itself where the kernel does not list children. */
+export function listTree(pid: number): number[] {
+  return [pid, ...listChildren(pid).flatMap(listTree)];
+}
+
+function listChildren(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
+        .split(' ')
+        .filter(Boolean)
+        .map(Number),
+    );
+  } catch {
+    return [];
+  }
+}
+
+function readProcessUsage(pid: number): TreeUsage | null {
+  const stat = readStatFields(pid);
+  const memory = readMemory(pid);
+  if (stat === null || memory === null) return null;
+  // 11 to 14: utime, stime, and those of the children it has waited for.
+  const ticks = (index: number): number => Number(stat[index]);
+  return {
+    userCpuMs: (ticks(11) + ticks(13)) * MS_PER_TICK,
+    systemCpuMs: (ticks(12) + ticks(14)) * MS_PER_TICK,
+    ...memory,
+  };
+}
+
+function readMemory(pid: number): Pick<TreeUsage, 'rssBytes' | 'peakRssBytes'> | null {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+    const rssBytes = readKilobytes(status, 'VmRSS');
+    const peakRssBytes = readKilobytes(status, 'VmHWM');
+    return rssBytes === null || peakRssBytes === null ? null : { rssBytes, peakRssBytes };
+  } catch {
+    return null;
+  }
+}
+
+function readKilobytes(status: string, field: string): number | null {
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status);
+  return match === null ? null : Number(match[1]) * 1024;
+}
+
+function addUsage(one: TreeUsage, other: TreeUsage): TreeUsage {
+  return {
+    userCpuMs: one.userCpuMs + other.userCpuMs,
+    systemCpuMs: one.systemCpuMs + other.systemCpuMs,
+    rssBytes: one.rssBytes + other.rssBytes,
+    peakRssBytes: Math.max(one.peakRssBytes, other.peakRssBytes),
+  };
+}
+
+interface Listed {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly session: number;
+}
+
+/**
+ * A process, whoever is of its group or session, and the descendants of all of these: also those
+ * whose parent has ended, which the tree of its children lacks. Who has ended is left out. One look
+ * at each process of the machine: about 20 µs for each.
+ *
+ * @returns empty where there is no `/proc`, or nobody is left
+ */
+export function listGroup(leader: number): number[] {
+  const all = listPids().flatMap((pid) => readListed(pid) ?? []);
+  const isOwn = ({ pid, group, session }: Listed): boolean =>
+    [pid, group, session].includes(leader);
+  const members = new Set(all.filter(isOwn).map(({ pid }) => pid));
+  for (let before = -1; before !== members.size; ) {
+    before = members.size;
+    for (const { pid, parent } of all) if (members.has(parent)) members.add(pid);
+  }
+  return [...members];
+}
+
+function readListed(pid: number): Listed | null {
+  const [state, parent, group, session] = readStatFields(pid) ?? [];
+  if (state === undefined || state === 'Z' || state === 'X') return null;
+  return { pid, parent: Number(parent), group: Number(group), session: Number(session) };
+}
+
+/**
+ * All processes that can be seen, in order of their start, mostly; where the host hides those of
+ * others, the user's own. Empty where there is no `/proc`.
+ */
+export function listPids(): number[] {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Something that changes whenever a process gets on: by CPU time, to the nanosecond where the kernel
+ * tells it, or by reading and writing.
+ *
+ * @returns null where there is no `/proc`, or the process is gone
+ */
+export function readProgress(pid: number): string | null {
+  const stat = readStatFields(pid);
+  if (stat === null) return null;
+  const [state] = stat;
+  // On its way, however slowly a throttled processor or disk lets it: no two looks are the same.
+  if (state === 'R' || state === 'D') return `${state} ${performance.now()}`;
+  return [stat[11], stat[12], readText(pid, 'schedstat'), readText(pid, 'io')].join(' ');
+}
+
+function readText(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,157 @@
+import { type Activity, recordActivity } from '../../store/events.ts';
+import type { ActivityEvent, JobState, MissedPolicy } from '../../store/schema.ts';
+import { queryRaw } from '../../store/sqlite/queries.ts';
+import type { Database } from '../../store/store.ts';
+import { type BegunRow, inPortions, insertBegunJobs } from './add.ts';
+
+/** A job of another system's queue, as it is to be here. Instants are UTC epoch milliseconds. */
+export interface ImportedJob {
+  /** Tells it from every other job of whatever file; the same in a copy, and when it has changed. */
+  readonly key: string;
+  /** Its parent was imported before, or comes before it. */
+  readonly parentKey: string | null;
+  /** Whether another job names it as its parent. */
+  readonly isParent: boolean;
+  readonly name: string;
+  readonly state: JobState;
+  /** JSON. */
+  readonly data: string;
+  readonly priority: number;
+  readonly runAt: number;
+  readonly scheduledFor: number | null;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly attempts: number;
+  /** How often it was claimed there. */
+  readonly claims: number;
+  /** Null: as its handler says. */
+  readonly maxAttempts: number | null;
+  readonly repeat: string | null;
+  readonly missed: MissedPolicy;
+  readonly leaseMs: number | null;
+  readonly reason: string | null;
+}
+
+/** What has become of a job that was imported before; null: its row is gone. */
+type KnownJob = { readonly id: number; readonly state: JobState } | null;
+
+/** By their keys. */
+export type KnownJobs = ReadonlyMap<string, KnownJob>;
+
+/**
+ * Every job that was imported, of whatever file: by its unique key, for as long as its row is there,
+ * and by the activity, in which it stays when the row is removed.
+ */
+export async function readImportedJobs(db: Database): Promise<KnownJobs> {
+  const rows = await queryRaw<{ key: string; id: number | null; state: JobState | null }>(
+    db,
+    `select detail as key, jobs.id as id, jobs.state as state
+       from activity left join jobs on jobs.id = activity.job_id
+       where event = 'job-imported' and detail is not null
+     union all select unique_key, id, state from jobs
+       where tier is null and unique_key glob 'import:*'`,
+  );
+  return new Map(
+    rows.map(({ key, id, state }) => [key, id === null || state === null ? null : { id, state }]),
+  );
+}
+
+/**
+ * Adds jobs in whatever states they are, all or none.
+ *
+ * @param choose those that are to be added, given the ones that nobody needs to add again
+ */
+export async function addImportedJobs(
+  db: Database,
+  at: number,
+  choose: (known: KnownJobs) => Iterable<ImportedJob>,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    // Asked in the transaction: another import may have been quicker.
+    const known = await readImportedJobs(transaction);
+    const parents = new Map<string, number>();
+    for (const jobs of inBatches(choose(known))) {
+      const rows = jobs.map((job) => toRow(job, findParent(job, known, parents)));
+      const ids: number[] = [];
+      for (const some of inPortions(rows)) ids.push(...(await insertBegunJobs(transaction, some)));
+      for (const [index, { key, isParent }] of jobs.entries()) {
+        if (isParent) parents.set(key, ids[index] as number);
+      }
+      const events = jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at));
+      await recordActivity(transaction, events);
+    }
+  });
+}
+
+const JOBS_AT_ONCE = 500;
+
+/** So that a parent has its number before its children are added. */
+function* inBatches(jobs: Iterable<ImportedJob>): Iterable<readonly ImportedJob[]> {
+  let batch: ImportedJob[] = [];
+  let parents = new Set<string>();
+  for (const job of jobs) {
+    const isParentWaiting = job.parentKey !== null && parents.has(job.parentKey);
+    if (isParentWaiting || batch.length === JOBS_AT_ONCE) {
+      yield batch;
+      batch = [];
+      parents = new Set();
+    }
+    batch.push(job);
+    if (job.isParent) parents.add(job.key);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function findParent(
+  { key, parentKey }: ImportedJob,
+  known: KnownJobs,
+  added: ReadonlyMap<string, number>,
+): number | null {
+  if (parentKey === null) return null;
+  const id = added.get(parentKey) ?? known.get(parentKey)?.id;
+  if (id === undefined) throw new Error(`${key} comes before its parent ${parentKey}`);
+  return id;
+}
+
+function toRow(job: ImportedJob, parentId: number | null): BegunRow {
+  return {
+    name: job.name,
+    state: job.state,
+    data: job.data,
+    priority: job.priority,
+    scheduled_for: job.scheduledFor,
+    run_at: job.runAt,
+    max_attempts: job.maxAttempts,
+    retry_delay_ms: null,
+    retry_factor: 1,
+    retry_longest_ms: 60_000,
+    repeat: job.repeat,
+    missed: job.missed,
+    unique_key: job.key,
+    group_key: null,
+    parent_id: parentId,
+    on_child_failure: 'resume',
+    lease_ms: job.leaseMs,
+    created_at: job.createdAt,
+    started_at: job.startedAt,
+    finished_at: job.finishedAt,
+    attempts: job.attempts,
+    reserves: job.claims,
+    reason: job.reason,
+  };
+}
+
+/** That it was added is recorded by a trigger. */
+function eventsOf(job: ImportedJob, jobId: number, at: number): Activity[] {
+  const event = endEvents[job.state];
+  const imported = { at, event: 'job-imported' as const, jobId, detail: job.key };
+  if (event === undefined || job.finishedAt === null) return [imported];
+  return [{ at: job.finishedAt, event, jobId, detail: job.reason }, imported];
+}
+
+const endEvents: Partial<Record<JobState, ActivityEvent>> = {
+  finished: 'job-finished',
+  failed: 'job-failed',
+  cancelled: 'job-cancelled',
+};

@@ -1,0 +1,177 @@
+import { nearestName } from '../../base/suggest.ts';
+import { describeFound, lastInstantMs } from '../../base/values.ts';
+import { describeExcess } from '../../child/contract.ts';
+import {
+  parseDurationMs,
+  type Reader,
+  readDelayMs as readDelayOf,
+  readDurationMs as readDurationOf,
+  readJobName as readName,
+  readRetryDelay,
+} from '../../settings/readers.ts';
+import type { When } from '../api.ts';
+import { QueueError } from '../errors.ts';
+
+/** @throws {QueueError} that says what is expected */
+export function requireJobName(name: unknown): string {
+  return readBy(readName, "A job's name", name);
+}
+
+/** As text. @throws {QueueError} if it is no JSON, or too much */
+export function writeJson(what: string, value: unknown): string {
+  return checkJson(what, toJson(what, value));
+}
+
+/** @throws {QueueError} if this JSON is more than a job may hold */
+export function checkJson(what: string, text: string): string {
+  const excess = describeExcess(text);
+  if (excess === null) return text;
+  throw new QueueError('invalid', `${what} expects ${excess}.`);
+}
+
+function toJson(what: string, value: unknown): string {
+  try {
+    const text = JSON.stringify(value);
+    if (text !== undefined) return text;
+  } catch (error) {
+    throw new QueueError(
+      'invalid',
+      `${what} cannot be written as JSON: ${(error as Error).message}.`,
+    );
+  }
+  throw invalid(what, 'what can be written as JSON', typeof value);
+}
+
+export function readPriority(priority: unknown): number {
+  if (Number.isSafeInteger(priority)) return priority as number;
+  throw invalid('A priority', 'a whole number such as 500', priority);
+}
+
+/** So much is kept of a reason: it stands in each row that tells of it. */
+const LONGEST_REASON = 8 * 1024;
+
+/** Null: a blank one, as of a variable that is not set, says nothing. */
+export function readReason(reason: unknown): string | null {
+  if (typeof reason === 'string')
+    return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
+  throw invalid('The reason', 'text', reason);
+}
+
+export function readRetries(retries: unknown): number {
+  if (Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= 100) {
+    return retries as number;
+  }
+  throw invalid('The number of retries', 'a whole number from 0 to 100', retries);
+}
+
+export function readDelay(delay: unknown) {
+  return readBy(readRetryDelay, 'The retry delay', delay);
+}
+
+export function requireDurationMs(what: string, text: unknown): number {
+  return readBy(readDurationOf, what, text);
+}
+
+/** It may be none: `0s`. */
+export function requireDelayMs(what: string, text: unknown): number {
+  return readBy(readDelayOf, what, text);
+}
+
+function readBy<T>(reader: Reader<T>, what: string, found: unknown): T {
+  const reading = reader(found);
+  if ('value' in reading) return reading.value;
+  throw invalid(what, reading.expected, found);
+}
+
+export function readLeaseMs(text: unknown): number {
+  return requireDurationMs('A lease', text);
+}
+
+/** Epoch milliseconds of a date, of a number of them, or of words. */
+export function readWhen(when: When, nowMs: number): number {
+  const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
+  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
+  throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
+}
+
+/** Callers in JavaScript give what they like: null would be 1970. */
+function toMs(when: unknown): number | null {
+  if (when instanceof Date) return when.getTime();
+  return typeof when === 'number' ? when : null;
+}
+
+const localTime = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?$/;
+const zonedTime = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:?\d\d)$/;
+
+function parseWhen(text: string, nowMs: number): number | null {
+  if (text === 'now') return nowMs;
+  if (text.startsWith('+')) {
+    const delayMs = parseDurationMs(text.slice(1).trim());
+    return delayMs === null ? null : nowMs + delayMs;
+  }
+  const local = localTime.exec(text);
+  if (local !== null) return parseLocal(local);
+  return zonedTime.test(text) && isDay(text.slice(0, 10))
+    ? Date.parse(text.replace(' ', 'T'))
+    : null;
+}
+
+/** `Date.parse` takes 30 February for 2 March. */
+function isDay(text: string): boolean {
+  const ms = Date.parse(text);
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
+}
+
+/** In the zone of the host. Null: there is no such day, as 31 April. */
+function parseLocal(found: RegExpExecArray): number | null {
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
+    .slice(1)
+    .map((each) => Number(each ?? 0));
+  const date = new Date(year, month - 1, day, hour, minute, second);
+  const isThere = isDay(found[0].slice(0, 10)) && hour < 24 && minute < 60 && second < 60;
+  return isThere ? date.getTime() : null;
+}
+
+export function invalid(what: string, expected: string, found: unknown): QueueError {
+  return new QueueError('invalid', `${what} expects ${expected}, found ${describeFound(found)}.`);
+}
+
+/** What each verb takes besides its job. */
+const known = {
+  add: [
+    ...['name', 'data', 'runAt', 'priority', 'retries', 'retryDelay', 'uniqueKey', 'onDuplicate'],
+    ...['repeat', 'missed', 'parent', 'onChildFailure', 'group', 'lease'],
+  ],
+  claim: ['wait', 'lease', 'signal'],
+  finish: ['result', 'data'],
+  retry: ['delay', 'runAt', 'priority', 'name', 'data', 'ignoreRepeat', 'reason'],
+  fail: ['reason', 'data', 'mayRetry'],
+  bury: ['priority', 'reason'],
+  touch: ['lease'],
+  update: ['data', 'priority', 'repeat', 'runAt'],
+  requeue: ['name', 'forgetTry'],
+  list: ['pattern', 'state', 'due', 'parent', 'order', 'limit', 'before'],
+  pause: ['for', 'fail'],
+  openQueue: ['root', 'cwd', 'env', 'now'],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/**
+ * A slip such as `prority` must not pass for a default, in JavaScript least of all.
+ *
+ * @throws {QueueError} that names the nearest option there is
+ */
+export function checkOptions<Options extends object>(
+  verb: keyof typeof known,
+  options: Options,
+): Options {
+  if (typeof options !== 'object' || options === null) {
+    const such = `an object with ${known[verb].join(', ')}`;
+    throw new QueueError('invalid', `The options of \`${verb}\` expect ${such}.`);
+  }
+  const names: readonly string[] = known[verb];
+  const wrong = Object.keys(options).find((name) => !names.includes(name));
+  if (wrong === undefined) return options;
+  const nearest = nearestName(wrong, names);
+  const cure = nearest === null ? `it takes ${names.join(', ')}.` : `did you mean ${nearest}?`;
+  throw new QueueError('invalid', `\`${verb}\` has no option ${JSON.stringify(wrong)}; ${cure}`);
+}

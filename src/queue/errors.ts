@@ -1,0 +1,110 @@
+import type { JobState } from '../store/schema.ts';
+
+/**
+ * `invalid`: an argument. `no-such-job`. `wrong-state`: the job is not in a state for that.
+ * `stale-claim`: another has the job by now, or nobody.
+ */
+export type QueueErrorCode = 'invalid' | 'no-such-job' | 'wrong-state' | 'stale-claim';
+
+/** Wrong use of the queue, told in one sentence. */
+export class QueueError extends Error {
+  override readonly name = 'QueueError';
+  readonly code: QueueErrorCode;
+
+  constructor(code: QueueErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** By what a sentence names a job. */
+interface NamedJob {
+  readonly id: number;
+  readonly name: string;
+  readonly state: JobState;
+  /** Of a child. */
+  readonly parent_id?: number | null;
+}
+
+export type JobVerb =
+  | 'finish'
+  | 'retry'
+  | 'fail'
+  | 'touch'
+  | 'bury'
+  | 'kick'
+  | 'cancel'
+  | 'delete'
+  | 'requeue';
+
+interface Rule {
+  /** Completes "only a job that … can be". */
+  readonly expected: string;
+  /** Completes "can be". */
+  readonly done: string;
+}
+
+const rules: Readonly<Record<JobVerb, Rule>> = {
+  finish: { expected: 'runs', done: 'finished' },
+  retry: { expected: 'runs', done: 'given back to be tried again' },
+  fail: { expected: 'runs', done: 'failed' },
+  touch: { expected: 'runs', done: 'touched' },
+  bury: { expected: 'runs, or waits to be taken,', done: 'buried' },
+  kick: { expected: 'has failed, or is not due yet,', done: 'kicked' },
+  cancel: { expected: 'waits, or has failed,', done: 'cancelled' },
+  delete: { expected: 'does not run', done: 'deleted' },
+  requeue: { expected: 'waits for no children', done: 'requeued' },
+};
+
+/** What to do with a job in a state that the verb is not for. */
+const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>>> = {
+  queued: { kick: 'it is due, and is taken in its turn', else: 'claim it first' },
+  retrying: { kick: 'it is due, and is taken in its turn', else: 'claim it first' },
+  running: {
+    kick: 'bury it first, or wait for its end',
+    else: 'wait for its end; fail or bury it to end it now',
+  },
+  paused: { else: 'end or delete the jobs that it waits for' },
+  finished: { else: 'add a new one, or requeue it' },
+  failed: { bury: 'it is set aside already', else: 'kick it first' },
+  cancelled: { else: 'add a new one, or requeue it' },
+};
+
+/** "Job 7 (mail/welcome) is finished, and only a job that runs can be touched; …" */
+export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
+  const { expected, done } = rules[verb];
+  const cure = describeParent(job) ?? cures[job.state][verb] ?? cures[job.state].else;
+  return refuse(job, `is ${job.state}, and only a job that ${expected} can be ${done}; ${cure}.`);
+}
+
+/** What a paused child waits for; null: it is none. */
+function describeParent({ state, parent_id: parent = null }: NamedJob): string | null {
+  return state === 'paused' && parent !== null
+    ? `it waits for the end of its parent, job ${parent}`
+    : null;
+}
+
+/** With words of its own: what is the matter, and what to do. */
+export function refuse(job: NamedJob, matter: string): QueueError {
+  return new QueueError('wrong-state', `${nameJob(job)} ${matter}`);
+}
+
+export function noSuchJob(id: number): QueueError {
+  return new QueueError(
+    'no-such-job',
+    `There is no job ${id} in the queue; \`runner jobs\` lists those there are.`,
+  );
+}
+
+export function staleClaim(job: NamedJob): QueueError {
+  const now = job.state === 'running' ? 'another has the job by now' : `the job is ${job.state}`;
+  return new QueueError(
+    'stale-claim',
+    `The claim of job ${job.id} (${job.name}) holds no more: ${now}; nothing was changed.`,
+  );
+}
+
+/** `Job 7 (mail/welcome)` */
+function nameJob({ id, name }: NamedJob): string {
+  return `Job ${id} (${name})`;
+}

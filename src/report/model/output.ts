@@ -1,0 +1,245 @@
+import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createGunzip } from 'node:zlib';
+import type { Kysely } from 'kysely';
+import { printableLine, toPrintableLines } from '../../base/text.ts';
+import { runFilesOf } from '../../execution/run-files.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import type { ActivityLog } from '../../store/schema.ts';
+import type { TextOutput } from '../terminal/screen.ts';
+import { formatDuration } from '../text/format.ts';
+import { describeRunError } from '../text/words.ts';
+import { isStillRunning, type RunRecord, type RunWithOutput } from './run.ts';
+import { selectNewestRun, selectRun } from './runs.ts';
+
+/**
+ * What a run wrote, piece by piece: head and tail as the log's row holds them, or with `isFull` all
+ * that is kept. Of a run that goes on, what it has written so far.
+ */
+export async function* readRunOutput(
+  state: StateFolder,
+  run: RunWithOutput,
+  isFull: boolean,
+): AsyncGenerator<string> {
+  if (run.outcome === 'running') yield* readSoFar(runFilesOf(state, run.id).output);
+  else if (isFull && run.outputFile !== null)
+    yield* readKeptFile(state, run.outputFile, run.output);
+  else if (run.output !== null) yield run.output;
+}
+
+/** A file that is gone or damaged is told of in the text. */
+async function* readKeptFile(
+  state: StateFolder,
+  file: string,
+  ends: string | null,
+): AsyncGenerator<string> {
+  // The name comes from the log: it must not lead out of the folder.
+  const path = join(state.output, basename(file));
+  try {
+    yield* unzip(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    yield `\n[… ${path} cannot be read (${code ?? 'damaged'}); head and tail from the log follow …]\n`;
+    yield ends ?? '';
+  }
+}
+
+async function* unzip(path: string): AsyncGenerator<string> {
+  const file = createReadStream(path);
+  const unzipped = createGunzip().setEncoding('utf8');
+  file.on('error', (error) => unzipped.destroy(error));
+  try {
+    yield* file.pipe(unzipped) as AsyncIterable<string>;
+  } finally {
+    file.destroy();
+  }
+}
+
+interface LiveOutput {
+  /** The file that the run writes to; it goes away when the run has ended. */
+  readonly path: string;
+  /** Whether the run still goes on. */
+  readonly isRunning: () => Promise<boolean>;
+  readonly signal: AbortSignal;
+  readonly pollMs: number;
+}
+
+const CHUNK_BYTES = 64 * 1024;
+
+/**
+ * What a running run writes, from its beginning, until it ends or the signal is given. Null at once
+ * when there is no such file: then the run has ended, or not begun to write.
+ */
+function openLiveOutput(live: LiveOutput): AsyncGenerator<string> | null {
+  const fd = openIfThere(live.path);
+  return fd === null ? null : follow(fd, live);
+}
+
+/** Once open, the file can be read to its end even after it was removed. */
+async function* follow(fd: number, live: LiveOutput): AsyncGenerator<string> {
+  const reader = new GrowingFile(fd);
+  try {
+    while (!live.signal.aborted) {
+      // Asked before reading: what is written between the two would be missed the other way round.
+      const isRunning = await live.isRunning();
+      yield* reader.readNew();
+      if (!isRunning) return;
+      await waitForOutput(live);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** What is in the file now, and nothing that comes later. */
+function* readSoFar(path: string): Generator<string> {
+  const fd = openIfThere(path);
+  if (fd === null) return;
+  try {
+    yield* new GrowingFile(fd).readNew();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Remembers how far a file was read, and half a character at the end of what was read. */
+class GrowingFile {
+  readonly #fd: number;
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #chunk = Buffer.alloc(CHUNK_BYTES);
+  #position = 0;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  *readNew(): Generator<string> {
+    const { size } = fstatSync(this.#fd);
+    if (size < this.#position) {
+      // The runner cut the middle out of a file that grew too long.
+      this.#position = size;
+      yield '\n[… output left out …]\n';
+    }
+    while (this.#position < size) {
+      const length = Math.min(CHUNK_BYTES, size - this.#position);
+      const read = readSync(this.#fd, this.#chunk, 0, length, this.#position);
+      if (read === 0) return;
+      this.#position += read;
+      yield this.#decoder.write(this.#chunk.subarray(0, read));
+    }
+  }
+}
+
+/** Waits for the next look; an abort ends the wait at once. */
+async function waitForOutput({ pollMs, signal }: LiveOutput): Promise<void> {
+  await wait(pollMs, undefined, { signal }).catch(() => undefined);
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+interface Tail {
+  readonly db: Kysely<ActivityLog>;
+  readonly state: StateFolder;
+  /** Its full name. */
+  readonly script: string;
+  readonly isFollowing: boolean;
+  /** Ends everything, at once and quietly. */
+  readonly signal: AbortSignal;
+  readonly output: TextOutput;
+  /** Takes what is about the run and not of it. */
+  readonly note: (text: string) => void;
+}
+
+/** Short enough to look live, long enough to cost nothing. */
+const POLL_MS = 200;
+
+/** Writes the output of the newest run; following, of the one that goes on or of the next. */
+export async function tailScript(tail: Tail): Promise<void> {
+  const newest = await selectNewestRun(tail.db, tail.script);
+  if (!tail.isFollowing) {
+    if (newest === null) tail.note(`${printableLine(tail.script)} has never run.`);
+    else await writeRun(tail, newest);
+    return;
+  }
+  const isRunning = newest !== null && (await isStillRunning(tail.db, newest.id));
+  const run = isRunning ? newest : await waitForNextRun(tail, newest?.id ?? 0);
+  if (run !== null) await writeRun(tail, run);
+}
+
+/** What is said before waiting for a script's next run. */
+export function describeTailWait(script: string, hasRun: boolean): string {
+  const state = hasRun
+    ? 'is not running; waiting for its next run'
+    : 'has never run; waiting for its first run';
+  return `${printableLine(script)} ${state} (Ctrl-C ends).`;
+}
+
+async function waitForNextRun(tail: Tail, lastId: number): Promise<RunRecord | null> {
+  tail.note(describeTailWait(tail.script, lastId > 0));
+  while (!tail.signal.aborted) {
+    const newest = await selectNewestRun(tail.db, tail.script);
+    if (newest !== null && newest.id > lastId) return newest;
+    await waitForRuns(tail);
+  }
+  return null;
+}
+
+async function writeRun(tail: Tail, run: RunRecord): Promise<void> {
+  const isLive = tail.isFollowing && run.outcome === 'running';
+  const pieces = isLive ? liveOutput(tail, run.id) : storedOutput(tail, run.id);
+  let isAtLineStart = true;
+  for await (const text of toPrintableLines(pieces)) {
+    if (!(await tail.output.write(text))) return;
+    isAtLineStart = text.endsWith('\n');
+  }
+  if (!isAtLineStart) await tail.output.write('\n');
+  if (!tail.signal.aborted) await noteEnd(tail, run.id);
+}
+
+/** The file where the run writes, as soon as there is one; the log, if the run ended before that. */
+async function* liveOutput(tail: Tail, id: number): AsyncGenerator<string> {
+  const { path, isRunning } = {
+    path: runFilesOf(tail.state, id).output,
+    isRunning: () => isStillRunning(tail.db, id),
+  };
+  while (!tail.signal.aborted) {
+    const goesOn = await isRunning();
+    const live = openLiveOutput({ path, isRunning, signal: tail.signal, pollMs: POLL_MS });
+    if (live !== null) return yield* live;
+    if (!goesOn) return yield* storedOutput(tail, id);
+    await waitForRuns(tail);
+  }
+}
+
+async function* storedOutput(tail: Tail, id: number): AsyncGenerator<string> {
+  const run = await selectRun(tail.db, id);
+  if (run !== null) yield* readRunOutput(tail.state, run, true);
+}
+
+async function noteEnd(tail: Tail, id: number): Promise<void> {
+  const run = await selectRun(tail.db, id);
+  if (run === null) return;
+  const name = `run ${run.id} of ${printableLine(run.script)}`;
+  if (run.outcome === 'running') {
+    const goesOn = await isStillRunning(tail.db, id);
+    tail.note(
+      goesOn ? `${name} goes on; -f follows it.` : `${name} was cut off: its process is gone.`,
+    );
+  } else if (run.outcome === 'succeeded') {
+    tail.note(`${name} succeeded in ${formatDuration(run.durationMs)}.`);
+  } else tail.note(`${name}: ${run.outcome}, ${describeRunError(run, '')}.`);
+}
+
+/** An abort ends the wait at once. */
+async function waitForRuns({ signal }: Tail): Promise<void> {
+  await wait(POLL_MS, undefined, { signal }).catch(() => undefined);
+}

@@ -1,0 +1,283 @@
+import { firstLine, printable, printableLine } from '../../base/text.ts';
+import type { Job, JobCount, JobCounters } from '../../queue/api.ts';
+import type { Pause } from '../../queue/pauses.ts';
+import type { JobState } from '../../store/schema.ts';
+import type { JobStory } from '../json.ts';
+import type { JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
+import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
+import { findHold } from '../text/words.ts';
+import { renderRunTable } from './runs.ts';
+import type { Palette, Screen } from './screen.ts';
+import { describePause, renderPauses } from './status.ts';
+import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
+
+/** Jobs of the queue as a table, in the order they come in. */
+export function renderJobs({ jobs, isCut, pauses }: JobList, screen: Screen): string {
+  if (jobs.length === 0) return 'There is no such job in the queue.\n';
+  const { palette, clock, columns } = screen;
+  const rows = jobs.map((job) => ({ ...job, hold: findHold(pauses, job) }));
+  const table = fitColumns(jobColumns(screen), rows, columns);
+  const holding = pauses.filter((pause) => rows.some(({ hold }) => hold === pause));
+  const cut = isCut ? `the first ${countOf(jobs.length, 'job')}; --limit shows more · ` : '';
+  const blocks = [
+    renderTable(table, rows, { palette, indent: '' }),
+    renderPauses(holding, screen),
+    [palette.dim(`${cut}times in ${clock.zone}`)],
+  ].filter((lines) => lines.length > 0);
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+interface HeldJob extends Job {
+  readonly hold: Pause | null;
+}
+
+function jobColumns(screen: Screen): readonly Column<HeldJob>[] {
+  const { palette } = screen;
+  return [
+    { title: 'job', text: (job) => String(job.id), align: 'right' },
+    { title: 'name', text: (job) => printableLine(job.name), shrinks: { first: 32, last: 12 } },
+    {
+      title: 'state',
+      text: (job) => job.state,
+      paint: (text, job) => paintState(palette, job.state)(text),
+    },
+    { title: 'when', text: (job) => describeJobTime(job, job.hold, screen) || UNKNOWN },
+    { title: 'tries', rank: 2, text: describeTries, align: 'right' },
+    {
+      title: 'why',
+      rank: 1,
+      text: (job) => firstLine(job.reason ?? ''),
+      shrinks: { first: 16, last: 16 },
+    },
+  ];
+}
+
+/** Everything about one job of the queue. */
+export function renderJob(story: JobStory, screen: Screen): string {
+  const { job, children, runs, activity } = story;
+  const { palette } = screen;
+  const state = paintState(palette, job.state)(job.state);
+  const facts = factsOf(story, screen).filter(([, value]) => value !== null);
+  const lines = [
+    `${palette.bold(printableLine(job.name))} · job ${job.id} · ${state}`,
+    ...(job.reason === null ? [] : [printableLine(job.reason)]),
+    '',
+    ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
+    ...renderData('data', job.data, palette),
+    ...(job.result === null ? [] : renderData('result', job.result, palette)),
+    ...titled('children', children.map(describeChild), screen),
+    ...titled('runs', runs.length === 0 ? [] : renderRunTable(runs, screen), screen),
+    ...titled(
+      'activity',
+      activity.flatMap((each) => describeActivity(each, screen)),
+      screen,
+    ),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+type Fact = readonly [label: string, value: string | null];
+
+function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
+  const { clock } = screen;
+  const instant = (date: Date | null): string | null =>
+    date === null ? null : clock.dateTime(date.getTime());
+  const isWaiting = job.finishedAt === null && job.state !== 'running';
+  return [
+    ['added', `${instant(job.createdAt)} (${clock.zone})`],
+    [isWaiting ? 'due' : 'was due', instant(job.runAt)],
+    ['paused', hold && describePause(hold, screen).join(' · ')],
+    ['scheduled for', instant(job.scheduledFor)],
+    ['started', instant(job.startedAt)],
+    ['ended', instant(job.finishedAt)],
+    ['claimed until', instant(job.leasedUntil)],
+    ['tries', describeTries(job)],
+    ['priority', formatCount(job.priority)],
+    ['repeats', job.repeat && `${printableLine(job.repeat)} · missed times: ${job.missed}`],
+    ['unique key', job.uniqueKey && printableLine(job.uniqueKey)],
+    ['group', job.group && printableLine(job.group)],
+    ['parent', job.parent === null ? null : `job ${job.parent}`],
+    ['so far', describeCounters(job.counters)],
+  ];
+}
+
+const counterWords: Readonly<Record<keyof JobCounters, readonly [one: string, many: string]>> = {
+  reserves: ['claim', 'claims'],
+  timeouts: ['lease that ran out', 'leases that ran out'],
+  releases: ['release', 'releases'],
+  buries: ['burial', 'burials'],
+  kicks: ['kick', 'kicks'],
+  crashes: ['crash', 'crashes'],
+};
+
+function describeCounters(counters: JobCounters): string | null {
+  const names = Object.keys(counterWords) as (keyof JobCounters)[];
+  const said = names.filter((name) => counters[name] > 0);
+  if (said.length === 0) return null;
+  return said.map((name) => countOf(counters[name], ...counterWords[name])).join(' · ');
+}
+
+function describeChild({ id, name, state }: JobChild): string {
+  return `job ${id} · ${printableLine(name)} · ${state}`;
+}
+
+function describeActivity({ atMs, event, detail, runId }: JobActivity, screen: Screen): string[] {
+  const parts = [
+    `${screen.clock.dateTime(atMs)}  ${printableLine(event)}`,
+    runId === null ? '' : `run ${runId}`,
+    detail === null ? '' : firstLine(detail),
+  ];
+  return joinFitting(parts.filter(Boolean), screen.columns);
+}
+
+const MOST_LINES = 30;
+
+/** The newest lines stand last, so that the first ones go. */
+function titled(title: string, lines: readonly string[], { palette }: Screen): string[] {
+  if (lines.length === 0) return [];
+  const isCut = lines.length > MOST_LINES;
+  const shown = title === 'activity' ? lines.slice(-MOST_LINES) : lines.slice(0, MOST_LINES);
+  return ['', palette.dim(isCut ? `${title}, not all; --json shows more` : title), ...shown];
+}
+
+/** The next times of jobs, in their order. */
+export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen): string {
+  if (upcoming.length === 0) return 'Nothing waits, and nothing repeats.\n';
+  const { palette, clock, columns } = screen;
+  const table = renderTable(fitColumns(upcomingColumns(screen), upcoming, columns), upcoming, {
+    palette,
+    indent: '',
+  });
+  const notes = [
+    ...(upcoming.some(({ isExpected }) => isExpected)
+      ? ['~ if the runs before it take no time']
+      : []),
+    `times in ${clock.zone}`,
+  ];
+  return `${[...table, '', palette.dim(notes.join(' · '))].join('\n')}\n`;
+}
+
+function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingRun>[] {
+  return [
+    {
+      title: 'when',
+      text: ({ atMs, isExpected }) => `${isExpected ? '~' : ''}${clock.dateTime(atMs)}`,
+    },
+    {
+      title: 'in',
+      rank: 2,
+      align: 'right',
+      text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatDuration(roundSeconds(atMs - nowMs))),
+    },
+    { title: 'job', text: ({ job }) => String(job.id), align: 'right' },
+    { title: 'name', text: ({ job }) => printableLine(job.name), shrinks: { first: 32, last: 12 } },
+    {
+      title: 'repeats',
+      rank: 1,
+      text: ({ job }) => printableLine(job.repeat ?? ''),
+      shrinks: { first: 16, last: 16 },
+    },
+  ];
+}
+
+/** It comes nearer while one reads it. */
+function roundSeconds(ms: number): number {
+  return Math.round(ms / 1000) * 1000;
+}
+
+const states = [
+  'ready',
+  'delayed',
+  'running',
+  'retrying',
+  'paused',
+  'failed',
+  'finished',
+  'cancelled',
+] as const satisfies readonly (keyof JobCount)[];
+
+/** How many jobs of each name are in which state; a last line adds them up. */
+export function renderJobCounts(counts: readonly JobCount[], screen: Screen): string {
+  if (counts.length === 0) return 'There is no such job in the queue.\n';
+  const rows = counts.length === 1 ? counts : [...counts, addUp(counts)];
+  const columns = fitColumns(countColumns, rows, screen.columns);
+  return `${renderTable(columns, rows, { palette: screen.palette, indent: '' }).join('\n')}\n`;
+}
+
+/** The ended ones are the first to go from a narrow screen. */
+const countColumns: readonly Column<JobCount>[] = [
+  { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 } },
+  ...states.map(
+    (state, index) =>
+      ({
+        title: state,
+        text: (count: JobCount) => formatCount(count[state]),
+        align: 'right',
+        rank: states.length - index,
+      }) as const,
+  ),
+];
+
+function addUp(counts: readonly JobCount[]): JobCount {
+  const sums = states.map((state) => [state, sum(counts.map((count) => count[state]))]);
+  return { name: countOf(counts.length, 'name'), ...Object.fromEntries(sums) };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+const MOST_DATA_LINES = 40;
+const LONGEST_LINE = 2000;
+
+/** JSON for people: indented, and cut where it is long. */
+function renderData(title: string, value: unknown, palette: Palette): string[] {
+  const lines = printable(JSON.stringify(value, null, 2)).split('\n');
+  const more = lines.length - MOST_DATA_LINES;
+  const isCut = more > 0 || lines.some((line) => line.length > LONGEST_LINE);
+  const note = more > 0 ? `${title}, without its last ${countOf(more, 'line')}` : `${title}, cut`;
+  return [
+    '',
+    palette.dim(isCut ? `${note}; --json shows all of it` : title),
+    ...lines.slice(0, MOST_DATA_LINES).map(cutLine),
+  ];
+}
+
+function cutLine(line: string): string {
+  return line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
+}
+
+/** When a job is due, or has begun, or has ended, as its state asks for. */
+function describeJobTime(
+  job: Job,
+  hold: Pause | null,
+  { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
+): string {
+  const short = (date: Date | null): string => (date === null ? '' : clock.short(date.getTime()));
+  if (job.state === 'running') return `since ${short(job.startedAt)}`;
+  if (job.state === 'paused') return 'waits for its family';
+  if (job.finishedAt !== null) return short(job.finishedAt);
+  const due = job.runAt.getTime() <= nowMs ? 'due now' : `due ${short(job.runAt)}`;
+  if (hold === null) return due;
+  return hold.kind === 'fuse' ? `${due}, will fail` : `${due}, paused`;
+}
+
+/** `1 of 4`; without the number of tries that only its handler knows: `1`. */
+function describeTries({ attempts, maxAttempts }: Job): string {
+  const made = formatCount(attempts);
+  return maxAttempts === null ? made : `${made} of ${formatCount(maxAttempts)}`;
+}
+
+function paintState(palette: Palette, state: JobState): (text: string) => string {
+  return {
+    queued: same,
+    running: palette.live,
+    retrying: palette.warning,
+    paused: palette.warning,
+    finished: palette.good,
+    failed: palette.bad,
+    cancelled: palette.dim,
+  }[state];
+}
+
+const same = (text: string): string => text;

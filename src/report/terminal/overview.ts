@@ -1,0 +1,279 @@
+import sparkly from 'sparkly';
+import { printableLine } from '../../base/text.ts';
+import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
+import { isFailure } from '../../store/schema.ts';
+import {
+  type LastPassSummary,
+  type Overview,
+  type ScriptOverview,
+  type TierOverview,
+  tierOf,
+} from '../model/overview.ts';
+import type { RunningRun } from '../model/run.ts';
+import type { RecentRun } from '../model/runs.ts';
+import {
+  countOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatPeriod,
+  formatRate,
+  UNKNOWN,
+} from '../text/format.ts';
+import { describePaused, describeResume } from '../text/words.ts';
+import { type Palette, paintOutcome, type Screen } from './screen.ts';
+import { describeLiveness, describeWait } from './status.ts';
+import {
+  type Column,
+  type FittedColumn,
+  fitColumns,
+  joinFitting,
+  renderTable,
+  truncate,
+} from './table.ts';
+
+const INDENT = '  ';
+
+/** The overview as lines of text: what runs, one block for each tier, totals. */
+export function renderOverview(overview: Overview, screen: Screen): string {
+  const columns = fitColumns(
+    scriptColumns(screen, overview.totals.released > 0),
+    overview.scripts,
+    screen.columns - INDENT.length,
+  );
+  const blocks = [
+    [...renderHead(overview, screen), ...renderPauseOfAll(overview, screen)],
+    ...(overview.running.length > 0 ? [renderRunning(overview.running, screen)] : []),
+    ...overview.tiers.map((tier) => renderTier(tier, overview, columns, screen)),
+    renderTotals(overview, screen),
+  ];
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+/** What to do when there is nothing to show yet. */
+export function renderNothing(overview: Overview, root: string, screen: Screen): string {
+  const count = overview.scripts.length;
+  const found =
+    count === 0
+      ? `There is no script in ${printableLine(root)}/jobs yet: drop one into jobs/hourly.`
+      : `Nothing has run yet; ${countOf(count, 'script')} in ${printableLine(root)}/jobs.`;
+  const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
+  const tier = printableLine(first?.tier ?? 'hourly');
+  const next = `\`runner ${tier}\` runs that tier now, \`runner cron --install\` lets cron do it.`;
+  const paused = overview.pauses.map(
+    (pause) => `${describePaused(pause, '', screen.clock)} · \`${describeResume(pause)}\` ends it`,
+  );
+  return [found, screen.palette.dim(next), ...paused.map(screen.palette.warning), ''].join('\n');
+}
+
+function renderHead({ sinceMs, untilMs }: Overview, { clock, ...screen }: Screen): string[] {
+  const until = Math.abs(untilMs - screen.nowMs) < 60_000 ? 'now' : clock.short(untilMs);
+  const parts = [`${clock.short(sinceMs)} to ${until}`, `times in ${clock.zone}`];
+  return joinFitting(parts, screen.columns).map(screen.palette.dim);
+}
+
+function renderPauseOfAll({ pauses }: Overview, { palette, clock }: Screen): string[] {
+  const pause = pauses.find(({ name }) => name === EVERYTHING);
+  if (pause === undefined) return [];
+  const what = describePaused(pause, '', clock);
+  return [palette.warning(`${what} · \`${describeResume(pause)}\` ends it`)];
+}
+
+function renderRunning(running: readonly RunningRun[], screen: Screen): string[] {
+  const { palette } = screen;
+  const lines = running.flatMap((run) => {
+    const paint = run.liveness === 'dead' ? palette.bad : palette.live;
+    return fitIndented(describeRunning(run, screen), screen).map((line) => INDENT + paint(line));
+  });
+  return [palette.bold('running now'), ...lines];
+}
+
+function describeRunning(run: RunningRun, { nowMs }: Screen): string[] {
+  const elapsedSeconds = Math.max(0, Math.round((nowMs - run.startedAtMs) / 1000));
+  return [
+    printableLine(run.script),
+    `for ${formatDuration(elapsedSeconds * 1000)}`,
+    describeLiveness(run),
+    run.pid === null ? '' : `pid ${run.pid}`,
+    `run ${run.id}`,
+  ].filter(Boolean);
+}
+
+/** One part to a line on the narrowest terminals, and never wider than those. */
+function fitIndented(parts: readonly string[], { columns }: Screen): string[] {
+  const room = columns - INDENT.length;
+  return joinFitting(
+    parts.map((part) => truncate(part, room)),
+    room,
+  );
+}
+
+function renderTier(
+  tier: TierOverview,
+  overview: Overview,
+  columns: readonly FittedColumn<ScriptOverview>[],
+  screen: Screen,
+): string[] {
+  const scripts = overview.scripts.filter((script) => script.tier === tier.tier);
+  const below = (script: ScriptOverview): string[] => renderBelow(script, screen);
+  const table = renderTable(columns, scripts, { palette: screen.palette, indent: INDENT, below });
+  const empty = `${INDENT}${screen.palette.dim('no scripts')}`;
+  return [...renderTierHead(tier, screen), ...(scripts.length > 0 ? table : [empty])];
+}
+
+function renderTierHead(tier: TierOverview, screen: Screen): string[] {
+  const { palette } = screen;
+  const name = printableLine(tier.tier) + (tier.presence === 'gone' ? ' (gone)' : '');
+  const [first = '', ...more] = fitIndented([name, ...describePasses(tier, screen)], screen);
+  const [title = '', ...rest] = first.split(' · ');
+  return [
+    [palette.bold(title), ...rest].join(' · '),
+    ...more.map((line) => INDENT + line),
+    ...describeTierPause(tier, screen),
+    ...describeTrouble(tier, screen).map((line) => INDENT + palette.warning(line)),
+  ];
+}
+
+function describeTierPause({ pause, tier }: TierOverview, { palette, clock }: Screen): string[] {
+  // A pause of everything stands at the top.
+  if (pause?.name !== tier) return [];
+  const text = `${describePaused(pause, tier, clock)} · \`${describeResume(pause)}\` ends it`;
+  return [INDENT + palette.warning(text)];
+}
+
+function describePasses(tier: TierOverview, { clock }: Screen): string[] {
+  if (tier.tier === WHOLE_QUEUE) return ['handlers of queued jobs'];
+  const period = tier.periodMs === null ? 'runs by hand' : formatPeriod(tier.periodMs);
+  const { lastPass } = tier;
+  if (lastPass === null) return [period, 'never called'];
+  const when = `last pass ${clock.short(lastPass.startedAtMs)}`;
+  return [period, when, describeResult(lastPass)];
+}
+
+function describeResult(pass: LastPassSummary): string {
+  if (pass.state === 'running') {
+    return pass.liveness === 'dead' ? 'cut off: its process is gone' : 'running now';
+  }
+  if (pass.state === 'crashed') return 'crashed';
+  const counts = [
+    pass.succeeded > 0 ? `${formatCount(pass.succeeded)} succeeded` : '',
+    pass.failed > 0 ? `${formatCount(pass.failed)} failed` : '',
+  ].filter(Boolean);
+  const took = formatDuration(
+    pass.finishedAtMs === null ? null : pass.finishedAtMs - pass.startedAtMs,
+  );
+  return `${counts.join(', ') || 'nothing to run'} in ${took}`;
+}
+
+function describeTrouble(tier: TierOverview, screen: Screen): string[] {
+  return [describeMissed(tier, screen), describeSkipped(tier, screen)].flatMap((parts) =>
+    fitIndented(parts, screen),
+  );
+}
+
+function describeMissed({ missed }: TierOverview, { clock }: Screen): string[] {
+  const gap = missed?.gaps.at(-1);
+  if (!missed || !gap) return [];
+  const count = countOf(missed.count, 'expected pass', 'expected passes');
+  const after = clock.short(gap.fromMs);
+  const when =
+    gap.toMs === null ? `none since ${after}` : `last from ${after} to ${clock.short(gap.toMs)}`;
+  return [`${count} did not happen`, when];
+}
+
+function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
+  const last = tier.lastSkipped;
+  if (last === null) return [];
+  const count = countOf(tier.skippedPasses, 'pass', 'passes');
+  const reason = printableLine(last.reason ?? '');
+  return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, reason].filter(Boolean);
+}
+
+/** What is to be said of a script besides its figures. A pause of its whole tier stands above. */
+function renderBelow(script: ScriptOverview, screen: Screen): string[] {
+  const { columns, palette, clock } = screen;
+  const { lastError, waiting, pause } = script;
+  const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
+  const wait = waiting === null || waiting.state === 'queued' ? [] : describeWait(waiting, screen);
+  const isOwn = pause !== null && pause.name === script.script;
+  const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
+  return [
+    ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
+    ...[...wait, ...paused].map((text) => palette.warning(cut(text))),
+  ].map((line) => `  ${line}`);
+}
+
+function renderTotals({ totals, scripts }: Overview, { palette, columns }: Screen): string[] {
+  const parts = [
+    countOf(scripts.length, 'script'),
+    countOf(totals.runs, 'run'),
+    `${formatCount(totals.failed)} failed`,
+    ...(totals.released > 0 ? [`${formatCount(totals.released)} released`] : []),
+    `${formatRate(totals.successRate)} succeeded`,
+    `${formatDuration(totals.totalDurationMs)} in all`,
+    `${formatDuration(totals.totalCpuMs)} of CPU`,
+    `${formatBytes(totals.maxRssBytes)} at most`,
+  ];
+  return joinFitting(parts, columns).map(palette.dim);
+}
+
+function scriptColumns(screen: Screen, hasReleased: boolean): readonly Column<ScriptOverview>[] {
+  const { palette } = screen;
+  const figure = (title: string, rank: number, text: Column<ScriptOverview>['text']) =>
+    ({ title, rank, text, align: 'right' }) as const;
+  const released = figure('released', 2, (script) => formatCount(script.summary.released));
+  return [
+    { title: 'script', text: nameOf, shrinks: { first: 24, last: 12 } },
+    { title: 'last run', rank: 9, text: (script) => lastRunOf(script, screen), paint: palette.dim },
+    {
+      title: 'outcome',
+      text: outcomeOf,
+      paint: (text, script) => paintLast(text, script, palette),
+    },
+    figure('runs', 7, (script) => formatCount(script.summary.runs)),
+    ...(hasReleased ? [released] : []),
+    figure('success', 8, (script) => formatRate(script.summary.successRate)),
+    figure('p50', 5, (script) => formatDuration(script.summary.p50DurationMs)),
+    figure('p95', 6, (script) => formatDuration(script.summary.p95DurationMs)),
+    figure('max', 2, (script) => formatDuration(script.summary.maxDurationMs)),
+    figure('cpu', 1, (script) => formatDuration(script.summary.cpuMs)),
+    figure('memory', 4, (script) => formatBytes(script.summary.maxRssBytes)),
+    {
+      title: 'last 20',
+      rank: 3,
+      text: (script) => sparkline(script.recentRuns),
+      paint: (text, script) => paintSparkline(text, script.recentRuns, palette),
+    },
+  ];
+}
+
+/** Without the tier, which stands above. */
+function nameOf(script: ScriptOverview): string {
+  const name = printableLine(script.script.slice(tierOf(script.script).length + 1));
+  return script.presence === 'gone' ? `${name} (gone)` : name;
+}
+
+function lastRunOf(script: ScriptOverview, { clock }: Screen): string {
+  return script.lastRun === null ? UNKNOWN : clock.short(script.lastRun.startedAtMs);
+}
+
+function outcomeOf(script: ScriptOverview): string {
+  return script.lastRun?.outcome ?? 'never run';
+}
+
+function paintLast(text: string, { lastRun }: ScriptOverview, palette: Palette): string {
+  return lastRun === null ? palette.dim(text) : paintOutcome(palette, lastRun.outcome)(text);
+}
+
+/** Measured from zero: a bar twice as high took twice as long. */
+function sparkline(runs: readonly RecentRun[]): string {
+  const durations = runs.map((run) => run.durationMs ?? '');
+  return durations.every((duration) => duration === '') ? '' : sparkly(durations, { minimum: 0 });
+}
+
+/** One character is one run; those that failed stand out. */
+function paintSparkline(text: string, runs: readonly RecentRun[], palette: Palette): string {
+  return [...text]
+    .map((bar, index) => (isFailure(runs[index]?.outcome ?? 'running') ? palette.bad(bar) : bar))
+    .join('');
+}

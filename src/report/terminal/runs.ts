@@ -1,0 +1,139 @@
+import { firstLine, printable, printableLine } from '../../base/text.ts';
+import type { ScriptRuns } from '../model/history.ts';
+import type { RunRecord, RunWithOutput } from '../model/run.ts';
+import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
+import { describeRunError } from '../text/words.ts';
+import { paintOutcome, type Screen } from './screen.ts';
+import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
+
+/** Everything about one run but its output. */
+export function renderRun(run: RunRecord, screen: Screen): string {
+  const { palette } = screen;
+  const outcome = paintOutcome(palette, run.outcome)(run.outcome);
+  const facts = factsOf(run, screen).filter(([, value]) => value !== null);
+  const lines = [
+    `${palette.bold(printableLine(run.script))} · run ${run.id} · ${outcome}`,
+    ...(run.reason === null ? [] : [printableLine(run.reason)]),
+    ...(run.warning === null ? [] : [palette.warning(printableLine(run.warning))]),
+    '',
+    ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
+    ...renderError(run, screen),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** Stands above the output, and says so when it is not all that is kept. */
+export function renderOutputTitle(run: RunWithOutput, isFull: boolean, screen: Screen): string {
+  const isCut = run.outputFile !== null && !isFull;
+  const note = isCut ? `output, its head and tail; --full shows all that was kept` : 'output';
+  return `\n${screen.palette.dim(note)}\n`;
+}
+
+type Fact = readonly [label: string, value: string | null];
+
+function factsOf(run: RunRecord, { clock }: Screen): Fact[] {
+  const instant = (ms: number | null): string | null => (ms === null ? null : clock.dateTime(ms));
+  return [
+    ['job', run.jobId === null ? null : `${run.jobId} · \`runner job ${run.jobId}\` shows it`],
+    ['started', `${clock.dateTime(run.startedAtMs)} (${clock.zone})`],
+    ['finished', instant(run.finishedAtMs)],
+    ['scheduled for', instant(run.scheduledForMs)],
+    ['attempt', String(run.attempt)],
+    ['duration', run.durationMs === null ? null : formatDuration(run.durationMs)],
+    ['cpu', describeCpu(run)],
+    ['memory', run.maxRssBytes === null ? null : `${formatBytes(run.maxRssBytes)} at its peak`],
+    ['measured by', describeMeasurement(run)],
+    ['exit code', run.exitCode === null ? null : String(run.exitCode)],
+    ['signal', run.signal && printableLine(run.signal)],
+    ['pid', run.pid === null ? null : String(run.pid)],
+    ['content', run.contentHash && `sha256 ${printableLine(run.contentHash.slice(0, 12))}`],
+    ['output', describeOutput(run)],
+  ];
+}
+
+function describeCpu(run: RunRecord): string | null {
+  if (run.userCpuMs === null && run.systemCpuMs === null) return null;
+  return `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`;
+}
+
+function describeMeasurement({ measuredBy }: RunRecord): string | null {
+  if (measuredBy === null) return null;
+  return measuredBy === 'self' ? 'the script’s own process, exactly' : 'samples of its processes';
+}
+
+function describeOutput({ outputBytes, outputDroppedBytes }: RunRecord): string | null {
+  if (outputBytes === null) return null;
+  if (outputBytes === 0) return 'none';
+  const dropped = outputDroppedBytes
+    ? `, of which ${formatBytes(outputDroppedBytes)} were dropped`
+    : '';
+  return formatBytes(outputBytes) + dropped;
+}
+
+function renderError({ error }: RunRecord, { palette }: Screen): string[] {
+  if (error === null) return [];
+  const title = [error.name, error.message].filter(Boolean).join(': ');
+  const stack = error.stack ?? '';
+  // A stack usually begins with name and message; they are not said twice.
+  const text = stack.startsWith(title) || title === '' ? stack : `${title}\n${stack}`;
+  return ['', palette.dim('error'), palette.bad(printable(text).trimEnd())];
+}
+
+/** One script's runs as a table, newest first. */
+export function renderRuns(report: ScriptRuns, screen: Screen): string {
+  const { palette, clock } = screen;
+  const [first = '', ...more] = joinFitting(
+    [
+      printableLine(report.script),
+      `since ${clock.short(report.sinceMs)}`,
+      `times in ${clock.zone}`,
+    ],
+    screen.columns,
+  );
+  const head = [palette.bold(first), ...more.map(palette.dim)];
+  return `${[...head, '', ...renderBody(report, screen)].join('\n')}\n`;
+}
+
+function renderBody({ runs, isCut }: ScriptRuns, screen: Screen): string[] {
+  if (runs.length === 0) return ['No such run in this time; --since 90d looks further back.'];
+  const table = renderRunTable(runs, screen);
+  const note = `the newest ${countOf(runs.length, 'run')}; --limit shows more`;
+  return isCut ? [...table, '', screen.palette.dim(note)] : table;
+}
+
+export function renderRunTable(runs: readonly RunRecord[], screen: Screen): string[] {
+  const columns = fitColumns(runColumns(screen), runs, screen.columns);
+  return renderTable(columns, runs, { palette: screen.palette, indent: '' });
+}
+
+function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
+  const figure = (title: string, rank: number, text: Column<RunRecord>['text']) =>
+    ({ title, rank, text, align: 'right' }) as const;
+  return [
+    { title: 'run', text: (run) => String(run.id), align: 'right' },
+    { title: 'started', text: (run) => clock.dateTime(run.startedAtMs), paint: palette.dim },
+    {
+      title: 'outcome',
+      text: (run) => run.outcome,
+      paint: (text, run) => paintOutcome(palette, run.outcome)(text),
+    },
+    figure('try', 2, (run) => formatCount(run.attempt)),
+    figure('duration', 6, (run) => formatDuration(run.durationMs)),
+    figure('user', 3, (run) => formatDuration(run.userCpuMs)),
+    figure('system', 3, (run) => formatDuration(run.systemCpuMs)),
+    figure('memory', 4, (run) => formatBytes(run.maxRssBytes)),
+    figure('output', 1, (run) => formatBytes(run.outputBytes)),
+    {
+      title: 'why',
+      rank: 5,
+      text: whyOf,
+      paint: (text, run) => (run.outcome === 'succeeded' ? palette.warning(text) : text),
+      shrinks: { first: 16, last: 16 },
+    },
+  ];
+}
+
+function whyOf(run: RunRecord): string {
+  if (run.outcome === 'succeeded' || run.outcome === 'running') return firstLine(run.warning ?? '');
+  return describeRunError(run, '') ?? UNKNOWN;
+}

@@ -1,0 +1,264 @@
+import { printableLine } from '../../base/text.ts';
+import type { Pause } from '../../queue/pauses.ts';
+import type { RunningRun } from '../model/run.ts';
+import {
+  isQueueQuiet,
+  type QueueCounts,
+  type QueueStatus,
+  type Status,
+  type StatusRun,
+  type TierHolder,
+  type TierState,
+  type UnhandledName,
+  type WaitingScriptJob,
+} from '../model/tier.ts';
+import {
+  countOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatPeriod,
+  UNKNOWN,
+} from '../text/format.ts';
+import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
+import type { Screen } from './screen.ts';
+import { fitColumns, joinFitting, renderTable, truncate } from './table.ts';
+
+/** How things stand, as blocks of lines; what there is nothing of is left out. */
+export function renderStatus(status: Status, screen: Screen): string {
+  const blocks = [
+    renderRunning(status, screen),
+    renderWaiting(status, screen),
+    renderQueue(status.queue, screen),
+    renderPauses(status.pauses, screen),
+    renderTiers(status, screen),
+    renderNotes(status, screen),
+  ].filter((lines) => lines.length > 0);
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+function renderRunning(status: Status, screen: Screen): string[] {
+  const { running, holders } = status;
+  const isIdle = ({ tier }: TierHolder): boolean =>
+    !running.some(({ script }) => script.startsWith(`${tier}/`));
+  const idle = holders.filter(isIdle);
+  if (running.length + idle.length === 0) return [describeQuiet(status)];
+  const { palette } = screen;
+  return [
+    palette.bold('running'),
+    ...running.flatMap((run) => entry(describeRun(run, screen), screen, paintOf(run, screen))),
+    ...idle.flatMap((holder) => entry(describeIdle(holder), screen, palette.live)),
+  ];
+}
+
+function describeQuiet({ waiting, queue, isLogUnread, hasSpool }: Status): string {
+  if (isLogUnread) return 'What runs and what waits is not known without the log.';
+  const { ready, delayed, running, paused } = queue.counts;
+  if (running > 0) return 'Nothing runs but jobs that were claimed from outside.';
+  if (waiting.length + ready + delayed + paused > 0) return 'Nothing runs.';
+  return hasSpool ? 'Nothing runs or waits that the log knows of.' : 'Nothing runs, nothing waits.';
+}
+
+function describeIdle({ tier, kind }: TierHolder): string[] {
+  const what = kind === null ? 'works without the log' : 'begins, waits or ends';
+  return [printableLine(tier), what];
+}
+
+function paintOf({ liveness, isOrphan }: StatusRun, { palette }: Screen) {
+  if (liveness === 'dead') return palette.bad;
+  return isOrphan ? palette.warning : palette.live;
+}
+
+function describeRun(run: StatusRun, { clock, nowMs }: Screen): string[] {
+  const usual =
+    run.usualDurationMs === null ? '' : `, usually ${formatDuration(run.usualDurationMs)}`;
+  return [
+    printableLine(run.script),
+    `for ${formatElapsed(nowMs - run.startedAtMs)}${usual}`,
+    describeLiveness(run),
+    run.attempt > 1 ? `try ${run.attempt}` : '',
+    run.maxRssBytes === null ? '' : formatBytes(run.maxRssBytes),
+    `since ${clock.short(run.startedAtMs)}`,
+    run.pid === null ? '' : `pid ${run.pid}`,
+    `run ${run.id}`,
+  ].filter(Boolean);
+}
+
+/** Whole seconds: it grows while one reads it. */
+function formatElapsed(ms: number): string {
+  return formatDuration(Math.max(0, Math.round(ms / 1000)) * 1000);
+}
+
+function renderWaiting({ waiting }: Status, screen: Screen): string[] {
+  if (waiting.length === 0) return [];
+  const lines = waiting.flatMap((job) => entry(describeWaiting(job, screen), screen, same));
+  return [screen.palette.bold('waiting'), ...lines];
+}
+
+function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
+  const reason = job.reason === null ? '' : printableLine(job.reason);
+  return [printableLine(job.script), ...describeWait(job, screen), reason].filter(Boolean);
+}
+
+function renderTiers(status: Status, screen: Screen): string[] {
+  const { tiers } = status;
+  if (tiers.length === 0) return ['There is no tier in jobs/ yet: `runner init` makes some.'];
+  const columns = fitColumns(
+    [
+      {
+        title: 'tier',
+        text: (state) => printableLine(state.tier),
+        shrinks: { first: 24, last: 8 },
+      },
+      { title: 'last pass', text: (state) => lastPassOf(state, screen) },
+      {
+        title: 'next',
+        text: (state) => nextOf(state, status, screen),
+        paint: (text, state) => paintNext(text, state, screen),
+        shrinks: { first: 30, last: 10 },
+      },
+    ],
+    tiers,
+    screen.columns,
+  );
+  return renderTable(columns, tiers, { palette: screen.palette, indent: '' });
+}
+
+function lastPassOf({ lastPass }: TierState, { clock }: Screen): string {
+  if (lastPass === null) return UNKNOWN;
+  const crashed = lastPass.state === 'crashed' ? ', crashed' : '';
+  return clock.short(lastPass.startedAt) + crashed;
+}
+
+function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): string {
+  const { clock, nowMs } = screen;
+  if (state.holder !== null) return describeHolder(state.holder, screen);
+  if (state.pause !== null) return describePaused(state.pause, state.tier, clock);
+  if (state.periodMs === null) return 'runs by hand';
+  if (isLogUnread) return UNKNOWN;
+  if (state.expected === null) return `never called by cron (${formatPeriod(state.periodMs)})`;
+  const { atMs, isOverdue } = state.expected;
+  if (isOverdue) return `overdue since ${clock.short(atMs)}: cron has not called it`;
+  if (state.dueAgainFor !== null) return 'with the next call of `runner due`';
+  if (atMs <= nowMs) return `due since ${clock.short(atMs)}`;
+  return `${clock.short(atMs)}, in ${formatElapsed(atMs - nowMs)}`;
+}
+
+/** `running: pid 4711 on web3, since 11-03 14:03` */
+function describeHolder(holder: TierHolder, { clock }: Screen): string {
+  const what = {
+    tier: 'running',
+    script: 'one script by hand',
+    leftover: 'what was left',
+    queue: 'jobs of the queue',
+  };
+  const who = `pid ${holder.pid} on ${printableLine(holder.host)}`;
+  return `${holder.kind === null ? 'without the log' : what[holder.kind]}: ${who}, since ${clock.short(holder.sinceMs)}`;
+}
+
+function paintNext(text: string, { holder, pause, expected }: TierState, { palette }: Screen) {
+  if (holder !== null) return palette.live(text);
+  if (pause !== null || expected?.isOverdue) return palette.warning(text);
+  return text;
+}
+
+function renderNotes({ hasSpool, setAside, tiers }: Status, screen: Screen): string[] {
+  const uncalled = tiers.filter(({ expected, pause }) => expected?.isOverdue && pause === null);
+  const notes = [
+    uncalled.length > 0 ? '`runner doctor` looks at why cron does not call.' : '',
+    hasSpool
+      ? 'Runs that were recorded without the log wait to be taken into it: the next pass does.'
+      : '',
+    setAside.length > 0
+      ? `${countOf(setAside.length, 'broken log')} set aside in .runner/: ${setAside.map(printableLine).join(', ')}`
+      : '',
+  ];
+  const zone = screen.palette.dim(`times in ${screen.clock.zone}`);
+  return [...notes.filter(Boolean).map(screen.palette.warning), zone];
+}
+
+const same = (text: string): string => text;
+
+/** How the queue stands; nothing where there is nothing to tell. */
+export function renderQueue(status: QueueStatus, screen: Screen): string[] {
+  if (isQueueQuiet(status)) return [];
+  const { counts, workers, withoutHandler } = status;
+  const { palette } = screen;
+  const work = workers === 0 ? 'no worker' : countOf(workers, 'worker');
+  return [
+    palette.bold('queue'),
+    ...entry([...describeCounts(counts), work], screen, same),
+    ...renderWithoutHandler(withoutHandler, screen),
+  ];
+}
+
+function describeCounts(counts: QueueCounts): string[] {
+  const said = Object.entries(counts).filter(([, count]) => count > 0);
+  return said.map(([state, count]) => `${formatCount(count)} ${state}`);
+}
+
+/** More would drown the rest. */
+const MOST_NAMES = 10;
+
+function renderWithoutHandler(names: readonly UnhandledName[], screen: Screen): string[] {
+  const shown = names.slice(0, MOST_NAMES).map(describe);
+  const rest = names.length - shown.length;
+  const more = rest === 0 ? [] : [`${countOf(rest, 'more name')} without a handler here`];
+  return [...shown, ...more].flatMap((text) => entry([text], screen, screen.palette.warning));
+}
+
+function describe({ name, jobs, nearest }: UnhandledName): string {
+  const guess = nearest === null ? '' : `; did you mean ${printableLine(nearest)}?`;
+  return `${printableLine(name)}: ${countOf(jobs, 'job')} without a handler here${guess}`;
+}
+
+/** What is paused, and what ends that; nothing where nothing is. */
+export function renderPauses(pauses: readonly Pause[], screen: Screen): string[] {
+  if (pauses.length === 0) return [];
+  const { palette } = screen;
+  const lines = pauses.flatMap((pause) =>
+    entry(describePause(pause, screen), screen, palette.warning),
+  );
+  return [palette.bold('paused'), ...lines];
+}
+
+/** `mail/*`, `fails when it is due`, `until 11-03 16:00`, `` `runner resume 'mail/*'` ends it ``. */
+export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): string[] {
+  const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
+  const fuse = pause.kind === 'fuse' ? ['fails when it is due'] : [];
+  return [nameOfPaused(pause), ...fuse, until, `\`${describeResume(pause)}\` ends it`];
+}
+
+const INDENT = '  ';
+
+/** One thing: its name, and what there is to say of it, on further lines where there is no room. */
+function entry(
+  parts: readonly string[],
+  { columns }: Screen,
+  paint: (text: string) => string,
+): string[] {
+  const room = columns - 2 * INDENT.length;
+  const fitted = joinFitting(
+    parts.map((part) => truncate(part, room)),
+    room,
+  );
+  return fitted.map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
+}
+
+/** What is to be said of a run beside that it runs: no more than can be seen from here; '' for nothing. */
+export function describeLiveness({ isOrphan, liveness, host }: RunningRun): string {
+  if (liveness === 'dead') return 'cut off: its process is gone';
+  if (liveness === 'alive') return isOrphan ? 'runs on though its runner is gone' : '';
+  return `${isOrphan ? 'may still run, ' : ''}on ${printableLine(host)}`;
+}
+
+/** `next try 11-03 14:10, 2 of 4`; `deferred, waits since 11-03 14:02`. */
+export function describeWait(
+  job: WaitingScriptJob,
+  { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
+) {
+  if (job.state === 'queued') return ['next in line'];
+  if (job.state === 'deferred') return [`deferred, waits since ${clock.short(job.sinceMs)}`];
+  const when = job.runAtMs <= nowMs ? 'due with the next call' : clock.short(job.runAtMs);
+  return [`next try ${when}, ${job.attempts + 1} of ${job.maxAttempts}`];
+}

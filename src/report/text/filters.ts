@@ -1,0 +1,125 @@
+import { UsageError } from '../../base/errors.ts';
+import { nearestName } from '../../base/suggest.ts';
+import { printableLine } from '../../base/text.ts';
+import type { ListOptions } from '../../queue/api.ts';
+import { jobStates } from '../../queue/read/states.ts';
+import { parseDurationMs } from '../../settings/readers.ts';
+import { type JobState, type Outcome, outcomes } from '../../store/schema.ts';
+import type { TimeWindow } from '../model/runs.ts';
+
+const DEFAULT_SINCE = '7d';
+
+interface WindowOptions {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+/**
+ * The window that `--since` and `--until` name: a duration back from now, or a local date or time.
+ * A date alone is that whole day, so that `--since 2026-11-01 --until 2026-11-01` is one day.
+ *
+ * @throws {UsageError} for what is neither, and for a window that ends before it begins
+ */
+export function parseTimeWindow(options: WindowOptions, nowMs: number): TimeWindow {
+  const sinceMs = parseInstant('--since', options.since ?? DEFAULT_SINCE, nowMs).startMs;
+  const untilMs =
+    options.until === undefined ? nowMs + 1 : parseInstant('--until', options.until, nowMs).endMs;
+  if (sinceMs < untilMs) return { sinceMs, untilMs };
+  throw new UsageError(
+    `--since ${options.since ?? DEFAULT_SINCE} is not before --until ${options.until ?? 'now'}, ` +
+      'so that no run can lie between them: give an earlier --since.',
+  );
+}
+
+interface Span {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+function parseInstant(option: string, text: string, nowMs: number): Span {
+  const durationMs = parseDurationMs(text.trim());
+  if (durationMs !== null) return { startMs: nowMs - durationMs, endMs: nowMs - durationMs };
+  const span = parseLocalTime(text.trim());
+  if (span !== null) return span;
+  throw new UsageError(
+    `${option} expects a duration back from now such as 7d or 12h, or a local time such as ` +
+      `2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
+  );
+}
+
+const localTime =
+  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:[ T](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?<zone>Z)?)?$/;
+
+function parseLocalTime(text: string): Span | null {
+  const match = localTime.exec(text)?.groups;
+  if (match === undefined) return null;
+  const part = (name: string): number => Number(match[name] ?? 0);
+  const fields = [part('year'), part('month') - 1, part('day')] as const;
+  const time = [part('hour'), part('minute'), part('second')] as const;
+  if (!exists(fields, time)) return null;
+  if (match.zone !== undefined) return at(Date.UTC(...fields, ...time));
+  if (match.hour !== undefined) return at(new Date(...fields, ...time).getTime());
+  const [year, month, day] = fields;
+  // Not 24 hours later: the day on which the clocks change has 23 or 25.
+  return {
+    startMs: new Date(year, month, day).getTime(),
+    endMs: new Date(year, month, day + 1).getTime(),
+  };
+}
+
+type Triple = readonly [number, number, number];
+
+/** `Date` turns February 30th into March 2nd and 25:00 into the next day. */
+function exists([year, month, day]: Triple, [hour, minute, second]: Triple): boolean {
+  const date = new Date(Date.UTC(year, month, day));
+  const isDay = date.getUTCMonth() === month && date.getUTCDate() === day;
+  return isDay && hour < 24 && minute < 60 && second < 60;
+}
+
+function at(ms: number): Span {
+  return { startMs: ms, endMs: ms };
+}
+
+/**
+ * The outcomes that `--outcome failed,timed-out` names.
+ *
+ * @throws {UsageError} that names the nearest outcome
+ */
+export function parseOutcomes(text: string): Outcome[] {
+  return text.split(',').map((word) => parseOutcome(word.trim()));
+}
+
+function parseOutcome(word: string): Outcome {
+  const outcome = outcomes.find((each) => each === word);
+  if (outcome !== undefined) return outcome;
+  const nearest = nearestName(word, outcomes);
+  throw new UsageError(
+    `--outcome expects one of ${outcomes.join(', ')}, found ${JSON.stringify(printableLine(word))}` +
+      (nearest === null ? '.' : `; did you mean ${nearest}?`),
+  );
+}
+
+/**
+ * The states that `--state failed,cancelled` names, or `ready` or `delayed`: what waits and is due, or not
+ * yet.
+ *
+ * @throws {UsageError} that names the nearest one
+ */
+export function readJobStates(text: string): Pick<ListOptions, 'state' | 'due'> {
+  const words = text.split(',').map((word) => word.trim());
+  if (words.length === 1 && (words[0] === 'ready' || words[0] === 'delayed')) {
+    return { due: words[0] };
+  }
+  return { state: words.map(readState) };
+}
+
+function readState(word: string): JobState {
+  const state = jobStates.find((each) => each === word);
+  if (state !== undefined) return state;
+  const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
+  const nearest = guess === word ? null : guess;
+  throw new UsageError(
+    `--state expects some of ${jobStates.join(', ')}, or ready or delayed alone, ` +
+      `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
+  );
+}

@@ -1,0 +1,141 @@
+import { firstLine, lastLine, printableLine } from '../../base/text.ts';
+import type { Job } from '../../queue/api.ts';
+import {
+  findPause,
+  type Pause,
+  resumeCommandOf,
+  WHOLE_QUEUE,
+  wordsOfPaused,
+} from '../../queue/pauses.ts';
+import { isWaiting } from '../../queue/read/states.ts';
+import { defaultTimeoutMs } from '../../schedule/period.ts';
+import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
+import type { RunRecord } from '../model/run.ts';
+import { type Clock, countOf, formatBytes, formatDuration } from './format.ts';
+
+/** `paused until 11-03 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
+export function describePaused(pause: Pause, of: string, clock: Clock): string {
+  const until = pause.until === null ? '' : ` until ${clock.short(pause.until)}`;
+  return pause.name === of ? `paused${until}` : `${nameOfPaused(pause)} is paused${until}`;
+}
+
+/** `everything`, `daily`, `hourly/clean-tmp`, `the queue`, `mail/*`. */
+export function nameOfPaused({ name }: Pick<Pause, 'name'>): string {
+  return printableLine(wordsOfPaused(name));
+}
+
+/** The command that ends a pause. */
+export function describeResume({ name }: Pick<Pause, 'name'>): string {
+  return printableLine(resumeCommandOf(name));
+}
+
+/** Everything that is in force for a script; what is left to its default is named as such. */
+export function describeOptions(options: ScriptOptions, tier: string): string[] {
+  const timeout = `timeout ${formatDuration(options.timeoutMs ?? defaultTimeoutMs(tier))}`;
+  const source = options.timeoutMs === undefined ? ' (default)' : '';
+  const retries = countOf(options.retries ?? 0, 'retry', 'retries');
+  const { timeoutMs: _, retries: __, ...others } = options;
+  return [timeout + source, retries, ...describeSetOptions(others)];
+}
+
+/** What is set of a script's options, a few words each. */
+export function describeSetOptions(options: ScriptOptions): string[] {
+  const { timeoutMs, retries, retryDelay, onCrash, memoryBytes, nice, env, tags } = options;
+  const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate } = options;
+  const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
+    value === undefined ? [] : [tell(value)];
+  return [
+    ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
+    ...said(retries, (count) => countOf(count, 'retry', 'retries')),
+    ...said(retryDelay, describeRetryDelay),
+    ...said(onCrash, (policy) => `on crash ${policy}`),
+    ...said(memoryBytes, (bytes) => `heap ${formatBytes(bytes)}`),
+    ...said(warnRssBytes, (bytes) => `warn at ${formatBytes(bytes)}`),
+    ...said(maxRssBytes, (bytes) => `end at ${formatBytes(bytes)}`),
+    ...said(rssSustainMs, (ms) => `sustained ${formatDuration(ms)}`),
+    ...said(maxOutputBytes, (bytes) => `keep ${formatBytes(bytes)} of output`),
+    ...said(nice, (value) => `nice ${value}`),
+    ...said(env, (names) => `env ${names.join(' ')}`),
+    ...(isolate === true ? ['a process for each job'] : []),
+    ...said(tags, (words) => `tags ${words.join(' ')}`),
+  ];
+}
+
+function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string {
+  const first = `retry after ${formatDuration(firstMs)}`;
+  return factor === 1 ? first : `${first}, doubling up to ${formatDuration(longestMs)}`;
+}
+
+/**
+ * One line that says why a run did not succeed: the error it threw, else how it ended and the last
+ * line that it wrote.
+ */
+export function describeRunError(run: RunRecord, outputEnd: string): string | null {
+  const { error } = run;
+  if (error !== null) {
+    const message = firstLine(error.message ?? error.stack ?? '');
+    return [error.name && firstLine(error.name), message].filter(Boolean).join(': ') || null;
+  }
+  const reason = firstLine(run.reason ?? run.outcome);
+  const line = lastLine(outputEnd);
+  // A crash tells of its last line itself.
+  return line === '' || reason.endsWith(line) ? reason : `${reason}: ${line}`;
+}
+
+/** `Job 12 (mail/welcome)`. */
+function nameOfJob({ id, name }: Pick<Job, 'id' | 'name'>): string {
+  return `Job ${id} (${printableLine(name)})`;
+}
+
+/** `Added job 12 (mail/welcome), due now.` */
+export function describeAdded(job: Job, clock: Clock, nowMs: number): string {
+  return `Added job ${job.id} (${printableLine(job.name)}), ${describeDue(job, clock, nowMs)}.`;
+}
+
+/** `due now`, `due 2026-12-24 18:00:00 (Europe/Berlin)`; of a child whose parent runs, what it waits for. */
+function describeDue(job: Job, clock: Clock, nowMs: number): string {
+  if (job.state === 'paused') return `waits until job ${job.parent} has ended its own run`;
+  const runAtMs = job.runAt.getTime();
+  return runAtMs <= nowMs ? 'due now' : `due ${clock.dateTime(runAtMs)} (${clock.zone})`;
+}
+
+const changes: Readonly<Record<string, string>> = {
+  keep: 'nothing was changed',
+  replace: 'its data was replaced',
+  merge: 'the data was merged into its own',
+};
+
+/** Of a job that had the unique key already. */
+export function describeKept(job: Job, policy: string): string {
+  const change = job.state === 'running' && policy !== 'keep' ? 'running' : policy;
+  const what = changes[change] ?? 'it runs, so that its data was not changed';
+  return `${nameOfJob(job)} has that unique key already; ${what}.`;
+}
+
+/** `Job 12 (mail/welcome) is queued, due now.` */
+export function describeJob(job: Job, clock: Clock, nowMs: number): string {
+  return `${nameOfJob(job)} ${describeState(job, clock, nowMs)}.`;
+}
+
+function describeState(job: Job, clock: Clock, nowMs: number): string {
+  const { state, reason, leasedUntil } = job;
+  if (state === 'queued' || state === 'retrying')
+    return `is ${state}, ${describeDue(job, clock, nowMs)}`;
+  if (state === 'running' && leasedUntil !== null) {
+    return `is running; its claim holds until ${clock.dateTime(leasedUntil.getTime())} (${clock.zone})`;
+  }
+  if (state === 'paused') return 'is paused until its family goes on';
+  return state === 'failed' && reason !== null ? `is failed: ${firstLine(reason)}` : `is ${state}`;
+}
+
+/**
+ * What keeps a job of the queue that waits from being run: a pause, else a fuse, as what is paused does
+ * not fail; null: nothing does.
+ */
+export function findHold(pauses: readonly Pause[], job: Pick<Job, 'name' | 'state'>): Pause | null {
+  if (!isWaiting(job.state)) return null;
+  const name = `${WHOLE_QUEUE}/${job.name}`;
+  const isFuse = ({ kind }: Pause): boolean => kind === 'fuse';
+  const paused = pauses.filter((pause) => !isFuse(pause));
+  return findPause(paused, name) ?? findPause(pauses.filter(isFuse), name);
+}

@@ -1,2 +1,0 @@
-/** What stands where a figure or an instant is unknown. */
-export const UNKNOWN = '–';

@@ -1,0 +1,263 @@
+import { relative } from 'node:path';
+import { printableLine } from '../../base/text.ts';
+import type { Script } from '../../discovery/script.ts';
+import { isFailure } from '../../store/schema.ts';
+import type { RunningRun, RunRecord } from '../model/run.ts';
+import { type Clock, countOf, formatDuration, formatPeriod } from '../text/format.ts';
+import {
+  describeOptions,
+  describePaused,
+  describeResume,
+  describeRunError,
+} from '../text/words.ts';
+import type { WhyFacts } from './facts.ts';
+
+/** What the findings are told with. */
+export interface Telling {
+  readonly root: string;
+  readonly clock: Clock;
+}
+
+/** What there is to say of the script's file. */
+export function explainFile(script: Script, { root }: Telling): WhyFinding[] {
+  const path = printableLine(relative(root, script.path));
+  const options = describeOptions(script.options, script.tier).map(printableLine).join(' · ');
+  return [
+    fine('found', path),
+    ...script.refusals.map((refusal) =>
+      critical('refused', printableLine(refusal), 'Put that right; nothing else needs to be done.'),
+    ),
+    ...script.warnings.map((warning) => notable('options', printableLine(warning), null)),
+    fine('options', options),
+  ];
+}
+
+/** What the log says of it, in the order in which one would ask. */
+export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] {
+  return [
+    explainTier(facts),
+    explainCall(facts, clock),
+    explainLastPass(facts, clock),
+    ...explainSkippedPass(facts, clock),
+    explainLock(facts, clock),
+    explainPause(facts, clock),
+    ...explainJob(facts, clock),
+    explainLastRun(facts, clock),
+    explainLastSuccess(facts, clock),
+  ];
+}
+
+function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
+  const name = printableLine(tier);
+  if (periodMs !== null) return fine('tier', `${name}, ${formatPeriod(periodMs)}`);
+  return notable(
+    'tier',
+    `the name ${name} tells no period, so that no crontab line calls it`,
+    `\`runner ${name}\` runs it; 15min, 2hours or daily would be names with a period.`,
+  );
+}
+
+function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+  const hand = lastCallByHandMs === null ? '' : `; by hand ${clock.short(lastCallByHandMs)}`;
+  const { lastScheduledCallMs: last, expected } = tier;
+  if (last === null) return explainNeverCalled(tier.periodMs, hand);
+  const called = `cron called it ${clock.short(last)}`;
+  if (expected === null) return fine('called', `${called}${hand}`);
+  const next = clock.short(expected.atMs);
+  if (expected.isOverdue) {
+    return critical(
+      'called',
+      `${called}, and not when it should have again, ${next}${hand}`,
+      DOCTOR,
+    );
+  }
+  if (tier.dueAgainFor !== null) {
+    return fine('called', `${called}, and due again, as its pass died${hand}`);
+  }
+  const when = expected.atMs > nowMs ? `next about ${next}` : `due since ${next}`;
+  return fine('called', `${called}, ${when}${hand}`);
+}
+
+const DOCTOR = '`runner doctor` looks at the crontab.';
+
+function explainNeverCalled(periodMs: number | null, hand: string): WhyFinding {
+  if (periodMs === null) return fine('called', hand === '' ? 'never' : hand.slice(2));
+  const cure = `\`runner cron --install\` lets cron call it. ${DOCTOR}`;
+  return critical('called', `cron has never called it${hand}`, cure);
+}
+
+function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): WhyFinding {
+  const { lastPass } = tier;
+  if (lastPass === null) return notable('last pass', 'there was none yet', null);
+  const { startedAt, state } = lastPass;
+  const when = clock.short(startedAt);
+  const isNewer = fileChangedMs !== null && fileChangedMs > startedAt;
+  const hasRunSince = lastRun !== null && lastRun.startedAtMs >= startedAt;
+  if (isNewer && !hasRunSince) {
+    const changed = clock.short(fileChangedMs);
+    return notable(
+      'last pass',
+      `${when}, before its file was changed or put there (${changed})`,
+      null,
+    );
+  }
+  if (state === 'crashed') {
+    return notable(
+      'last pass',
+      `${when}; it died before its end`,
+      tier.dueAgainFor === null
+        ? 'The next one does what it left.'
+        : 'The next call of `runner due` does what it left.',
+    );
+  }
+  return fine('last pass', `${when}, ${state === 'running' ? 'still at work' : 'came to its end'}`);
+}
+
+function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding[] {
+  if (skippedPass === null) return [];
+  const { startedAt, reason } = skippedPass;
+  const why = printableLine(reason ?? 'nobody says why');
+  return [notable('skipped', `the pass of ${clock.short(startedAt)} was left out: ${why}`, null)];
+}
+
+function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+  const { holder, periodMs } = tier;
+  if (holder === null) return fine('lock', 'free');
+  const who = `pid ${holder.pid} on ${printableLine(holder.host)}, since ${clock.short(holder.sinceMs)}`;
+  const isLong = periodMs !== null && nowMs - holder.sinceMs > periodMs;
+  const cure = isLong
+    ? `It takes longer than the period, and calls are skipped meanwhile. \`runner status\` shows what it runs: give that a @timeout, or end the pass with \`kill ${holder.pid}\`.`
+    : null;
+  return notable('lock', `held by ${who}`, cure);
+}
+
+function explainPause({ pause, script }: WhyFacts, clock: Clock): WhyFinding {
+  if (pause === null) return fine('paused', 'no');
+  const cure = `\`${describeResume(pause)}\` ends the pause now.`;
+  return critical('paused', describePaused(pause, script, clock), cure);
+}
+
+function explainJob(facts: WhyFacts, clock: Clock): WhyFinding[] {
+  const { running, waiting, droppedJob } = facts;
+  if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
+  if (waiting !== null) return [explainWaiting(facts, clock)];
+  if (droppedJob === null) return [];
+  const { createdAtMs, attempts, onCrash } = droppedJob;
+  const at = attempts === 0 ? 'before it ran' : `after try ${attempts}`;
+  const reason = printableLine(droppedJob.reason ?? 'nobody says why');
+  const isMeant = onCrash === 'skip' && facts.lastRun?.outcome === 'crashed';
+  const rest = isMeant ? '; by its @on-crash skip it is not tried again' : '';
+  const text = `that of ${clock.short(createdAtMs)} was cancelled ${at}: ${reason}${rest}`;
+  return [notable('last job', text, null)];
+}
+
+function explainWaiting({ waiting }: WhyFacts, clock: Clock): WhyFinding {
+  if (waiting === null) return fine('job', 'none');
+  const { state, attempts, maxAttempts, runAtMs, sinceMs, reason } = waiting;
+  const why = reason === null ? '' : `: ${printableLine(reason)}`;
+  if (state === 'retrying') {
+    const next = `try ${attempts + 1} of ${maxAttempts} is due ${clock.short(runAtMs)}`;
+    return notable('job', `${next}; the last one did not succeed${why}`, null);
+  }
+  if (state === 'queued') return notable('job', 'next in line of the pass that runs now', null);
+  return notable('job', `left for the next call, waits since ${clock.short(sinceMs)}${why}`, null);
+}
+
+function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFinding {
+  if (lastRun === null) return notable('last run', 'it has never run', null);
+  const { id, outcome, durationMs, startedAtMs } = lastRun;
+  const run = `run ${id} of ${clock.short(startedAtMs)}`;
+  if (outcome === 'running') {
+    const isSeen = running?.liveness === 'alive';
+    return fine('last run', `${run} ${isSeen ? 'goes on' : 'has no end in the log yet'}`);
+  }
+  const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
+  if (outcome === 'succeeded') return fine('last run', `${run} succeeded${took}`);
+  const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
+  if (!isFailure(outcome)) return fine('last run', text);
+  return notable('last run', text, `\`runner show ${id}\` tells more.`);
+}
+
+function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): WhyFinding {
+  if (lastSuccess === null) {
+    const hasFailed = lastRun !== null && isFailure(lastRun.outcome);
+    return hasFailed ? notable('last success', 'none', null) : fine('last success', 'none');
+  }
+  const text = describeRunDate(lastSuccess, clock, nowMs);
+  return fine('last success', text);
+}
+
+function describeRunDate({ id, startedAtMs }: RunRecord, clock: Clock, nowMs: number): string {
+  const days = Math.floor((nowMs - startedAtMs) / 86_400_000);
+  const ago = days < 1 ? '' : `, ${countOf(days, 'day')} ago`;
+  return `run ${id} of ${clock.short(startedAtMs)}${ago}`;
+}
+
+/** Why a script did or didn't run. */
+export interface Why {
+  /** The name of the script; null when there is none. */
+  readonly script: string | null;
+  readonly findings: readonly WhyFinding[];
+  /** One sentence that they come to. */
+  readonly conclusion: string;
+}
+
+/** One thing that was looked at. */
+export interface WhyFinding {
+  /** What was looked at: `found`, `tier`, `lock` … */
+  readonly topic: string;
+  /** `wrong`: this keeps it from running. `notable`: this explains what somebody may wonder about. */
+  readonly verdict: 'fine' | 'notable' | 'wrong';
+  readonly text: string;
+  /** What to do about it; null where there is nothing to be done. */
+  readonly cure: string | null;
+}
+
+export function fine(topic: string, text: string): WhyFinding {
+  return { topic, verdict: 'fine', text, cure: null };
+}
+
+function notable(topic: string, text: string, cure: string | null): WhyFinding {
+  return { topic, verdict: 'notable', text, cure };
+}
+
+export function critical(topic: string, text: string, cure: string | null): WhyFinding {
+  return { topic, verdict: 'wrong', text, cure };
+}
+
+/** What is to be said of a script whose run has no end in the log yet: no more than can be seen from here. */
+function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFinding {
+  const { id, script, startedAtMs, isOrphan, liveness, pid } = running;
+  const where = liveness === 'on-another-host' ? ` on ${printableLine(running.host)}` : '';
+  const who = `${pid === null ? '' : ` (pid ${pid})`}${where}`;
+  const begun = `run ${id} began ${clock.short(startedAtMs)}${who}`;
+  if (liveness === 'dead') {
+    return notable('job', `${begun} and was cut off: its process is gone`, RECORDED);
+  }
+  if (liveness === 'on-another-host' && isOrphan) {
+    const text = `${begun}; its runner gives no sign of life, and whether it runs on cannot be seen from here`;
+    return notable('job', text, ELSEWHERE);
+  }
+  const since = `run ${id} goes on since ${clock.short(startedAtMs)}, for ${formatDuration(nowMs - startedAtMs)}${who}`;
+  if (isOrphan) return notable('job', `${since}, though its runner is gone`, ENDED);
+  return notable('job', since, `\`runner tail -f ${printableLine(script)}\` follows it.`);
+}
+
+const ENDED = 'A pass ends it at its time limit; until it has ended, it is not started again.';
+const ELSEWHERE =
+  'A call on that host sees it, any other one waits for its time limit; until then it is not started again.';
+const RECORDED = 'The next pass that can write the log records that.';
+
+/** The same in one sentence. */
+export function concludeRunning(running: RunningRun, tier: string, clock: Clock): string {
+  const { isOrphan, liveness, startedAtMs } = running;
+  const since = clock.short(startedAtMs);
+  const again = `${printableLine(tier)} starts it again`;
+  if (liveness === 'dead') return `It was cut off some time after ${since}: its process is gone.`;
+  if (!isOrphan) return 'It is running now.';
+  if (liveness === 'alive') {
+    return `It still runs since ${since}, without its runner; ${again} once it has ended.`;
+  }
+  const host = printableLine(running.host);
+  return `It may still run on ${host}, since ${since}; ${again} once it is known to have ended.`;
+}

@@ -1,0 +1,215 @@
+import { relative } from 'node:path';
+import type { Kysely } from 'kysely';
+import { printable, printableLine } from '../../base/text.ts';
+import type { Discovery, Ignored, Script, Unread } from '../../discovery/script.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import type { ActivityLog } from '../../store/schema.ts';
+import { selectScriptNames } from '../model/runs.ts';
+import type { TierState } from '../model/tier.ts';
+import type { Clock } from '../text/format.ts';
+import { describeResume } from '../text/words.ts';
+import {
+  concludeRunning,
+  critical,
+  explainFacts,
+  explainFile,
+  fine,
+  type Telling,
+  type Why,
+  type WhyFinding,
+} from './explain.ts';
+import { readWhyFacts, type WhyFacts } from './facts.ts';
+import { findTarget } from './target.ts';
+
+interface WhyQuery extends Telling {
+  readonly word: string;
+  readonly cwd: string;
+  readonly discovery: Discovery;
+  /** What is wrong with the settings; without them the defaults count. */
+  readonly settingsProblem: string | null;
+  /** Why the log was not read; null: it was, or there is none. */
+  readonly logProblem: string | null;
+  readonly states: readonly StateFolder[];
+  readonly nowMs: number;
+}
+
+/**
+ * Why a script did or didn't run.
+ *
+ * @throws {UsageError} when a tier is named, or several scripts are
+ */
+export async function readWhy(db: Kysely<ActivityLog>, query: WhyQuery): Promise<Why> {
+  const logged = await selectScriptNames(db);
+  const target = findTarget({ ...query, logged });
+  if (target.kind === 'script') return await explainScript(db, query, target.script);
+  if (target.kind === 'gone') return await explainGone(db, query, target.name);
+  if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
+  return explainUnknown(query, target.nearest);
+}
+
+async function explainScript(
+  db: Kysely<ActivityLog>,
+  query: WhyQuery,
+  script: Script,
+): Promise<Why> {
+  const before = [...explainSettings(query), ...explainFile(script, query)];
+  if (query.logProblem !== null) return explainWithoutLog(script, before, query.logProblem);
+  const facts = await readWhyFacts(db, script.name, { ...query, file: script });
+  const findings = [...before, ...explainFacts(facts, query)];
+  const conclusion = concludeWhy(facts, { ...query, script }, query.clock);
+  return { script: script.name, findings, conclusion };
+}
+
+/** What is not known is not told: not that it never ran, nor that its tier is free. */
+function explainWithoutLog(script: Script, before: readonly WhyFinding[], problem: string): Why {
+  const log = critical(
+    'log',
+    printable(problem).replaceAll('\n', ' '),
+    '`runner doctor` looks at it.',
+  );
+  const isKept = before.some(({ verdict }) => verdict === 'wrong');
+  const conclusion = isKept
+    ? 'It does not run until what is named above is put right.'
+    : 'Nothing of its file keeps it from running; passes run without the log, too. More is not known.';
+  return { script: script.name, findings: [...before, log], conclusion };
+}
+
+function explainSettings({ settingsProblem }: WhyQuery): WhyFinding[] {
+  if (settingsProblem === null) return [];
+  const text = printable(settingsProblem).replaceAll('\n', '; ');
+  return [critical('settings', text, 'Put that right: until then no call starts anything.')];
+}
+
+async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: string): Promise<Why> {
+  const facts = await readWhyFacts(db, name, { ...query, file: null });
+  const ofPast = new Set(['last run', 'last success', 'job', 'paused']);
+  return {
+    script: name,
+    findings: [
+      ...explainSettings(query),
+      explainMissing(query, name, `no file in jobs/ makes ${printableLine(name)} any more`, LIST),
+      ...explainFacts(facts, query).filter(({ topic }) => ofPast.has(topic)),
+    ],
+    conclusion: findUnread(query, name)
+      ? UNREAD
+      : 'It does not run because its file is gone; it did run when it was there.',
+  };
+}
+
+const LIST = '`runner list` shows what is there, and what is ignored and why.';
+
+const UNREAD = 'It does not run: nothing in a folder runs that cannot be read.';
+
+function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
+  const inJobs = name.replace(/^jobs\//, '');
+  return discovery.unread.find(({ tier }) => inJobs.startsWith(`${tier}/`));
+}
+
+/** Of what is in a folder that cannot be read nobody can say that it is not there. */
+function explainMissing(query: WhyQuery, name: string, text: string, cure: string): WhyFinding {
+  const unread = findUnread(query, name);
+  return unread === undefined
+    ? critical('found', text, cure)
+    : critical('found', printableLine(unread.reason), null);
+}
+
+function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
+  const file = printableLine(relative(query.root, path));
+  const cure =
+    'docs/scripts.md tells what a script is: rename it, move it into a tier, or make it one.';
+  return {
+    script: null,
+    findings: [
+      ...explainSettings(query),
+      fine('found', file),
+      critical('ignored', printableLine(reason), cure),
+    ],
+    conclusion: `It does not run because ${file} is no script.`,
+  };
+}
+
+function explainUnknown(query: WhyQuery, nearest: string | null): Why {
+  const word = JSON.stringify(printableLine(query.word));
+  const guess = nearest === null ? LIST : `Did you mean ${printableLine(nearest)}?`;
+  return {
+    script: null,
+    findings: [
+      ...explainSettings(query),
+      explainMissing(
+        query,
+        query.word,
+        `there is no script and no other file ${word} in jobs/`,
+        guess,
+      ),
+    ],
+    conclusion: findUnread(query, query.word) ? UNREAD : 'It does not run because it is not there.',
+  };
+}
+
+/** What is wrong before the log is even asked. */
+interface Obstacles {
+  readonly script: Script;
+  /** What is wrong with the settings. */
+  readonly settingsProblem: string | null;
+}
+
+/** One sentence: whether it will run, when, and else what is in the way. The first reason that counts. */
+function concludeWhy(
+  facts: WhyFacts,
+  { script, settingsProblem }: Obstacles,
+  clock: Clock,
+): string {
+  if (settingsProblem !== null) {
+    return 'It does not run: no call starts anything until the settings are put right.';
+  }
+  if (facts.running !== null) return concludeRunning(facts.running, facts.tier.tier, clock);
+  if (script.refusals.length > 0) {
+    return 'It does not run: it is refused until what is named above is put right.';
+  }
+  if (facts.pause !== null) return concludePaused(facts, clock);
+  return concludeWaiting(facts, clock) ?? concludeTier(facts, clock);
+}
+
+function concludePaused({ pause }: WhyFacts, clock: Clock): string {
+  if (pause === null) return '';
+  const command = `\`${describeResume(pause)}\``;
+  if (pause.until === null) return `It does not run because it is paused: ${command} ends that.`;
+  return `It does not run because it is paused until ${clock.short(pause.until)}; ${command} ends that before.`;
+}
+
+function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | null {
+  if (waiting === null) return null;
+  if (waiting.state === 'queued') return 'It runs as soon as the pass that runs now comes to it.';
+  if (waiting.state === 'deferred') return 'It runs with the next call of any tier, first in line.';
+  const isDue = waiting.runAtMs <= nowMs;
+  const when = isDue
+    ? 'the next call of any tier'
+    : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
+  return `It is tried again with ${when}.`;
+}
+
+function concludeTier({ tier, isDueAgain }: WhyFacts, clock: Clock): string {
+  const name = printableLine(tier.tier);
+  if (tier.periodMs === null) return `It runs when somebody calls \`runner ${name}\`.`;
+  if (tier.lastScheduledCallMs === null) {
+    return `It does not run by itself because cron has never called ${name}: \`runner cron --install\` lets it.`;
+  }
+  if (isDueAgain && !tier.expected?.isOverdue) {
+    return `It will run with the next call of \`runner due\`, as the last pass of ${name} died.`;
+  }
+  return concludeNext(tier, tier.lastScheduledCallMs, clock);
+}
+
+function concludeNext(
+  { tier, expected, holder }: TierState,
+  lastCallMs: number,
+  clock: Clock,
+): string {
+  const name = printableLine(tier);
+  if (expected?.isOverdue) {
+    return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` looks at the crontab.`;
+  }
+  const when = expected === null ? '' : `, about ${clock.short(expected.atMs)}`;
+  const after = holder === null ? '' : ', if the one that runs now is over by then';
+  return `It will run with the next pass of ${name}${when}${after}.`;
+}

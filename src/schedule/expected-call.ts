@@ -1,0 +1,94 @@
+import { nextPeriodStart, periodStart, tierPeriodMs } from './period.ts';
+
+/** When a tier should be called next. */
+export interface ExpectedCall {
+  readonly atMs: number;
+  /** It should have been called by now, with some time to spare. */
+  readonly isOverdue: boolean;
+}
+
+const LONGEST_DELAY_MS = 3_600_000;
+
+/** An hour between two calls, and half of one that the host shifts them. */
+const LONGEST_DUE_DELAY_MS = 1.5 * LONGEST_DELAY_MS;
+
+/** A tier's last call that was not by hand. */
+export interface PreviousCall {
+  readonly atMs: number;
+  readonly isDue: boolean;
+}
+
+/**
+ * The next call of a tier, judged by its last one: a crontab does not call at the first minute of a
+ * period, but at the same minute of each. `runner due` runs a tier at its first call in a period, which on
+ * some hosts is one an hour. Null where nothing can be expected: no period, or never called.
+ */
+export function expectCall(
+  tier: string,
+  last: PreviousCall | null,
+  nowMs: number,
+): ExpectedCall | null {
+  if (last === null) return null;
+  const [start, next] = [periodStart(tier, last.atMs), nextPeriodStart(tier, last.atMs)];
+  if (start === null || next === null) return null;
+  const atMs = last.isDue ? next : next + last.atMs - start;
+  const delayMs = last.isDue ? LONGEST_DUE_DELAY_MS : longestDelayMs(tier);
+  return { atMs, isOverdue: nowMs > atMs + delayMs };
+}
+
+/** Hosts shift cron's minutes, but not by hours. */
+function longestDelayMs(tier: string): number {
+  return Math.min((tierPeriodMs(tier) ?? 0) / 2, LONGEST_DELAY_MS);
+}
+
+/** Passes that the crontab should have started and did not. */
+export interface MissedPasses {
+  readonly count: number;
+  /** Oldest first. */
+  readonly gaps: readonly MissedGap[];
+}
+
+interface MissedGap {
+  /** Start of the last pass before it. */
+  readonly fromMs: number;
+  /** Start of the first pass after it; null while there is none. */
+  readonly toMs: number | null;
+  readonly count: number;
+}
+
+interface PassHistory {
+  readonly periodMs: number | null;
+  /**
+   * When the tier was called, ascending: the passes inside the window, those that found the lock
+   * held among them, and the last one before it.
+   */
+  readonly calledAtMs: readonly number[];
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+/** How late a pass may be before it counts as missed, in periods. Hosts shift cron's minutes. */
+const TOLERANCE = 0.5;
+
+/**
+ * The expected passes that did not happen. They are expected one period after each other, counted
+ * from the pass before. Null where nothing can be expected: no period, or never called.
+ */
+export function findMissedPasses(history: PassHistory): MissedPasses | null {
+  const { periodMs, calledAtMs, untilMs } = history;
+  if (periodMs === null || calledAtMs.length === 0) return null;
+  const gaps = calledAtMs.map((fromMs, index): MissedGap => {
+    const toMs = calledAtMs[index + 1] ?? null;
+    const last = (toMs ?? untilMs) - TOLERANCE * periodMs;
+    return { fromMs, toMs, count: countExpected(fromMs, last, periodMs, history.sinceMs) };
+  });
+  const missed = gaps.filter((gap) => gap.count > 0);
+  return { count: missed.reduce((sum, gap) => sum + gap.count, 0), gaps: missed };
+}
+
+/** How many whole periods after `fromMs` lie before `endMs`, and not before the window. */
+function countExpected(fromMs: number, endMs: number, periodMs: number, sinceMs: number): number {
+  const upToEnd = Math.ceil((endMs - fromMs) / periodMs) - 1;
+  const beforeWindow = Math.max(0, Math.ceil((sinceMs - fromMs) / periodMs) - 1);
+  return Math.max(0, upToEnd - beforeWindow);
+}

@@ -1,0 +1,144 @@
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+/** A longer period than a year is a slip of the finger. */
+const longestDays = 366;
+
+type Unit = 'min' | 'hours' | 'days' | 'weeks' | 'months' | 'years';
+
+interface Period {
+  readonly count: number;
+  readonly unit: Unit;
+}
+
+const named: ReadonlyMap<string, Period> = new Map([
+  ['hourly', { count: 1, unit: 'hours' }],
+  ['daily', { count: 1, unit: 'days' }],
+  ['weekly', { count: 1, unit: 'weeks' }],
+  ['monthly', { count: 1, unit: 'months' }],
+  ['yearly', { count: 1, unit: 'years' }],
+]);
+
+/** A month of 31 days and a leap year are a day longer than nominal, and a change of the clock more. */
+const longestExcessMs = 2 * dayMs;
+
+/** Months and years are nominal: 30 and 365 days, good enough for time limits and the report. */
+const unitMs: Readonly<Record<Unit, number>> = {
+  min: minuteMs,
+  hours: hourMs,
+  days: dayMs,
+  weeks: 7 * dayMs,
+  months: 30 * dayMs,
+  years: 365 * dayMs,
+};
+
+/** How often the tier of this name is run: `15min`, `2hours`, `daily` …; null if the name tells no period. */
+export function tierPeriodMs(name: string): number | null {
+  const period = parsePeriod(name);
+  return period && period.count * unitMs[period.unit];
+}
+
+function parsePeriod(name: string): Period | null {
+  const counted = /^([1-9]\d{0,5})(min|hours|days)$/.exec(name);
+  if (!counted) return named.get(name) ?? null;
+  const period = { count: Number(counted[1]), unit: counted[2] as Unit };
+  return period.count * unitMs[period.unit] <= longestDays * dayMs ? period : null;
+}
+
+/**
+ * When the period began that holds this instant, in local time as cron counts it: an hour from its first
+ * minute, a day from midnight, a week from Sunday. Null if the name tells no period.
+ */
+export function periodStart(tierName: string, instantMs: number): number | null {
+  const period = parsePeriod(tierName);
+  if (!period) return null;
+  const { count, unit } = period;
+  const date = new Date(instantMs);
+  if (unit === 'years') return localMidnight(date.getFullYear(), 0, 1);
+  if (unit === 'months') return localMidnight(date.getFullYear(), date.getMonth(), 1);
+  if (unit === 'weeks') return midnightDaysBefore(date, date.getDay());
+  if (unit === 'days') return midnightDaysBefore(date, daysIntoPeriod(date, count));
+  return startWithinDays(instantMs, count * unitMs[unit]);
+}
+
+/**
+ * When the period after the one of this instant begins; null if the name tells no period. Looked for,
+ * not added up: months differ, and so do days on which the clock changes.
+ */
+export function nextPeriodStart(tierName: string, instantMs: number): number | null {
+  const periodMs = tierPeriodMs(tierName);
+  if (periodMs === null) return null;
+  const start = periodStart(tierName, instantMs);
+  const hasBegun = (atMs: number): boolean => periodStart(tierName, atMs) !== start;
+  return findFirstMinute(instantMs, instantMs + periodMs + longestExcessMs, hasBegun);
+}
+
+/** `new Date` takes the first of two midnights, and the first moment of a day that has none. */
+function localMidnight(year: number, month: number, day: number): number {
+  return new Date(year, month, day).getTime();
+}
+
+function midnightDaysBefore(date: Date, days: number): number {
+  return localMidnight(date.getFullYear(), date.getMonth(), date.getDate() - days);
+}
+
+/** Counted from 1970 by local dates, as the crontab line of such a tier counts them. */
+function daysIntoPeriod(date: Date, count: number): number {
+  return (Date.UTC(date.getFullYear(), date.getMonth(), date.getDate()) / dayMs) % count;
+}
+
+/** Counted from 1970 by local time, which for all that divides a day is the same as from midnight. */
+function startWithinDays(instantMs: number, periodMs: number): number {
+  const wallMs = instantMs + utcOffsetMs(instantMs);
+  const start = instantOfWall(wallMs - (wallMs % periodMs), instantMs);
+  if (utcOffsetMs(start) === utcOffsetMs(instantMs)) return start;
+  // The clock was set back in between, perhaps behind the beginning of a later period: that is over.
+  const change = findChange(start, instantMs);
+  return startWithinDays(change - 1, periodMs) > start ? change : start;
+}
+
+/**
+ * The latest instant, up to `instantMs`, whose local clock showed this time, across a change of the
+ * clock; where the clock skipped it, the instant of the change.
+ */
+function instantOfWall(wallMs: number, instantMs: number): number {
+  const start = wallMs - utcOffsetMs(instantMs);
+  if (utcOffsetMs(start) === utcOffsetMs(instantMs)) return start;
+  const startBeforeChange = wallMs - utcOffsetMs(start);
+  const wasShown = utcOffsetMs(startBeforeChange) === utcOffsetMs(start);
+  return wasShown ? startBeforeChange : findChange(start, instantMs);
+}
+
+/** The first minute that has the offset of `laterMs`; clocks change at whole minutes. */
+function findChange(earlierMs: number, laterMs: number): number {
+  const isChanged = (atMs: number): boolean => utcOffsetMs(atMs) === utcOffsetMs(laterMs);
+  return findFirstMinute(earlierMs, laterMs, isChanged);
+}
+
+/** Between two instants, of which only the later one `has` it: the first whole minute that does. */
+function findFirstMinute(
+  earlierMs: number,
+  laterMs: number,
+  has: (atMs: number) => boolean,
+): number {
+  let before = Math.floor(earlierMs / minuteMs);
+  let after = Math.floor(laterMs / minuteMs);
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2);
+    if (has(middle * minuteMs)) after = middle;
+    else before = middle;
+  }
+  return after * minuteMs;
+}
+
+function utcOffsetMs(instantMs: number): number {
+  return -new Date(instantMs).getTimezoneOffset() * minuteMs;
+}
+
+const ONE_HOUR_MS = 3_600_000;
+
+/** The tier's period, at most one hour: a pass is to be over before the next one is due. */
+export function defaultTimeoutMs(tier: string): number {
+  return Math.min(tierPeriodMs(tier) ?? ONE_HOUR_MS, ONE_HOUR_MS);
+}

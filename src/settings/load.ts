@@ -1,0 +1,230 @@
+import { existsSync, readFileSync, writeSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { UsageError } from '../base/errors.ts';
+import {
+  describeDistrust,
+  judgePath,
+  judgeRoot,
+  OVERRIDE_VARIABLE,
+  orAllowOutside,
+} from '../place/trust.ts';
+import { describeProblem, type Problem } from './problem.ts';
+import type { SettingIssue } from './schema.ts';
+import { defaultSettings, type Settings } from './settings.ts';
+
+const fileNames = [
+  'runner.config.ts',
+  'runner.config.js',
+  'runner.config.mjs',
+  'runner.config.json',
+] as const;
+
+/**
+ * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE`
+ * in the environment counts as `allowUnsafe`.
+ *
+ * @throws {UsageError} if others could have written the file, if it cannot be loaded, or with one line
+ *   for each wrong setting
+ */
+export async function loadSettings(
+  root: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<Settings> {
+  const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
+  const settings = await loadFile(root, allowUnsafe);
+  return allowUnsafe ? { ...settings, allowUnsafe } : settings;
+}
+
+/**
+ * The same, for what goes on without them: the defaults where they are wrong.
+ *
+ * @param onWrong is told what is wrong with them, unless somebody else tells of it
+ */
+export async function loadSettingsIfRight(
+  root: string,
+  onWrong: (problem: string) => void = () => {},
+): Promise<Settings> {
+  try {
+    return await loadSettings(root);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    onWrong(error.message);
+    return defaultSettings;
+  }
+}
+
+async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
+  const [name, other] = fileNames.filter((file) => existsSync(join(root, file)));
+  if (name === undefined) return defaultSettings;
+  if (other !== undefined) throw new UsageError(describeRivals(root, name, other));
+  if (!allowUnsafe) refuseUnsafeFile(root, name);
+  return checkConfigFile(await readConfigFile(root, name));
+}
+
+/** Its code runs at once, so what it says itself cannot allow it. */
+function refuseUnsafeFile(root: string, name: string): void {
+  const ofRoot = judgeRoot(root);
+  const distrusted = [...(ofRoot === null ? [] : [ofRoot]), ...judgePath(root, join(root, name))];
+  if (distrusted.length === 0) return;
+  const reasons = distrusted.map((each) => describeDistrust(root, each, orAllowOutside));
+  throw new UsageError(`${root}/${name} is not loaded: ${reasons.join('\n')}`);
+}
+
+function describeRivals(root: string, name: string, other: string): string {
+  return `${root} has both ${name} and ${other}, and only one can hold the settings; remove one of them.`;
+}
+
+/** The schema is loaded only here: most roots have no settings, and zod costs every start. */
+async function checkConfigFile(file: ConfigFile): Promise<Settings> {
+  const { validateSettings } = await import('./schema.ts');
+  const checked = validateSettings(file.content);
+  if ('settings' in checked) return checked.settings;
+  throw new UsageError(problemsOf(file, checked.issues).map(describeProblem).join('\n'));
+}
+
+function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly Problem[] {
+  const problems = issues.map(({ path, expected, found }) => ({
+    file: file.name,
+    line: findSettingLine(file.source, path),
+    setting: path.join('.') || 'the default export',
+    expected,
+    found,
+    // Cron would mail it.
+    isSecret: path[0] === 'env' && found !== path[1],
+  }));
+  const lineOf = ({ line }: Problem) => line ?? Number.MAX_SAFE_INTEGER;
+  return problems.toSorted((one, other) => lineOf(one) - lineOf(other));
+}
+
+interface ConfigFile {
+  readonly name: string;
+  readonly source: string;
+  readonly content: unknown;
+}
+
+/** @throws {UsageError} naming the file and what keeps it from being read or run */
+async function readConfigFile(root: string, name: string): Promise<ConfigFile> {
+  const path = join(root, name);
+  try {
+    const source = readFileSync(path, 'utf8').replace(/^\ufeff/, '');
+    const content = name.endsWith('.json') ? JSON.parse(source) : await importDefault(path, name);
+    return { name, source, content };
+  } catch (error) {
+    throw new UsageError(`${name} cannot be loaded: ${describeCause(error, name)}`, {
+      cause: error,
+    });
+  }
+}
+
+async function importDefault(path: string, name: string): Promise<unknown> {
+  const hooks = registerHooks({ load: loadByContent });
+  try {
+    const loading: Promise<{ readonly default?: unknown }> = import(pathToFileURL(path).href);
+    const module = await waitForSettings(name, loading);
+    if ('default' in module) return module.default;
+    throw new Error('it has no default export; write `export default defineConfig({ … })`');
+  } finally {
+    hooks.deregister();
+  }
+}
+
+type LoadHook = NonNullable<Parameters<typeof registerHooks>[0]['load']>;
+
+/**
+ * A package.json with `"type": "commonjs"`, as `npm init` writes it, makes Node refuse `export default`
+ * in a .ts or .js file, and one without `type` makes it warn, which cron would mail.
+ */
+const loadByContent: LoadHook = (url, context, nextLoad) => {
+  const format = moduleFormat(url);
+  return nextLoad(url, format === undefined ? context : { ...context, format });
+};
+
+const moduleSyntax = /^[ \t]*(?:import\s*[\w$*{'"]|export\s)/m;
+
+function moduleFormat(url: string): string | undefined {
+  const isOwnScript = /^file:.*\.[jt]s$/.test(url) && !url.includes('/node_modules/');
+  if (!isOwnScript || !moduleSyntax.test(readFileSync(fileURLToPath(url), 'utf8')))
+    return undefined;
+  return url.endsWith('.ts') ? 'module-typescript' : 'module';
+}
+
+function describeCause(error: unknown, file: string): string {
+  if (!(error instanceof Error)) return `it threw ${String(error)}`;
+  const cause = `${withoutSource(error.message).replace(/\s+/g, ' ').trim()}${placeIn(file, error)}`;
+  if ('code' in error && error.code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX') {
+    return `${cause}; write it without enums, namespaces and parameter properties`;
+  }
+  return cause;
+}
+
+/** `JSON.parse` quotes what stands around its mistake, which may be a password. */
+function withoutSource(message: string): string {
+  return message.replace(/^(Unexpected token) .* is not valid JSON$/s, '$1: it is not valid JSON');
+}
+
+function placeIn(file: string, error: Error): string {
+  const line = error.stack?.split(`${file}:`)[1]?.match(/^\d+/)?.[0];
+  return line === undefined ? '' : ` (line ${line})`;
+}
+
+/**
+ * The line of a setting in a config file, by searching for its keys one after another; null if they
+ * are not written there as keys, as in settings put together by code.
+ */
+export function findSettingLine(source: string, path: readonly string[]): number | null {
+  if (path.length === 0) return null;
+  const lines = source.split('\n');
+  let index = -1;
+  for (const key of path) {
+    const form = keyForm(key);
+    index = lines.findIndex((line, at) => at >= Math.max(index, 0) && form.test(line));
+    if (index === -1) return null;
+  }
+  return index + 1;
+}
+
+function keyForm(key: string): RegExp {
+  const name = key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`^(?!\\s*(?://|\\*|/\\*)).*(?:^|[\\s{,'"\`])${name}['"\`]?\\s*:`);
+}
+
+/** Long enough to fetch a password over the network. */
+const LONGEST_MS = 30_000;
+
+const UNSETTLED = 'outside of functions it awaits what never happens';
+
+/**
+ * Settings are code: they may wait for what never comes, or end the process. Either would look as if
+ * there had been nothing to do.
+ *
+ * @throws {Error} that says so
+ */
+export async function waitForSettings<T>(
+  name: string,
+  loading: Promise<T>,
+  longestMs = LONGEST_MS,
+): Promise<T> {
+  let giveUp = (_why: string): void => {};
+  const givenUp = new Promise<never>((_, reject) => {
+    giveUp = (why) => reject(new Error(why));
+  });
+  const onIdle = () => giveUp(UNSETTLED);
+  // A turn later: a process that stood still finds both its time over and its settings loaded.
+  const onLate = () => setImmediate(giveUp, `${UNSETTLED}, or not within ${longestMs} ms`);
+  const onExit = () => tellExit(name);
+  const timer = setTimeout(onLate, longestMs).unref();
+  process.once('beforeExit', onIdle).once('exit', onExit);
+  try {
+    return await Promise.race([loading, givenUp]);
+  } finally {
+    clearTimeout(timer);
+    process.off('beforeExit', onIdle).off('exit', onExit);
+  }
+}
+
+function tellExit(name: string): void {
+  writeSync(2, `runner: ${name} cannot be loaded: it ends the process (process.exit)\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,306 @@
+import bytes from 'bytes';
+import ms from 'ms';
+
+/** A value that was understood, or what was expected in its place. */
+type ParseResult<T> = { readonly value: T } | { readonly expected: string };
+
+export type Reader<T> = (found: unknown) => ParseResult<T>;
+
+export const readText: Reader<string> = (found) =>
+  typeof found === 'string' ? { value: found } : { expected: 'a text' };
+
+export const readBoolean: Reader<boolean> = (found) =>
+  typeof found === 'boolean' ? { value: found } : { expected: 'true or false' };
+
+/** As a tag it says yes by being there. */
+const readFlag: Reader<boolean> = (found) => {
+  if (found === true || found === '' || found === 'true') return { value: true };
+  return found === false || found === 'false' ? { value: false } : { expected: 'true or false' };
+};
+
+/** One of a few words. */
+export function readChoice<Word extends string>(...words: readonly Word[]): Reader<Word> {
+  return (found) => {
+    const text = typeof found === 'string' ? found.trim() : found;
+    const word = words.find((each) => each === text);
+    return word === undefined ? { expected: listChoices(words) } : { value: word };
+  };
+}
+
+/** "retry, skip or fail" */
+function listChoices(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
+/** A duration of any length. */
+export const readDurationMs: Reader<number> = (found) => {
+  const durationMs = typeof found === 'string' ? parseDurationMs(found.trim()) : null;
+  return durationMs === null ? { expected: expectedDuration(found) } : { value: durationMs };
+};
+
+/** How long to wait, which may be not at all: `0s`. */
+export const readDelayMs: Reader<number> = (found) => {
+  const delayMs = typeof found === 'string' ? parseDelayMs(found.trim()) : null;
+  return delayMs === null ? { expected: expectedDuration(found) } : { value: delayMs };
+};
+
+/** A duration that a timer can wait for. */
+export const readTimerMs: Reader<number> = (found) => {
+  const reading = readDurationMs(found);
+  if ('expected' in reading || reading.value <= longestTimerMs) return reading;
+  return { expected: 'a duration of at most 24 days' };
+};
+
+export function readByteSize(smallest: string): Reader<number> {
+  const smallestBytes = parseByteSize(smallest) ?? 0;
+  return (found) => {
+    const size = typeof found === 'string' ? parseByteSize(found.trim()) : null;
+    if (size === null) return { expected: 'a size such as 64mb, 512mb or 1gb' };
+    return size >= smallestBytes ? { value: size } : { expected: `a size of at least ${smallest}` };
+  };
+}
+
+/** A number, or its digits: a tag is always text. */
+export function readWholeNumber(least: number, most: number): Reader<number> {
+  return (found) => {
+    const isDigits = typeof found === 'string' && /^\d{1,9}$/.test(found.trim());
+    const number = isDigits ? Number(found) : found;
+    const isWithin = Number.isInteger(number) && Number(number) >= least && Number(number) <= most;
+    return isWithin
+      ? { value: Number(number) }
+      : { expected: `a whole number from ${least} to ${most}` };
+  };
+}
+
+/** A number such as 1.5, or its digits. */
+export function readPositiveNumber(most: number): Reader<number> {
+  return (found) => {
+    const isDigits = typeof found === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(found.trim());
+    const number = isDigits ? Number(found) : found;
+    const isWithin = typeof number === 'number' && number > 0 && number <= most;
+    return isWithin ? { value: number } : { expected: `a number above 0, up to ${most}` };
+  };
+}
+
+/** A list of words, or a text of words separated by spaces or commas. */
+export function readWords(form: RegExp, expected: string): Reader<readonly string[]> {
+  return (found) => {
+    const words = typeof found === 'string' ? splitWords(found) : found;
+    const isList = Array.isArray(words) && words.length > 0;
+    const isRight = isList && words.every((word) => typeof word === 'string' && form.test(word));
+    return isRight ? { value: [...new Set<string>(words)] } : { expected };
+  };
+}
+
+function splitWords(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((word) => word !== '');
+}
+
+/** What becomes of a job whose runner or machine died under it. */
+export type CrashPolicy = 'retry' | 'skip' | 'fail';
+
+/** What a script's tags or the settings say about how it is run. Every option is optional. */
+export interface ScriptOptions {
+  readonly description?: string;
+  /** Default: the tier's period, at most one hour. */
+  readonly timeoutMs?: number;
+  /** How many times a failed job is tried again. Default 0. */
+  readonly retries?: number;
+  readonly retryDelay?: RetryDelay;
+  /** Default: a crash is a failure like any other, and `retries` says what follows. */
+  readonly onCrash?: CrashPolicy;
+  /** Heap limit of a Node script. Default: V8's own. */
+  readonly memoryBytes?: number;
+  /** Resident memory of the run's processes together: above this it is noted. Default: no limit. */
+  readonly warnRssBytes?: number;
+  /** Above this, for `rssSustainMs`, the run is ended. Default: no limit. */
+  readonly maxRssBytes?: number;
+  /** How long the memory may be above its limit. Default 5 s. */
+  readonly rssSustainMs?: number;
+  /** How much of its output is kept on disk. Default: the settings' `maxOutput`. */
+  readonly maxOutputBytes?: number;
+  /** Added to the process's niceness, 0 to 19. Default 0. */
+  readonly nice?: number;
+  /** Names of environment variables that the script gets from the runner's environment. */
+  readonly env?: readonly string[];
+  /** Of a handler: a fresh process for each job. Default false: one serves many. */
+  readonly isolate?: boolean;
+  readonly tags?: readonly string[];
+}
+
+/** How long a failed job waits before its next try. */
+export interface RetryDelay {
+  /** Before the second try. */
+  readonly firstMs: number;
+  /** By how much it grows with each further try; 1: always the same. */
+  readonly factor: number;
+  /** It never grows beyond this. */
+  readonly longestMs: number;
+}
+
+const oneMinuteMs = 60_000;
+const oneHourMs = 60 * oneMinuteMs;
+
+/** Of scripts that are retried and say no more about it. */
+export const defaultRetryDelay: RetryDelay = {
+  firstMs: oneMinuteMs,
+  factor: 1,
+  longestMs: oneMinuteMs,
+};
+
+const expected =
+  'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
+
+/** `5m`, `exponential`, `exponential 30s`, `exponential 30s 6h`. */
+export const readRetryDelay: Reader<RetryDelay> = (found) => {
+  const delay = typeof found === 'string' ? parseRetryDelay(found.trim()) : null;
+  return delay === null ? { expected } : { value: delay };
+};
+
+function parseRetryDelay(text: string): RetryDelay | null {
+  const [, rest] = /^exponential\b\s*(.*)$/.exec(text) ?? [];
+  if (rest !== undefined) return parseExponential(rest);
+  const delayMs = parseWaitMs(text);
+  return delayMs === null ? null : { firstMs: delayMs, factor: 1, longestMs: delayMs };
+}
+
+/** A unit may stand apart from its number, so the words alone don't tell the two durations apart. */
+function parseExponential(text: string): RetryDelay | null {
+  const [first, longest, ...others] = text.match(/\d[\d.]*\s*[a-z]+/g) ?? [];
+  if (others.length > 0 || text.replace(/\d[\d.]*\s*[a-z]+/g, '').trim() !== '') return null;
+  const firstMs = first === undefined ? oneMinuteMs : parseWaitMs(first);
+  if (firstMs === null) return null;
+  const longestMs = longest === undefined ? Math.max(firstMs, oneHourMs) : parseWaitMs(longest);
+  return longestMs === null || longestMs < firstMs ? null : { firstMs, factor: 2, longestMs };
+}
+
+function parseWaitMs(text: string): number | null {
+  const waitMs = parseDurationMs(text);
+  return waitMs !== null && waitMs <= longestTimerMs ? waitMs : null;
+}
+
+/** Timers cannot wait longer: with more, Node's `setTimeout` fires at once. */
+export const longestTimerMs = 2 ** 31 - 1;
+
+const LONGEST_DAYS = 100_000;
+
+/** Nobody waits longer, and with any of these, before or after now, there is a date. */
+export const longestDurationMs = LONGEST_DAYS * 24 * 60 * 60 * 1000;
+
+const durationForm =
+  /^\d+(?:\.\d+)? ?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)$/;
+
+/** Milliseconds of `30s`, `10m`, `1.5 hours`; null unless it is a positive number with its unit. */
+export function parseDurationMs(text: string): number | null {
+  const durationMs = toMs(text);
+  return durationMs > 0 && durationMs <= longestDurationMs ? durationMs : null;
+}
+
+/** The same for a wait, which may also be none: `0s`, `0`. */
+export function parseDelayMs(text: string): number | null {
+  const isNone = text === '0' || (durationForm.test(text) && toMs(text) === 0);
+  return isNone ? 0 : parseDurationMs(text);
+}
+
+/** What to expect where this is no duration: one such as these, or a shorter one. */
+export function expectedDuration(found: unknown, examples = '30s, 10m or 2h'): string {
+  const isTooLong = typeof found === 'string' && toMs(found.trim()) > longestDurationMs;
+  return isTooLong ? `a duration of at most ${LONGEST_DAYS}d` : `a duration such as ${examples}`;
+}
+
+function toMs(text: string): number {
+  return durationForm.test(text) ? Math.round(ms(text as ms.StringValue)) : 0;
+}
+
+const sizeForm = /^\d+(?:\.\d+)? ?(?:b|kb|mb|gb|tb)$/i;
+
+/** Bytes of `64kb`, `256mb`, `1.5 GB` (1 kb is 1024 bytes); null unless it is a positive number with its unit. */
+export function parseByteSize(text: string): number | null {
+  if (!sizeForm.test(text)) return null;
+  const size = bytes.parse(text.replace(' ', ''));
+  return size !== null && Number.isSafeInteger(size) && size > 0 ? size : null;
+}
+
+/** How one option is written, in a tag and in the settings, and read from there. */
+export interface ScriptSetting {
+  /** Its key in the settings: `retryDelay`. */
+  readonly key: string;
+  /** Its tag, without the `@`: `retry-delay`. */
+  readonly tag: string;
+  readonly read: Reader<ScriptOptions>;
+}
+
+export const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** What the runner was started with must not be loaded into scripts; settings may still set these. */
+const passableName =
+  /^(?!(?:NODE_OPTIONS|NODE_CHANNEL_FD|NODE_UNIQUE_ID|LD_PRELOAD|LD_AUDIT|BASH_ENV|ENV)$)[A-Za-z_][A-Za-z0-9_]*$/;
+
+function define<Option extends keyof ScriptOptions>(
+  key: string,
+  tag: string,
+  option: Option,
+  read: Reader<NonNullable<ScriptOptions[Option]>>,
+): ScriptSetting {
+  return { key, tag, read: (found) => asOptions(option, read(found)) };
+}
+
+function asOptions(
+  option: keyof ScriptOptions,
+  reading: ParseResult<unknown>,
+): ParseResult<ScriptOptions> {
+  return 'expected' in reading ? reading : { value: { [option]: reading.value } };
+}
+
+/** One list for both places, so that a value is right or wrong in both alike. */
+export const scriptSettings: readonly ScriptSetting[] = [
+  define('description', 'description', 'description', readText),
+  define('timeout', 'timeout', 'timeoutMs', readTimerMs),
+  define('retries', 'retries', 'retries', readWholeNumber(0, 100)),
+  define('retryDelay', 'retry-delay', 'retryDelay', readRetryDelay),
+  define('onCrash', 'on-crash', 'onCrash', readChoice('retry', 'skip', 'fail')),
+  define('memory', 'memory', 'memoryBytes', readByteSize('16mb')),
+  define('warnRss', 'warn-rss', 'warnRssBytes', readByteSize('1mb')),
+  define('maxRss', 'max-rss', 'maxRssBytes', readByteSize('1mb')),
+  define('rssSustain', 'rss-sustain', 'rssSustainMs', readTimerMs),
+  define('maxOutput', 'max-output', 'maxOutputBytes', readByteSize('64kb')),
+  define('nice', 'nice', 'nice', readWholeNumber(0, 19)),
+  define(
+    'env',
+    'env',
+    'env',
+    readWords(
+      passableName,
+      'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS',
+    ),
+  ),
+  define('isolate', 'isolate', 'isolate', readFlag),
+  define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
+];
+
+const LONGEST_NAME = 255;
+
+/** A job's name is a path below `jobs/queue/`, and none that leads out of it; then perhaps `?` and more. */
+export const readJobName: Reader<string> = (found) =>
+  isJobName(found)
+    ? { value: found }
+    : { expected: `a handler's path such as mail/welcome, 1 to ${LONGEST_NAME} characters` };
+
+function isJobName(name: unknown): name is string {
+  const isText = typeof name === 'string' && name.length <= LONGEST_NAME;
+  return isText && isHandlerPath(withoutParameters(name)) && !hasControl(name);
+}
+
+/** `mail/welcome` of `mail/welcome?user=7`: parameters tell jobs apart, and their handler is the same. */
+export function withoutParameters(name: string): string {
+  const end = name.indexOf('?');
+  return end === -1 ? name : name.slice(0, end);
+}
+
+function isHandlerPath(name: string): boolean {
+  return name.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+}
+
+function hasControl(name: string): boolean {
+  return /\p{Cc}|\p{Cs}/u.test(name);
+}

@@ -1,0 +1,61 @@
+import { join } from 'node:path';
+import { listNames } from '../base/values.ts';
+import type { StateFolder } from '../place/state-folder.ts';
+import type { SpoolingWorker } from './format.ts';
+
+/** One file of the spool. */
+export interface SpoolFile {
+  readonly path: string;
+  /** Its worker came to its end; else it may still be at work. */
+  readonly isClosed: boolean;
+}
+
+const OPEN = '.part';
+const CLOSED = '.jsonl';
+const UNREADABLE = '.unreadable';
+
+/** Of every other name it is not known what it means: such a file is left alone. */
+const spoolName = /^\d+-\d+-[a-z\d]+\.(?:part|jsonl)$/;
+
+/** A path that sorts by time. Of a clock that was set back, two may come in the wrong order. */
+export function newSpoolPath(
+  { spool }: StateFolder,
+  { startedAt, identity }: Pick<SpoolingWorker, 'startedAt' | 'identity'>,
+): string {
+  const time = String(startedAt).padStart(13, '0');
+  const random = Math.random().toString(36).slice(2, 10);
+  return join(spool, `${time}-${identity.pid}-${random}${OPEN}`);
+}
+
+/** What the file is called once its worker has ended. */
+export function closedPath(path: string): string {
+  return path.slice(0, -OPEN.length) + CLOSED;
+}
+
+/** What it is called when it was not understood. */
+export function unreadablePath(path: string): string {
+  return path + UNREADABLE;
+}
+
+/** The spool's files, oldest first. */
+export function listSpoolFiles({ spool }: StateFolder): SpoolFile[] {
+  return listNames(spool)
+    .filter((name) => spoolName.test(name))
+    .toSorted()
+    .map((name) => ({ path: join(spool, name), isClosed: name.endsWith(CLOSED) }));
+}
+
+/** Whether there may be something to take in. Asked at every start; a stray file in the folder is none of the spool's. */
+export function hasSpool(state: StateFolder): boolean {
+  try {
+    return listSpoolFiles(state).length > 0;
+  } catch {
+    // What cannot be read, nobody can take in.
+    return false;
+  }
+}
+
+/** Names of files that were set aside: somebody has to look at them. */
+export function listUnreadableSpoolFiles({ spool }: StateFolder): string[] {
+  return listNames(spool).filter((name) => name.endsWith(UNREADABLE));
+}

@@ -1,0 +1,94 @@
+import type { ProcessIdentity } from '../process/identity.ts';
+import type { CrashPolicy } from '../settings/readers.ts';
+import type { CalledBy, FinishedRun, WorkerKind } from '../store/schema.ts';
+
+/** Raised when a reader of the version before would misunderstand what is written. */
+export const SPOOL_VERSION = 1;
+
+/** A worker that has no log to write to, and why. */
+export interface SpoolingWorker {
+  readonly kind: WorkerKind;
+  readonly tier: string | null;
+  readonly identity: ProcessIdentity;
+  readonly scheduledFor: number | null;
+  /** With its identity, that by which its row is found again if it had begun in the log. */
+  readonly startedAt: number;
+  readonly calledBy: CalledBy;
+  readonly runnerVersion: string;
+  readonly nodeVersion: string;
+  /** Why there is no log: what follows "because". */
+  readonly reason: string;
+}
+
+/** The first line of a spool file. */
+export interface SpoolHeader extends SpoolingWorker {
+  readonly type: 'worker';
+  readonly version: typeof SPOOL_VERSION;
+  readonly spoolId: string;
+}
+
+/** What is known of a run before it ends. */
+export interface SpoolRun {
+  /** Tells it from every other run, for ever: it is taken in once. */
+  readonly spoolId: string;
+  /** Its job, if that was in the log, waiting to be run, before the log was lost. */
+  readonly jobId: number | null;
+  readonly script: string;
+  readonly tier: string | null;
+  readonly attempt: number;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly timeoutMs: number | null;
+  readonly contentHash: string | null;
+}
+
+/** A run begins that the log knows nothing of: should its runner die, this is all there is of it. */
+interface SpooledBegin extends SpoolRun {
+  readonly type: 'begun';
+}
+
+/** A whole run that the log knows nothing of. */
+export interface SpooledRun extends SpoolRun {
+  readonly type: 'run';
+  readonly run: FinishedRun;
+}
+
+/** By what the log knows a run that began there. */
+export interface SpooledClaim {
+  readonly id: number;
+  readonly token: string;
+  readonly runId: number;
+  readonly startedAt: number;
+  readonly attempt: number;
+}
+
+/** What its job says of further tries. */
+export interface SpooledPolicy {
+  readonly maxAttempts: number;
+  readonly retryDelayMs: number;
+  readonly retryFactor: number;
+  readonly retryLongestMs: number;
+  readonly onCrash: CrashPolicy | null;
+}
+
+/** The end of a run that had begun in the log. Should that log be gone, it is a run like any other. */
+export interface SpooledEnd extends SpoolRun {
+  readonly type: 'end';
+  readonly claim: SpooledClaim;
+  readonly policy: SpooledPolicy;
+  readonly isRetryable: boolean;
+  readonly run: FinishedRun;
+}
+
+/** The worker's own end: the last line. */
+export interface SpoolFinish {
+  readonly type: 'finished';
+  readonly finishedAt: number;
+  /** What kept it from starting everything. */
+  readonly reason: string | null;
+}
+
+/** What is added to a spool file one at a time. */
+export type SpoolEntry = SpooledBegin | SpooledRun | SpooledEnd;
+
+export type SpoolRecord = SpoolHeader | SpoolEntry | SpoolFinish;

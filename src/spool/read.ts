@@ -1,0 +1,331 @@
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { checkLiveness, type ProcessIdentity } from '../process/identity.ts';
+import type { FinishedRun } from '../store/schema.ts';
+import type { SpoolFile } from './files.ts';
+import {
+  SPOOL_VERSION,
+  type SpoolEntry,
+  type SpooledClaim,
+  type SpooledPolicy,
+  type SpoolFinish,
+  type SpoolHeader,
+  type SpoolRecord,
+  type SpoolRun,
+} from './format.ts';
+
+/** What cannot be read as a record; the rest of the file can. */
+interface NotUnderstood {
+  readonly type: 'not-understood';
+  readonly problem: string;
+}
+
+/** A last line that breaks off: nobody was told that it is there. */
+interface Torn {
+  readonly type: 'torn';
+}
+
+export type SpoolLine = SpoolRecord | NotUnderstood | Torn;
+
+/** The largest record, an output of 64 KB and a long stack with every character escaped, has 1 MB. */
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+
+/**
+ * What a spool file holds, line by line.
+ *
+ * @throws when it cannot be opened, or is somebody else's
+ */
+export function* readSpool(path: string): Generator<SpoolLine> {
+  const fd = openOwnFile(path);
+  try {
+    let number = 0;
+    for (const line of readLines(fd, MAX_LINE_BYTES)) {
+      number += 1;
+      yield readLine(line, number);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readLine({ text, isWhole }: Line, number: number): SpoolLine {
+  if (!isWhole) return { type: 'torn' };
+  try {
+    if (text === null) throw new NoRecord(`it is longer than ${MAX_LINE_BYTES} bytes`);
+    const record = parseRecord(text);
+    // The first line tells whose the others are.
+    if ((record.type === 'worker') !== (number === 1)) throw new NoRecord(`it is a ${record.type}`);
+    return record;
+  } catch (error) {
+    if (!(error instanceof NoRecord)) throw error;
+    return { type: 'not-understood', problem: `line ${number} is no record: ${error.message}` };
+  }
+}
+
+/** What another user put here could say anything; a named pipe would hold the reader up for ever. */
+function openOwnFile(path: string): number {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const stats = fstatSync(fd);
+  const uid = process.getuid?.();
+  const isOwn = stats.isFile() && (stats.uid === uid || uid === 0) && (stats.mode & 0o022) === 0;
+  if (isOwn) return fd;
+  closeSync(fd);
+  throw new Error(`${path} is not this user's own file`);
+}
+
+/** Another host's worker cannot be seen from here; so long after its last word it has no more to say. */
+const SILENT_MS = 7 * 24 * 60 * 60 * 1_000;
+
+/** Of a file without a whole line, its worker died before it had said anything, or has just made it. */
+const SPEECHLESS_MS = 60_000;
+
+/** Whether nobody adds to the file any more. `at` is now, in epoch milliseconds. */
+export function isReady({ path, isClosed }: SpoolFile, at: number): boolean {
+  if (isClosed) return true;
+  const first = readFirst(path);
+  if (first === null || first.type === 'torn') return isSilent(path, at, SPEECHLESS_MS);
+  const liveness = first.type === 'worker' ? checkLiveness(first.identity) : 'on-another-host';
+  return liveness === 'dead' || (liveness === 'on-another-host' && isSilent(path, at, SILENT_MS));
+}
+
+function readFirst(path: string): SpoolLine | null {
+  for (const line of readSpool(path)) return line;
+  return null;
+}
+
+/** Either way: the clock may have been set back since. */
+function isSilent(path: string, at: number, silentMs: number): boolean {
+  return Math.abs(at - statSync(path).mtimeMs) > silentMs;
+}
+
+/** One line of a file. */
+interface Line {
+  /** Null: it is longer than any line may be. */
+  readonly text: string | null;
+  /** False: the file ends in the middle of it. */
+  readonly isWhole: boolean;
+}
+
+const CHUNK_BYTES = 64 * 1024;
+const LINE_FEED = 0x0a;
+
+/** A file's lines, each read when it is asked for; of what is too long, nothing is kept in memory. */
+function* readLines(fd: number, maxLineBytes: number): Generator<Line> {
+  let begun: Buffer[] = [];
+  let bytes = 0;
+  const keep = (piece: Buffer): void => {
+    bytes += piece.length;
+    if (bytes <= maxLineBytes) begun.push(piece);
+    else begun = [];
+  };
+  const end = (isWhole: boolean): Line => {
+    const text = bytes <= maxLineBytes ? Buffer.concat(begun).toString('utf8') : null;
+    begun = [];
+    bytes = 0;
+    return { text, isWhole };
+  };
+  for (const chunk of readChunks(fd)) {
+    let start = 0;
+    for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, start)) {
+      keep(chunk.subarray(start, at));
+      yield end(true);
+      start = at + 1;
+    }
+    if (start < chunk.length) keep(chunk.subarray(start));
+  }
+  if (bytes > 0) yield end(false);
+}
+
+function* readChunks(fd: number): Generator<Buffer> {
+  for (;;) {
+    const chunk = Buffer.alloc(CHUNK_BYTES);
+    const length = readSync(fd, chunk);
+    if (length === 0) return;
+    yield chunk.subarray(0, length);
+  }
+}
+
+/** What a line says that is not a record; its message follows "line 3 is no record: ". */
+class NoRecord extends Error {}
+
+/**
+ * Reads a line as the record that it is; what is in it besides is left out. By hand, not by a schema
+ * library: that would cost more to load than a spool takes to read.
+ *
+ * @throws {NoRecord}
+ */
+function parseRecord(line: string): SpoolRecord {
+  const value = parseJson(line);
+  if (!isObject(value)) throw new NoRecord('it is no object');
+  const read = recordTypes.get(value.type);
+  if (read === undefined) throw new NoRecord(`its type is ${tell(value.type)}`);
+  return read(value, '');
+}
+
+/** A value of the type wanted, or {@link NoRecord}; the path tells where in the record it stands. */
+type Read<T> = (value: unknown, path: string) => T;
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new NoRecord('it is no JSON');
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function tell(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'missing';
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+}
+
+function readIf<T>(expected: string, fits: (value: unknown) => boolean): Read<T> {
+  return (value, path) => {
+    if (fits(value)) return value as T;
+    throw new NoRecord(`${path} is ${tell(value)}, not ${expected}`);
+  };
+}
+
+const orNull =
+  <T>(read: Read<T>): Read<T | null> =>
+  (value, path) =>
+    value === null ? null : read(value, path);
+
+const oneOf = <T extends string | number>(...values: readonly T[]): Read<T> =>
+  readIf(`one of ${values.join(', ')}`, (value) => (values as readonly unknown[]).includes(value));
+
+type Fields<T> = { readonly [Key in keyof T]-?: Read<T[Key]> };
+
+function object<T>(fields: Fields<T>): Read<T> {
+  const entries = Object.entries(fields) as [string, Read<unknown>][];
+  return (value, path) => {
+    if (!isObject(value)) throw new NoRecord(`${path} is ${tell(value)}, not an object`);
+    const prefix = path === '' ? '' : `${path}.`;
+    return Object.fromEntries(
+      entries.map(([key, read]) => [key, read(value[key], prefix + key)]),
+    ) as T;
+  };
+}
+
+const integer = readIf<number>('a whole number', Number.isSafeInteger);
+const count = readIf<number>('a whole number from 0 on', (value) => isCount(value));
+const figure = readIf<number>('a number', Number.isFinite);
+const yesOrNo = readIf<boolean>('true or false', (value) => typeof value === 'boolean');
+const text = readIf<string>('a text', (value) => typeof value === 'string');
+const NAME_LENGTH = 1_000;
+const name = readIf<string>('a name', (value) => isName(value));
+const id = readIf<string>('an id', (value) => fits(value, /^[\w-]{8,64}$/));
+/** It is opened in `output/` by this name: it must not lead elsewhere. */
+const outputFile = readIf<string>('an output file', (value) => fits(value, /^[\w-]+\.log\.gz$/));
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isName(value: unknown): boolean {
+  return fits(value, /^\P{Cc}+$/u) && (value as string).length <= NAME_LENGTH;
+}
+
+function fits(value: unknown, pattern: RegExp): boolean {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+const identity = object<ProcessIdentity>({
+  host: name,
+  bootId: orNull(name),
+  pid: count,
+  startTicks: orNull(count),
+});
+
+const header = object<SpoolHeader>({
+  type: oneOf('worker'),
+  version: readIf(
+    `${SPOOL_VERSION}, the one that this runner knows`,
+    (value) => value === SPOOL_VERSION,
+  ),
+  spoolId: id,
+  kind: oneOf('tier', 'script', 'leftover'),
+  tier: orNull(name),
+  identity,
+  scheduledFor: orNull(integer),
+  startedAt: integer,
+  calledBy: oneOf('schedule', 'due', 'hand'),
+  runnerVersion: name,
+  nodeVersion: name,
+  reason: text,
+});
+
+const finishedRun: Fields<Omit<FinishedRun, 'rss_change_bytes'>> = {
+  outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
+  finished_at: integer,
+  duration_ms: orNull(figure),
+  user_cpu_ms: orNull(figure),
+  system_cpu_ms: orNull(figure),
+  max_rss_bytes: orNull(count),
+  measured_by: orNull(oneOf('self', 'sampled')),
+  exit_code: orNull(integer),
+  signal: orNull(name),
+  reason: orNull(text),
+  warning: orNull(text),
+  error_name: orNull(text),
+  error_message: orNull(text),
+  error_stack: orNull(text),
+  output_bytes: orNull(count),
+  output_dropped_bytes: orNull(count),
+  output_file: orNull(outputFile),
+  output_file_bytes: orNull(count),
+  output: orNull(text),
+};
+
+const run: Fields<SpoolRun> = {
+  spoolId: id,
+  jobId: orNull(count),
+  script: name,
+  tier: orNull(name),
+  attempt: count,
+  scheduledFor: orNull(integer),
+  startedAt: integer,
+  timeoutMs: orNull(count),
+  contentHash: orNull(name),
+};
+
+const claim = object<SpooledClaim>({
+  id: count,
+  token: name,
+  runId: count,
+  startedAt: integer,
+  attempt: count,
+});
+
+const policy = object<SpooledPolicy>({
+  maxAttempts: count,
+  retryDelayMs: count,
+  retryFactor: count,
+  retryLongestMs: count,
+  onCrash: orNull(oneOf('retry', 'skip', 'fail')),
+});
+
+type Entry<Type extends SpoolEntry['type']> = Extract<SpoolEntry, { readonly type: Type }>;
+
+const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Read<SpoolRecord>>([
+  ['worker', header],
+  ['begun', object<Entry<'begun'>>({ type: oneOf('begun'), ...run })],
+  ['run', object<Entry<'run'>>({ type: oneOf('run'), ...run, run: object(finishedRun) })],
+  [
+    'end',
+    object<Entry<'end'>>({
+      type: oneOf('end'),
+      ...run,
+      claim,
+      policy,
+      isRetryable: yesOrNo,
+      run: object(finishedRun),
+    }),
+  ],
+  [
+    'finished',
+    object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) }),
+  ],
+]);

@@ -1,0 +1,108 @@
+import { statfsSync } from 'node:fs';
+import { errorCode } from '../base/errors.ts';
+import type { StateFolder } from '../place/state-folder.ts';
+import {
+  isStoreFailure,
+  kindOfStoreFailure,
+  mayBeFull,
+  type StoreFailureKind,
+  StoreUnavailable,
+} from './failures.ts';
+
+type Describe = (path: string, reason: string) => string;
+
+const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
+  locked: (path, reason) =>
+    `${path} stays locked by another program (${reason}). ` +
+    `If that lasts, end the program: \`fuser -v ${path}\` names it.`,
+  'read-only': (path, reason) =>
+    `${path} cannot be written (${reason}). ` +
+    'Make it and its folder writable for the user that cron runs the runner as.',
+  full: (path, reason) =>
+    `There is no room for ${path} (${reason}): the disk is full, or your quota is used up. ` +
+    'Delete what you do not need.',
+  broken: (path, reason) =>
+    `${path} is damaged (${reason}). The next pass looks through it, sets it aside if that is so, ` +
+    'and begins a new log; nothing is deleted.',
+  'newer-schema': (path, reason) =>
+    `${path} was written by a newer runner (${reason}). ` +
+    'Update the package with `npm install folder-runner@latest`.',
+  foreign: (path) =>
+    `${path} is not an activity log: another program made it. Move it away; a new log is made then.`,
+  'no-driver': (path, reason) =>
+    `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
+    'Install the package again for this Node, or use a Node that has `node:sqlite`.',
+  io: (path, reason) =>
+    `${path} cannot be used (${reason}). ` +
+    'Look at the disk it is on, your quota, and the owner and the mode of the file and its folder.',
+};
+
+/** What happened to the log and what to do about it, for people. */
+export function describeStoreFailure(error: unknown, folder: StateFolder): string {
+  return toStoreUnavailable(error, folder).message;
+}
+
+/** The same as an error. */
+export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUnavailable {
+  if (error instanceof StoreUnavailable) return error;
+  const kind = kindAt(folder, error);
+  return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
+}
+
+/**
+ * For work with the open log, and with whatever else: only SQLite's failures are the log's.
+ *
+ * @throws {StoreUnavailable} instead of SQLite's own words
+ */
+export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isOfLog = errorCode(error).startsWith('SQLITE_') && isStoreFailure(error);
+    throw isOfLog ? toStoreUnavailable(error, folder) : error;
+  }
+}
+
+function kindAt({ path }: StateFolder, error: unknown): StoreFailureKind {
+  const kind = kindOfStoreFailure(error) ?? 'io';
+  return kind === 'io' && mayBeFull(error) && isFull(path) ? 'full' : kind;
+}
+
+/** Less than the files take that SQLite makes beside a log. */
+const NEXT_TO_NOTHING = 256 * 1024;
+
+function isFull(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize < NEXT_TO_NOTHING;
+  } catch {
+    return false;
+  }
+}
+
+function describe(error: unknown, kind: StoreFailureKind, { database }: StateFolder): string {
+  const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
+  if (code === 'EEXIST' && syscall === 'mkdir') {
+    return `${database} is not used: ${path} is a file, and a folder of that name is needed. Remove it.`;
+  }
+  if (code === 'SQLITE_READONLY_DBMOVED') {
+    return `${database} was moved away while it was in use. The next pass writes to the one that is there then.`;
+  }
+  return sentences[kind](database, reasonOf(error));
+}
+
+/** Of a used up quota Node has nothing to say but a number. */
+function reasonOf(error: unknown): string {
+  if (errorCode(error) === 'EDQUOT') return 'EDQUOT: the disk quota is exceeded';
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** For what no error of SQLite's tells. */
+export function storeUnavailable(
+  kind: StoreFailureKind,
+  path: string,
+  reason: string,
+  cause?: unknown,
+): StoreUnavailable {
+  return new StoreUnavailable(kind, sentences[kind](path, reason), { cause });
+}

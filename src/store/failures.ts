@@ -1,0 +1,63 @@
+import { errorCode } from '../base/errors.ts';
+
+/** By the codes of SQLite, extended ones included, and of the file system. */
+const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
+  ['read-only', /^(SQLITE_READONLY\w*|SQLITE_PERM|EACCES|EPERM|EROFS)$/],
+  ['full', /^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)$/],
+  ['broken', /^SQLITE_(CORRUPT\w*|NOTADB)$/],
+  ['locked', /^SQLITE_(BUSY\w*|LOCKED\w*|PROTOCOL)$/],
+  ['no-driver', /^ERR_NO_SQLITE$/],
+  [
+    'io',
+    /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|EEXIST|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/,
+  ],
+];
+
+/** What is wrong with the log; null: the error tells of something else, a defect for example. */
+export function kindOfStoreFailure(error: unknown): StoreFailureKind | null {
+  if (error instanceof StoreUnavailable) return error.kind;
+  const code = errorCode(error);
+  return kindsByCode.find(([, codes]) => codes.test(code))?.[0] ?? null;
+}
+
+/** True when not the work is to blame, but what the log is on: disk, locks, rights, the file itself. */
+export function isStoreFailure(error: unknown): boolean {
+  return kindOfStoreFailure(error) !== null;
+}
+
+/** True when the file itself is damaged: to be marked by `markSuspect`. */
+export function isCorruption(error: unknown): boolean {
+  return kindOfStoreFailure(error) === 'broken';
+}
+
+/**
+ * True when room on the disk may be all that is missing. SQLite tells of a full disk by a code of its
+ * own, but not of a used up quota, nor when it needs the room for the files beside the log.
+ */
+export function mayBeFull(error: unknown): boolean {
+  return /^(SQLITE_FULL|SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|SHM\w+)|SQLITE_CANTOPEN|ENOSPC|EDQUOT)$/.test(
+    errorCode(error),
+  );
+}
+
+/** Why there is no log to write to. */
+export type StoreFailureKind =
+  | 'locked'
+  | 'read-only'
+  | 'full'
+  | 'broken'
+  | 'newer-schema'
+  | 'foreign'
+  | 'no-driver'
+  | 'io';
+
+/** The activity log cannot be opened. The message says what happened and what to do about it. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+  readonly kind: StoreFailureKind;
+
+  constructor(kind: StoreFailureKind, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,240 @@
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { StateFolder } from '../../place/state-folder.ts';
+import { isCorruption } from '../failures.ts';
+import { SCHEMA_VERSION } from '../schema.ts';
+import type { Connection, Driver } from './connection.ts';
+
+/** What is at the place of the log. */
+export type InspectedLog =
+  | { readonly is: 'missing' }
+  | Broken
+  | { readonly is: 'foreign' | 'newer-schema'; readonly reason: string }
+  | { readonly is: 'sound'; readonly connection: Connection; readonly version: number };
+
+export interface Broken {
+  readonly is: 'broken';
+  readonly reason: string;
+  /**
+   * To be closed when the file has been moved. Closed earlier it would do away with the journal;
+   * SQLite leaves alone what is beside a file that is not its own any more.
+   */
+  readonly connection: Connection | null;
+}
+
+/** So large is the smallest database; SQLite takes less for one that is empty. */
+const LEAST_BYTES = 512;
+
+/**
+ * Looks at the log and, if it is a sound one, opens it for reading and writing.
+ *
+ * @throws when it cannot be opened or written, for reasons that the file is not to blame for
+ */
+export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog {
+  const path = folder.database;
+  // Never opened by `node:fs`: closing it again would drop SQLite's locks on it.
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return { is: 'missing' };
+  assertWritable(folder);
+  // It is made whole, under another name: a short one was cut off by something.
+  if (stats.isFile() && stats.size < LEAST_BYTES) {
+    return { is: 'broken', reason: `only ${stats.size} bytes are left of it`, connection: null };
+  }
+  return openAndJudge(folder, opening);
+}
+
+/** @throws what keeps this user from writing the log */
+export function assertWritable({ path, database }: StateFolder): void {
+  accessSync(path, constants.W_OK | constants.X_OK);
+  accessSync(database, constants.W_OK | constants.R_OK);
+}
+
+function openAndJudge(folder: StateFolder, opening: Opening): InspectedLog {
+  const path = folder.database;
+  let connection: Connection | null = null;
+  try {
+    connection = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs });
+    const other = judgeMarks(connection);
+    if (other !== null) {
+      connection.close();
+      return other;
+    }
+    if (isSuspect(folder)) lookThrough(connection, folder);
+    setUpConnection(connection, path, opening);
+    return { is: 'sound', connection, version: readVersion(connection) };
+  } catch (error) {
+    if (isCorruption(error)) return { is: 'broken', reason: (error as Error).message, connection };
+    connection?.close();
+    // Set aside by another process between the two looks.
+    if (statSync(path, { throwIfNoEntry: false }) === undefined) return { is: 'missing' };
+    throw error;
+  }
+}
+
+/** By what stands in the file's header; null: it is a log that this runner can read. */
+export function judgeMarks(
+  connection: Connection,
+): Extract<InspectedLog, { readonly is: 'foreign' | 'newer-schema' }> | null {
+  const id = connection.pragma('application_id');
+  if (id !== APPLICATION_ID) return { is: 'foreign', reason: `its application_id is ${id}` };
+  const version = readVersion(connection);
+  if (version <= SCHEMA_VERSION) return null;
+  return { is: 'newer-schema', reason: `schema ${version}, this one knows ${SCHEMA_VERSION}` };
+}
+
+export function readVersion(connection: Connection): number {
+  return Number(connection.pragma('user_version'));
+}
+
+function lookThrough(connection: Connection, folder: StateFolder): void {
+  const answer = String(connection.pragma('quick_check(1)'));
+  if (answer !== 'ok') {
+    throw Object.assign(new Error(answer.replaceAll('\n', ' ')), { code: 'SQLITE_CORRUPT' });
+  }
+  clearSuspicion(folder);
+}
+
+/** "fold": marks the file as an activity log, for `file` and against writing to a foreign database. */
+export const APPLICATION_ID = 0x666f6c64;
+
+/** Long enough for three tiers, a report and a backup at once on a slow disk. */
+const BUSY_TIMEOUT_MS = 15_000;
+
+/** How the log is opened. */
+export interface Opening {
+  readonly driver: Driver;
+  readonly busyTimeoutMs: number;
+  /** UTC epoch milliseconds. */
+  readonly now: () => number;
+}
+
+export function completeOpening(driver: Driver, options: Partial<Opening>): Opening {
+  return { driver, busyTimeoutMs: BUSY_TIMEOUT_MS, now: Date.now, ...options };
+}
+
+/** SQLite's own default. better-sqlite3's is 16 MB, which a worker would fill in time, for nothing. */
+const CACHE_KIB = 2_000;
+
+/** Sets what each connection needs. FULL: what was acknowledged survives a power loss. */
+function setUpConnection(connection: Connection, path: string, opening: Opening): void {
+  retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path));
+  connection.exec(
+    `pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${CACHE_KIB}`,
+  );
+}
+
+export function setJournal(connection: Connection, path: string): void {
+  const wanted = chooseJournalMode(dirname(path));
+  const got = connection.pragma(`journal_mode = ${wanted}`);
+  // SQLite answers with the mode it has, without an error, where it cannot change it.
+  if (got !== wanted) connection.pragma('journal_mode = truncate');
+}
+
+const RETRY_MS = 10;
+
+/** SQLite does not wait, as it does elsewhere, for the lock that a change of the journal needs. */
+function retryWhileBusy<T>(timeoutMs: number, run: () => T): T {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    try {
+      return run();
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (!code?.startsWith('SQLITE_BUSY') || performance.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+    }
+  }
+}
+
+type JournalMode = 'wal' | 'truncate';
+
+/**
+ * File systems on which WAL's shared memory is known to work. On any other, network homes above
+ * all, a rollback journal is the safe choice (https://sqlite.org/wal.html, "disadvantages"). Not
+ * Btrfs and ZFS, which copy on write: where the quota is used up, writing to the mapped `-shm` ends
+ * the process by SIGBUS there.
+ */
+const localFileSystems: ReadonlySet<number> = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // XFS
+  0x01021994, // tmpfs
+  0x794c7630, // overlayfs
+  0xf2f52010, // F2FS
+]);
+
+export function chooseJournalMode(folder: string): JournalMode {
+  return localFileSystems.has(Number(statfsSync(folder).type)) ? 'wal' : 'truncate';
+}
+
+/**
+ * Has the next pass look through the whole log, after an answer that only a damaged file gives. Never
+ * throws: a log that cannot even be marked will be met again.
+ */
+export function markSuspect(folder: StateFolder): void {
+  try {
+    closeSync(openSync(markOf(folder), 'a', 0o600));
+  } catch {}
+}
+
+export function isSuspect(folder: StateFolder): boolean {
+  return existsSync(markOf(folder));
+}
+
+export function clearSuspicion(folder: StateFolder): void {
+  rmSync(markOf(folder), { force: true });
+}
+
+function markOf({ path }: StateFolder): string {
+  return join(path, 'activity.suspect');
+}
+
+/** The files that belong to a database, the database itself first. */
+export const databaseSuffixes = ['', '-wal', '-shm', '-journal'] as const;
+
+/** SQLite would make it with the umask's mode; -wal and -shm get the mode of the file. */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
+}
+
+/** Only while nobody has it open: closing it drops SQLite's locks. */
+export function syncFile(path: string): void {
+  const fd = openSync(path, 'r+');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function removeDatabase(path: string): void {
+  for (const suffix of databaseSuffixes) rmSync(path + suffix, { force: true });
+}
+
+/** What a new log is called until it is whole. */
+export function unplacedLog({ path }: StateFolder): string {
+  return join(path, 'activity.new');
+}
+
+/** Whoever made the log may have died right after it got its name, and left it the one before as well. */
+export function removeSecondName(folder: StateFolder): void {
+  if (hasSecondName(folder)) rmSync(unplacedLog(folder), { force: true });
+}
+
+export function hasSecondName(folder: StateFolder): boolean {
+  const second = inodeOf(unplacedLog(folder));
+  return second !== null && second === inodeOf(folder.database);
+}
+
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}

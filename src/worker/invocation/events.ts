@@ -1,0 +1,55 @@
+import { EventEmitter } from 'node:events';
+import type { RunEnd } from '../../execution/result/result.ts';
+
+export interface PassStarted {
+  readonly tier: string;
+  /** What it is going to run. */
+  readonly scripts: readonly string[];
+  /** Whether the tier holds any. */
+  readonly hasScripts: boolean;
+}
+
+interface PassSkipped {
+  readonly tier: string;
+  /** "hourly is held by pid 4711 on web3, since …" */
+  readonly reason: string;
+}
+
+interface PassFinished {
+  readonly tier: string;
+}
+
+export interface RunStarted {
+  /** Its number in the log, else a name that no other run has. */
+  readonly runId: number | string;
+  readonly script: string;
+}
+
+export interface RunFinished extends RunStarted {
+  /** The number of a job of the queue; null: it was a script's run. */
+  readonly jobId: number | null;
+  readonly end: RunEnd;
+  /** When a failed one is tried again; null: it isn't, or that is not known yet. */
+  readonly nextTryAt: number | null;
+}
+
+/** What happens during a pass: the terminal and the summary for cron's mail subscribe to it. */
+interface WorkerEventMap {
+  'pass-skipped': [PassSkipped];
+  'pass-started': [PassStarted];
+  'run-started': [RunStarted];
+  'run-finished': [RunFinished];
+  /** What somebody has to see to, in one sentence: the log is lost, or was set aside. */
+  trouble: [string];
+  /** Why something is not run now, in one sentence: it still runs, or is left to the next pass. */
+  left: [string];
+  /** What does not keep the pass from going on, in one sentence. */
+  warning: [string];
+  'pass-finished': [PassFinished];
+}
+
+export type WorkerEvents = EventEmitter<WorkerEventMap>;
+
+export function createWorkerEvents(): WorkerEvents {
+  return new EventEmitter<WorkerEventMap>();
+}

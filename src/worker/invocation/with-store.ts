@@ -1,0 +1,94 @@
+import { createStateFolder } from '../../place/state-folder.ts';
+import { isSpooled, mayNeedReconciling } from '../../recovery/needed.ts';
+import type { Orphan } from '../../recovery/reconcile.ts';
+import { describeStoreFailure } from '../../store/describe-failure.ts';
+import { isCorruption, isStoreFailure } from '../../store/failures.ts';
+import { markSuspect } from '../../store/sqlite/file.ts';
+import { openStore } from '../../store/sqlite/open.ts';
+import { keepReserve } from '../../store/sqlite/reserve.ts';
+import type { Store } from '../../store/store.ts';
+import type { Invocation, StoreInvocation } from './invocation.ts';
+
+/**
+ * Opens the log, puts right what does not tell the truth in it, and lets it be used. Where that
+ * cannot be done, `without` has the say, and somebody is told.
+ *
+ * @param without told why there is no log: what follows "because"
+ */
+export async function withStore<T>(
+  call: Invocation,
+  use: (call: StoreInvocation) => Promise<T>,
+  without: (reason: string) => Promise<T>,
+): Promise<T> {
+  const logged = await openLog(call);
+  if (typeof logged === 'string') return await without(logged);
+  try {
+    return await use(logged);
+  } finally {
+    await logged.store.close();
+  }
+}
+
+async function openLog(call: Invocation): Promise<StoreInvocation | string> {
+  let store: Store | null = null;
+  try {
+    createStateFolder(call.runner.state);
+    store = await openStore(call.runner.state);
+    keepReserve(call.runner.state);
+    if (store.setAside !== null) call.events.emit('trouble', store.setAside);
+    const orphans = await reconcileIfNeeded(call, store);
+    return { ...call, store, orphans, spooledTiers: new Set() };
+  } catch (error) {
+    await store?.close();
+    if (!isStoreFailure(error)) throw error;
+    return tellStoreFailure(call, error);
+  }
+}
+
+/** Puts right what does not tell the truth in the log; in nearly all calls there is nothing. */
+export async function reconcileIfNeeded(
+  call: Invocation,
+  store: Store,
+): Promise<readonly Orphan[]> {
+  return (await mayNeedReconciling(call.runner, store.db)) ? await reconcileNow(call, store) : [];
+}
+
+/**
+ * The same in the middle of a call: another one may have lost the log, and run what is queued here.
+ *
+ * @returns null when there is nothing new
+ */
+export async function reconcileIfSpooled(
+  call: Invocation,
+  store: Store,
+): Promise<readonly Orphan[] | null> {
+  return isSpooled(call.runner) ? await reconcileNow(call, store) : null;
+}
+
+async function reconcileNow(
+  { runner, events }: Invocation,
+  { db }: Store,
+): Promise<readonly Orphan[]> {
+  const { reconcile } = await import('../../recovery/reconcile.ts');
+  const { orphans, notes } = await reconcile(runner, db, { at: runner.now(), mayTerminate: true });
+  for (const note of notes) events.emit('warning', note);
+  return orphans;
+}
+
+/** Tells somebody to see to the log, and has it looked at when it is opened next. What was told. */
+export function tellStoreFailure({ runner, events }: Invocation, error: unknown): string {
+  if (isCorruption(error)) markSuspect(runner.state);
+  const sentence = describeStoreFailure(error, runner.state);
+  events.emit('trouble', sentence);
+  return sentence;
+}
+
+/** What has run has run: that something about it could not be recorded is told, and undoes nothing. */
+export async function ifLogAllows(call: Invocation, record: () => Promise<unknown>): Promise<void> {
+  try {
+    await record();
+  } catch (error) {
+    if (!isStoreFailure(error)) throw error;
+    tellStoreFailure(call, error);
+  }
+}

@@ -1,0 +1,40 @@
+import prettyMilliseconds from 'pretty-ms';
+import type { Script } from '../../discovery/script.ts';
+
+/** How long one call of the runner may take, over all its passes. */
+export interface Budget {
+  readonly budgetMs: number;
+  /** When the call began, by `performance.now()`. */
+  readonly startedAt: number;
+  /** Set once a script was started within it. */
+  isBegun: boolean;
+}
+
+/** Null: it is not known how long the script takes. */
+export type UsualDuration = (script: Script) => Promise<number | null>;
+
+/**
+ * Starts no script that usually takes longer than the time that is left. The first one is started
+ * whatever it takes, and however late the host has come to it: else it would never have its turn.
+ *
+ * @returns asked before a script is started: null, or why not now
+ */
+export function admitWithinBudget(
+  budget: Budget,
+  usualDurationMs: UsualDuration,
+): (script: Script) => Promise<string | null> {
+  const { budgetMs, startedAt } = budget;
+  return async (script) => {
+    if (!budget.isBegun) {
+      budget.isBegun = true;
+      return null;
+    }
+    const leftMs = Math.round(startedAt + budgetMs - performance.now());
+    if (leftMs <= 0) return `the budget of ${tell(budgetMs)} is used up`;
+    const usualMs = await usualDurationMs(script);
+    if (usualMs === null || usualMs <= leftMs) return null;
+    return `${script.name} usually takes ${tell(Math.round(usualMs))}, and of the budget of ${tell(budgetMs)} only ${tell(leftMs)} are left`;
+  };
+}
+
+const tell = (ms: number): string => prettyMilliseconds(ms);

@@ -1,0 +1,205 @@
+import { statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import prettyMilliseconds from 'pretty-ms';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+import type { StopRequest } from '../invocation/stop.ts';
+
+/** Whether a worker goes on taking jobs. */
+export interface TakeRules {
+  /** Counts the job that is going to be asked for; false: none is to be taken, at least not now. */
+  mayTake(): boolean;
+  /** Whether the job that was asked for was there. */
+  settle(isTaken: boolean): void;
+  /** How long the worker still takes jobs; infinite without a limit. */
+  leftMs(): number;
+  /** Looks at what is too dear to be looked at for each job. */
+  look(): void;
+}
+
+interface Ruled {
+  readonly request: WorkRequest;
+  readonly stop: StopRequest;
+  readonly files: FileWatch;
+  readonly startedAt: number;
+  /** Resident memory of the worker with its children. */
+  readonly readMemoryBytes: () => number;
+}
+
+export function createTakeRules({
+  request,
+  stop,
+  files,
+  startedAt,
+  readMemoryBytes,
+}: Ruled): TakeRules {
+  const { forMs, maxJobs, maxMemoryBytes } = request;
+  let taken = 0;
+  let asked = 0;
+  const mostJobs = maxJobs ?? Number.POSITIVE_INFINITY;
+  const leftMs = (): number =>
+    forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now();
+  return {
+    leftMs,
+    mayTake: () => {
+      if (leftMs() <= 0) stop.startNothing(`its time of ${prettyMilliseconds(forMs ?? 0)} is over`);
+      if (stop.reason !== null || taken + asked >= mostJobs) return false;
+      asked += 1;
+      return true;
+    },
+    settle: (isTaken) => {
+      asked -= 1;
+      taken += isTaken ? 1 : 0;
+      if (taken >= mostJobs)
+        stop.startNothing(`it has taken ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
+    },
+    look: () => {
+      const changed = files.findChanged();
+      if (changed !== null) stop.startNothing(`${changed} has changed`);
+      if (maxMemoryBytes !== null && readMemoryBytes() > maxMemoryBytes) {
+        stop.startNothing('it and its children hold more memory than they may (--max-memory)');
+      }
+    },
+  };
+}
+
+/** Of an adaptive worker, only as many lanes take jobs as the machine bears. */
+interface Pace {
+  /** A job has ended, after so long. */
+  note(durationMs: number): void;
+  /** Settles when the lane of this number may take a job; false: it will not be needed any more. */
+  admit(lane: number): Promise<boolean>;
+  /** The lane of this number takes no more; once the first one does not, which is always admitted, none that waits is needed. */
+  leave(lane: number): void;
+}
+
+const ASK_AGAIN_MS = 250;
+
+export function createPace(
+  { stop }: Pick<StoreInvocation, 'stop'>,
+  { isAdaptive, concurrency }: Pick<WorkRequest, 'isAdaptive' | 'concurrency'>,
+): Pace {
+  const adaptive = createAdaptiveLimit({
+    least: isAdaptive ? 1 : concurrency,
+    most: concurrency,
+    now: () => performance.now(),
+  });
+  let isOver = false;
+  return {
+    note: adaptive.note,
+    admit: async (lane) => {
+      const hasToWait = (): boolean => lane >= adaptive.limit();
+      while (hasToWait() && stop.reason === null && !isOver) {
+        await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
+      }
+      return stop.reason === null && !hasToWait();
+    },
+    leave: (lane) => {
+      isOver ||= lane === 0;
+    },
+  };
+}
+
+/**
+ * Finds out how many jobs at the same time a machine bears: one more after the other as long as they
+ * take no longer than before, a fifth fewer when they do (additive increase, multiplicative decrease).
+ */
+interface AdaptiveLimit {
+  /** How many jobs may run now. */
+  limit(): number;
+  /** A job has ended, after so long. */
+  note(durationMs: number): void;
+}
+
+interface Bounds {
+  readonly least: number;
+  readonly most: number;
+  /** A monotonic clock, in milliseconds. */
+  readonly now: () => number;
+}
+
+const WINDOW_MS = 10_000;
+const SLOWER_FACTOR = 1.1;
+const DECREASE_FACTOR = 0.8;
+
+interface Window {
+  readonly jobs: number;
+  readonly totalMs: number;
+}
+
+const emptyWindow: Window = { jobs: 0, totalMs: 0 };
+
+export function createAdaptiveLimit({ least, most, now }: Bounds): AdaptiveLimit {
+  let target = least;
+  let began = now();
+  let previous = emptyWindow;
+  let current = emptyWindow;
+  const turn = (): void => {
+    if (now() - began < WINDOW_MS) return;
+    if (isSlower(current, previous)) target = Math.max(target * DECREASE_FACTOR, least);
+    else if (current.jobs > 0) target = Math.min(target + 1, most);
+    previous = current;
+    current = emptyWindow;
+    began = now();
+  };
+  return {
+    limit: () => {
+      turn();
+      return Math.floor(target);
+    },
+    note: (durationMs) => {
+      turn();
+      current = { jobs: current.jobs + 1, totalMs: current.totalMs + durationMs };
+    },
+  };
+}
+
+function isSlower(current: Window, previous: Window): boolean {
+  if (current.jobs === 0 || previous.jobs === 0) return false;
+  return current.totalMs / current.jobs > (previous.totalMs / previous.jobs) * SLOWER_FACTOR;
+}
+
+/** Tells that a deploy has taken place. */
+interface FileWatch {
+  /** The path of a file that was changed, made or removed since; null: none. */
+  findChanged(): string | null;
+}
+
+export function createFileWatch(paths: readonly string[]): FileWatch {
+  const before = new Map(paths.map((path) => [path, markOf(path)]));
+  return {
+    findChanged: () => paths.find((path) => markOf(path) !== before.get(path)) ?? null,
+  };
+}
+
+/** A file that cannot be looked at is as good as missing. */
+function markOf(path: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch {
+    return 'missing';
+  }
+}
+
+/** What a worker of the queue is to do, and for how long. */
+export interface WorkRequest {
+  /** Globs over job names; none: all that there are handlers of. */
+  readonly patterns: readonly string[];
+  /** How many jobs at the same time. */
+  readonly concurrency: number;
+  /** Finds its own number of jobs at the same time, up to `concurrency`. */
+  readonly isAdaptive: boolean;
+  /** After that no further job is taken; null: no limit. */
+  readonly forMs: number | null;
+  /** How long to wait for a job when none is due; null: to the end of `forMs`. */
+  readonly waitMs: number | null;
+  readonly maxJobs: number | null;
+  /** The worker's own resident memory, with that of its children, beyond which it takes no more. */
+  readonly maxMemoryBytes: number | null;
+  /** Load average above which no job is taken; null: as the settings say. */
+  readonly maxLoad: number | null;
+  /** Whether jobs whose name has no handler here fail, instead of waiting for a machine that has one. */
+  readonly failsUnknown: boolean;
+  /** Files whose change makes the worker finish: a deploy. */
+  readonly watchedFiles: readonly string[];
+}

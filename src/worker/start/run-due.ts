@@ -1,0 +1,111 @@
+import prettyMilliseconds from 'pretty-ms';
+import { discover } from '../../discovery/discover.ts';
+import type { Script, Tier } from '../../discovery/script.ts';
+import type { RunEnd } from '../../execution/result/result.ts';
+import { skipTier, type WorkerRequest } from '../../lock/registry.ts';
+import { findPause, selectPauses } from '../../queue/pauses.ts';
+import {
+  countCrashedPasses,
+  hasSkippedPass,
+  judgeDue,
+  selectLastPass,
+  selectScriptsDone,
+} from '../../schedule/due.ts';
+import { tierPeriodMs } from '../../schedule/period.ts';
+import type { Store } from '../../store/store.ts';
+import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
+import { ifLogAllows, withStore } from '../invocation/with-store.ts';
+import { runLeftovers } from './run-backlog.ts';
+import { runPass } from './run-pass.ts';
+import { type CallSummary, serveQueue } from './run-tier.ts';
+
+/** Runs each tier that is due, then whatever else is. */
+export async function runDue(call: Invocation): Promise<CallSummary> {
+  const { tiers, unread } = await discover(call.runner.root, call.runner.settings);
+  const missing = unread.filter(({ tier }) => tierPeriodMs(tier) !== null);
+  for (const { reason } of missing) call.events.emit('trouble', reason);
+  const summary = await withStore(
+    call,
+    (logged) => runDueTiers(logged, tiers),
+    (reason) => runDueTiersWithoutLog(call, tiers, reason),
+  );
+  return { ...summary, isBroken: missing.length > 0 };
+}
+
+async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promise<CallSummary> {
+  const ends: RunEnd[] = [];
+  const collect = (run: () => Promise<readonly RunEnd[]>) =>
+    ifLogAllows(call, async () => ends.push(...(await run())));
+  // First in line is what earlier calls have deferred.
+  await collect(() => runLeftovers(call));
+  for (const tier of tiers) {
+    if (call.stop.reason === null) await collect(() => runIfDue(call, tier));
+  }
+  await collect(() => runLeftovers(call));
+  await collect(() => serveQueue(call));
+  return { ends };
+}
+
+async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly RunEnd[]> {
+  const { store } = call;
+  const worker = describeWorker(call, { kind: 'tier', tier });
+  const { scheduledFor, startedAt: at } = worker;
+  if (scheduledFor === null) return [];
+  // `status` shows a pause; a row for each call would only fill the log.
+  if (findPause(await selectPauses(store.db, at), tier.name) !== null) return [];
+  const last = await selectLastPass(store.db, tier.name);
+  const crashes = await countCrashedPasses(store.db, tier.name, scheduledFor);
+  const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';
+  const verdict = judgeDue({ start: scheduledFor, at, last, crashes, catchUp });
+  if (verdict === 'missed') await tellMissed(call, store, { ...worker, scheduledFor });
+  if (verdict !== 'due') return [];
+  const scripts = crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
+  return (await runPass(call, { kind: 'tier', tier, scripts })) ?? [];
+}
+
+/** A pass that died is taken up where it stopped: what it had ended is not run again. */
+async function withoutDone({ db }: Store, tier: Tier, start: number): Promise<readonly Script[]> {
+  const done = new Set(await selectScriptsDone(db, tier.name, start));
+  return tier.scripts.filter(({ name }) => !done.has(name));
+}
+
+async function tellMissed(
+  { events }: Invocation,
+  store: Store,
+  worker: MissedWorker,
+): Promise<void> {
+  const reason = await skipMissed(store, worker);
+  if (reason !== null) events.emit('pass-skipped', { tier: worker.tier, reason });
+}
+
+async function runDueTiersWithoutLog(
+  call: Invocation,
+  tiers: readonly Tier[],
+  reason: string,
+): Promise<CallSummary> {
+  const { findDueWithoutLog, runWithoutLog } = await import('./run-without-store.ts');
+  const ends: RunEnd[] = [];
+  for (const tier of findDueWithoutLog(call, tiers)) {
+    const request = { kind: 'tier' as const, tier, scripts: tier.scripts };
+    if (call.stop.reason === null)
+      ends.push(...((await runWithoutLog(call, request, reason)) ?? []));
+  }
+  return { ends };
+}
+
+/** A pass that would have been due. */
+interface MissedWorker extends WorkerRequest {
+  readonly scheduledFor: number;
+}
+
+const MISSED = 'it was missed';
+
+/** Records, once for each period, that a pass was missed and is not made up for. */
+async function skipMissed({ db }: Store, worker: MissedWorker): Promise<string | null> {
+  const { tier, scheduledFor, startedAt } = worker;
+  if (await hasSkippedPass(db, { tier, scheduledFor, reasonStart: MISSED })) return null;
+  const lateness = prettyMilliseconds(startedAt - scheduledFor, { compact: true });
+  const reason = `${MISSED} by ${lateness}, and its tier's catchUp is 'skip'`;
+  await skipTier(db, worker, reason);
+  return reason;
+}

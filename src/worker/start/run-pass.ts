@@ -1,0 +1,154 @@
+import type { RunEnd } from '../../execution/result/result.ts';
+import { skipTier, type WorkerRequest } from '../../lock/registry.ts';
+import { takeTier } from '../../lock/tier-lock.ts';
+import { selectOpenJobs } from '../../queue/add/scripts.ts';
+import {
+  findPause,
+  type Pause,
+  resumeCommandOf,
+  selectPauses,
+  wordsOfPaused,
+} from '../../queue/pauses.ts';
+import { recordActivity } from '../../store/events.ts';
+import { isStoreFailure } from '../../store/failures.ts';
+import { type Collector, collectJobs } from '../collect/collect-jobs.ts';
+import {
+  describeWorker,
+  finishWorker,
+  type Invocation,
+  type StoreInvocation,
+  type TierRequest,
+} from '../invocation/invocation.ts';
+import { ifLogAllows, reconcileIfSpooled, tellStoreFailure } from '../invocation/with-store.ts';
+import type { PassJob } from '../record/run-recorder.ts';
+
+/** When and how the lock file was lost. */
+interface Loss {
+  readonly at: number;
+  readonly detail: string;
+}
+
+/**
+ * One pass: takes the tier's lock, runs what is to be run, lets go. What the log cannot take goes to
+ * the spool.
+ *
+ * @returns null when it was skipped: the tier is paused, or another worker has it
+ */
+export async function runPass(
+  call: StoreInvocation,
+  request: TierRequest,
+): Promise<readonly RunEnd[] | null> {
+  const worker = describeWorker(call, request);
+  let isBegun = false;
+  const begin = (): void => {
+    isBegun = true;
+  };
+  try {
+    return await takeAndWork(call, request, worker, begin);
+  } catch (error) {
+    // Not once scripts are started: from then on, each record finds its own way.
+    if (isBegun || !isStoreFailure(error) || request.kind === 'leftover') throw error;
+    call.spooledTiers.add(request.tier.name);
+    const { runWithoutLog } = await import('./run-without-store.ts');
+    return await runWithoutLog(call, request, tellStoreFailure(call, error), worker);
+  }
+}
+
+async function takeAndWork(
+  call: StoreInvocation,
+  request: TierRequest,
+  worker: WorkerRequest,
+  begin: () => void,
+): Promise<readonly RunEnd[] | null> {
+  const { store } = call;
+  const { tier } = worker;
+  const pauses = await selectPauses(store.db, worker.startedAt);
+  const pause = request.kind === 'script' ? null : findPause(pauses, tier);
+  if (pause !== null) {
+    const reason = describePause(pause);
+    await skipTier(store.db, worker, reason);
+    return tellSkipped(call, tier, reason);
+  }
+  const losses: Loss[] = [];
+  const lock = await takeTier(store, call.runner.state, worker, (reason) => {
+    losses.push({ at: call.runner.now(), detail: reason });
+    call.stop.startNothing(`the lock of ${tier} was lost: ${reason}`);
+  });
+  if (!lock.held) return tellSkipped(call, tier, lock.reason);
+  const { workerId } = lock;
+  const holder = { request, worker, pauses, workerId, begin };
+  // The slot goes before the lock file: of a worker on another host the file is all that is seen.
+  return await holdTier(call, holder, losses).finally(lock.release);
+}
+
+/** A worker that has its tier. */
+interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
+  readonly worker: WorkerRequest;
+  /** To be called before the first script is started. */
+  readonly begin: () => void;
+}
+
+async function holdTier(
+  call: StoreInvocation,
+  holder: Holder,
+  losses: readonly Loss[],
+): Promise<readonly RunEnd[]> {
+  const { store } = call;
+  const { worker, workerId } = holder;
+  const { tier } = worker;
+  const jobs = await prepare(call, holder);
+  tellStart(call, holder, jobs);
+  holder.begin();
+  const ends = await workOn(call, holder, jobs);
+  await ifLogAllows(call, async () => {
+    for (const loss of losses) {
+      await recordActivity(store.db, { ...loss, event: 'lock-compromised', workerId });
+    }
+    await finishWorker(call, store.db, workerId);
+  });
+  call.events.emit('pass-finished', { tier });
+  return ends;
+}
+
+async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly PassJob[]> {
+  const { tier, scheduledFor, startedAt: at } = holder.worker;
+  const { events, store } = call;
+  const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
+  const { db } = store;
+  const openJobs = await selectOpenJobs(db, tier);
+  return await collectJobs({ ...holder, db, events, scheduledFor, at, openJobs, orphans });
+}
+
+/** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
+async function workOn(
+  call: StoreInvocation,
+  { worker, workerId }: Holder,
+  jobs: readonly PassJob[],
+): Promise<readonly RunEnd[]> {
+  if (jobs.length === 0) return [];
+  const { workPass } = await import('./work-pass.ts');
+  return await workPass(call, { worker, workerId, jobs });
+}
+
+function tellStart({ events }: Invocation, { request }: Holder, jobs: readonly PassJob[]): void {
+  const { tier } = request;
+  const scripts = jobs.map(({ script }) => script.name);
+  events.emit('pass-started', { tier: tier.name, scripts, hasScripts: tier.scripts.length > 0 });
+  for (const warning of jobs.flatMap(({ script }) => script.warnings)) {
+    events.emit('warning', warning);
+  }
+}
+
+function tellSkipped({ events }: Invocation, tier: string, reason: string): null {
+  events.emit('pass-skipped', { tier, reason });
+  return null;
+}
+
+/** "hourly is paused until 2026-11-01T10:00:00.000Z" */
+function describePause({ name, until }: Pause): string {
+  const end =
+    until === null
+      ? `until \`${resumeCommandOf(name)}\``
+      : `until ${new Date(until).toISOString()}`;
+  return `${wordsOfPaused(name)} is paused ${end}`;
+}

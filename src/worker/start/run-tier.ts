@@ -1,0 +1,57 @@
+import type { RunEnd } from '../../execution/result/result.ts';
+import { hasDueJob } from '../../queue/claim/waiting.ts';
+import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
+import { ifLogAllows, withStore } from '../invocation/with-store.ts';
+import { runLeftovers } from './run-backlog.ts';
+import { runPass } from './run-pass.ts';
+
+/** How a call went. */
+export interface CallSummary {
+  /** Null: what was asked for was skipped. */
+  readonly ends: readonly RunEnd[] | null;
+  /** Whether what was asked for could not be done, or not all of it. Default false. */
+  readonly isBroken?: boolean;
+}
+
+/**
+ * Runs a tier, or one script of it, and then whatever is due of other tiers. Throws nothing about a
+ * script, and nothing about the log: without one the runs are recorded in the spool.
+ */
+export async function runTier(call: Invocation, request: TierRequest): Promise<CallSummary> {
+  return await withStore(
+    call,
+    async (logged) => {
+      if (request.kind === 'script') return { ends: await runPass(logged, request) };
+      const more: RunEnd[] = [];
+      const collect = () =>
+        ifLogAllows(call, async () => more.push(...(await runLeftovers(logged))));
+      // With little time, what has waited already comes first.
+      if (call.budget !== null) await collect();
+      const ends = await runPass(logged, request);
+      await collect();
+      await ifLogAllows(call, async () => more.push(...(await serveQueue(logged))));
+      return { ends: ends === null && more.length === 0 ? null : [...(ends ?? []), ...more] };
+    },
+    async (reason) => {
+      const { runWithoutLog } = await import('./run-without-store.ts');
+      return { ends: await runWithoutLog(call, request, reason) };
+    },
+  );
+}
+
+/** So long a pass serves the queue at most: who wants more calls `runner work`. */
+const LONGEST_MS = 10 * 60_000;
+
+/**
+ * Works off what is due in the queue, so that a site with little to do needs no line of the crontab for
+ * it. Nothing of that is loaded where there is nothing to do.
+ */
+export async function serveQueue(call: StoreInvocation): Promise<readonly RunEnd[]> {
+  const { store, runner, stop, budget } = call;
+  if (stop.reason !== null || !(await hasDueJob(store.db, runner.now()))) return [];
+  const leftMs =
+    budget === null ? LONGEST_MS : budget.startedAt + budget.budgetMs - performance.now();
+  if (leftMs <= 0) return [];
+  const { workOnceIfAny } = await import('./work-queue.ts');
+  return await workOnceIfAny(call, leftMs);
+}

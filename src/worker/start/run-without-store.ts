@@ -1,0 +1,113 @@
+import type { Script, Tier } from '../../discovery/script.ts';
+import type { RunEnd } from '../../execution/result/result.ts';
+import { describeHolder } from '../../lock/holder.ts';
+import { takeLockFile } from '../../lock/lock-file.ts';
+import type { WorkerRequest } from '../../lock/registry.ts';
+import { fallbackStateFolderOf } from '../../place/fallback.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
+import { usableStateFolder } from '../../place/usable.ts';
+import { findScriptProcess } from '../../recovery/sweep.ts';
+import { periodStart } from '../../schedule/period.ts';
+import { listSpoolFiles, type SpoolFile } from '../../spool/files.ts';
+import type { SpoolHeader } from '../../spool/format.ts';
+import { readSpool } from '../../spool/read.ts';
+import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
+import { createAdmission } from '../loop/limits.ts';
+import { workOff } from '../loop/loop.ts';
+import { openSpool } from '../record/spool-recorder.ts';
+
+/**
+ * A pass that records its runs in the spool: scripts run, whatever becomes of the log. Only the lock
+ * file guards the tier then, and what earlier passes have left is not known.
+ *
+ * @param reason why there is no log: what follows "because"
+ * @param worker who it was in the log before that was lost
+ * @returns null when another worker has the tier
+ */
+export async function runWithoutLog(
+  call: Invocation,
+  request: TierRequest,
+  reason: string,
+  worker = describeWorker(call, request),
+): Promise<readonly RunEnd[] | null> {
+  const { stop, events } = call;
+  const { tier, self, startedAt } = worker;
+  const state = usableStateFolder(call.runner.root);
+  const holder = { ...self, since: startedAt };
+  const lock = await takeLockFile(state.locks, tier, holder, (reason) =>
+    stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
+  );
+  if ('release' in lock) return await work(call, request, worker, reason).finally(lock.release);
+  events.emit('pass-skipped', { tier, reason: `${tier} is held by ${describeHolder(lock)}` });
+  return null;
+}
+
+async function work(
+  call: Invocation,
+  { scripts: wanted }: TierRequest,
+  worker: WorkerRequest,
+  reason: string,
+): Promise<readonly RunEnd[]> {
+  const { tier, scheduledFor } = worker;
+  const { journal, close } = openSpool(call, worker, reason);
+  const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
+  const names = scripts.map(({ name }) => name);
+  call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
+  const admit = createAdmission(call, async () => null);
+  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor }));
+  const { ends } = await workOff({ ...call, tier, journal, admit }, jobs).finally(close);
+  call.events.emit('pass-finished', { tier });
+  return ends;
+}
+
+/** It outlived its runner, which had no log either: it is not started a second time. */
+function isRunning({ runner, events }: Invocation, { name }: Script): boolean {
+  const pid = findScriptProcess(runner.root, name);
+  if (pid !== null)
+    events.emit('left', `${name} still runs (pid ${pid}), left by a runner that died`);
+  return pid !== null;
+}
+
+/** Two files of one name are both refused: that is told once. */
+function withoutRivals(scripts: readonly Script[]): readonly Script[] {
+  return [...new Map(scripts.map((script) => [script.name, script])).values()];
+}
+
+/** A period that began longer ago has had its pass, most likely: only the log knows. */
+const RECENT_MS = 3_600_000;
+
+/**
+ * Tiers to be run while nobody can ask the log: those whose period began within the last hour, and
+ * that the spool knows no pass of since.
+ */
+export function findDueWithoutLog({ runner }: Invocation, tiers: readonly Tier[]): readonly Tier[] {
+  const at = runner.now();
+  const passes = [runner.state, fallbackStateFolderOf(runner.root)].flatMap((state) =>
+    listReadable(state).flatMap(({ path }) => readHeader(path) ?? []),
+  );
+  return tiers.filter(({ name }) => {
+    const start = periodStart(name, at);
+    if (start === null || at - start > RECENT_MS) return false;
+    return !passes.some(
+      ({ kind, tier, startedAt }) => kind === 'tier' && tier === name && startedAt >= start,
+    );
+  });
+}
+
+/** The place of the second one is anybody's to take: another user's tells nothing. */
+function listReadable(state: StateFolder): readonly SpoolFile[] {
+  try {
+    return listSpoolFiles(state);
+  } catch {
+    return [];
+  }
+}
+
+function readHeader(path: string): SpoolHeader | null {
+  try {
+    for (const line of readSpool(path)) return line.type === 'worker' ? line : null;
+  } catch {
+    // Another user's, or just taken in: it tells nothing.
+  }
+  return null;
+}
