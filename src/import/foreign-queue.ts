@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { MAX_JSON_BYTES } from '../child/contract.ts';
 import type { ImportedJob } from '../queue/add/imported.ts';
 import { QueueError } from '../queue/errors.ts';
-import { parseInstant } from '../repeat/rule.ts';
+import { parseInstant } from '../repeat/time.ts';
 import type { MissedPolicy } from '../store/schema.ts';
 
 /** The queue of another system, to be read as often as one likes. */

@@ -1,7 +1,7 @@
 import { UsageError } from '../base/errors.ts';
 import { requireJobName } from '../queue/add/values.ts';
 import { isEnded } from '../queue/read/states.ts';
-import { isZone, nearestZone } from '../repeat/rule.ts';
+import { isZone, nearestZone } from '../repeat/time.ts';
 import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
 import { openLaterJobRows } from '../store/external/queue-tables.ts';
 import type { JobState } from '../store/schema.ts';

@@ -32,27 +32,23 @@ const DEFAULT_FLOOR_MS = 1000;
 export async function planNext(
   rule: RepeatRule,
   moments: Moments,
-  options: PlanOptions,
+  { missed, nowMs, cap, floorMs = DEFAULT_FLOOR_MS }: PlanOptions,
 ): Promise<PlannedTime | null> {
   const baseMs = moments[baseOf(rule)];
   const firstMs = await nextTime(rule, moments);
   if (baseMs === null || firstMs === null) return null;
-  const earliestMs = earliestAfter(moments, options);
+  const earliestMs = Math.max(moments.finished ?? nowMs, nowMs) + floorMs;
+  const soon = { runAt: earliestMs, scheduledFor: earliestMs };
   // It would be due again and again: `FINISHED, +0 SECONDS`, `SCHEDULED, START OF DAY`.
-  if (firstMs <= baseMs) return { runAt: earliestMs, scheduledFor: earliestMs, skipped: 0 };
-  const series = await seriesFrom(rule, { baseMs, firstMs }, options.nowMs);
-  const chosen = choose(series, options);
-  if (chosen.at === null) {
-    return { runAt: earliestMs, scheduledFor: earliestMs, skipped: chosen.skipped };
-  }
+  if (firstMs <= baseMs) return { ...soon, skipped: 0 };
+  const { passed, timeAt } = await seriesFrom(rule, { baseMs, firstMs }, nowMs);
+  const skipped = { all: Math.max(0, passed - cap), once: Math.max(0, passed - 1), skip: passed };
+  const at = timeAt(skipped[missed]);
+  if (at === null) return { ...soon, skipped: skipped[missed] };
+  const dueAt = missed === 'once' ? Math.max(at, nowMs) : at;
   // What follows the schedule catches up with it: that ends by itself, and may go fast.
-  const isCatchingUp = baseOf(rule) === 'scheduled';
-  const runAt = isCatchingUp ? chosen.runAt : Math.max(chosen.runAt, earliestMs);
-  return { runAt, scheduledFor: chosen.at, skipped: chosen.skipped };
-}
-
-function earliestAfter({ finished }: Moments, { nowMs, floorMs }: PlanOptions): number {
-  return Math.max(finished ?? nowMs, nowMs) + (floorMs ?? DEFAULT_FLOOR_MS);
+  const runAt = baseOf(rule) === 'scheduled' ? dueAt : Math.max(dueAt, earliestMs);
+  return { runAt, scheduledFor: at, skipped: skipped[missed] };
 }
 
 async function seriesFrom(
@@ -64,16 +60,47 @@ async function seriesFrom(
   return (await calendarSeries(rule, baseMs, nowMs)) ?? { passed: 0, timeAt: () => firstMs };
 }
 
-interface Choice {
-  /** Null: the rule gives none in the future. */
-  readonly at: number | null;
-  readonly runAt: number;
-  readonly skipped: number;
+/** The times that a rule gives, whether they have passed or not. */
+export interface ListedTimes {
+  /** Epoch milliseconds; fewer than asked for where the rule ends. */
+  readonly times: readonly number[];
+  /** One of them is not later than the moment before: only the floor keeps such a rule in check. */
+  readonly isStuck: boolean;
 }
 
-function choose({ passed, timeAt }: TimeSeries, { missed, nowMs, cap }: PlanOptions): Choice {
-  const index = { all: Math.max(0, passed - cap), once: Math.max(0, passed - 1), skip: passed };
-  const at = timeAt(index[missed]);
-  const runAt = missed === 'once' ? Math.max(at ?? nowMs, nowMs) : (at ?? nowMs);
-  return { at, runAt, skipped: index[missed] };
+/** Each further time is computed as if the job had been scheduled, started and finished at the one before. */
+export async function listTimes(
+  rule: RepeatRule,
+  moments: Moments,
+  count: number,
+): Promise<ListedTimes> {
+  const times: number[] = [];
+  let isStuck = false;
+  for (let last = moments; times.length < count; ) {
+    const next = await nextTime(rule, last);
+    if (next === null) break;
+    isStuck ||= next <= (last[baseOf(rule)] ?? next);
+    times.push(next);
+    last = { scheduled: next, started: next, finished: next };
+  }
+  return { times, isStuck };
+}
+
+/** For what a job would be queued again and again, if each run took no time. */
+export async function listPlans(
+  rule: RepeatRule,
+  moments: Moments,
+  options: Pick<PlanOptions, 'missed' | 'cap' | 'nowMs'>,
+  count: number,
+): Promise<readonly PlannedTime[]> {
+  const plans: PlannedTime[] = [];
+  let [last, nowMs] = [moments, options.nowMs];
+  while (plans.length < count) {
+    const plan = await planNext(rule, last, { ...options, nowMs });
+    if (plan === null) break;
+    plans.push(plan);
+    nowMs = Math.max(nowMs, plan.runAt);
+    last = { scheduled: plan.scheduledFor, started: nowMs, finished: nowMs };
+  }
+  return plans;
 }

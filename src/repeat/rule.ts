@@ -1,4 +1,4 @@
-import { nearestName } from '../base/suggest.ts';
+import { hostZone } from './time.ts';
 
 /** The moment of a job from which a rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
@@ -7,12 +7,14 @@ export type BaseMoment = 'scheduled' | 'started' | 'finished';
 export type Moments = Readonly<Record<BaseMoment, number | null>>;
 
 export type FixedUnit = 'second' | 'minute' | 'hour' | 'day';
-export type CalendarUnit = 'month' | 'year';
+export type Unit = FixedUnit | 'month' | 'year';
+
+export type StartUnit = Exclude<Unit, 'second' | 'minute'>;
 
 /** One step from a moment to the next time, as SQLite's date functions make it. */
 export type Modifier =
-  | { readonly kind: 'add'; readonly count: number; readonly unit: FixedUnit | CalendarUnit }
-  | { readonly kind: 'start-of'; readonly unit: 'hour' | 'day' | CalendarUnit }
+  | { readonly kind: 'add'; readonly count: number; readonly unit: Unit }
+  | { readonly kind: 'start-of'; readonly unit: StartUnit }
   /** 0 is Sunday. */
   | { readonly kind: 'weekday'; readonly weekday: number };
 
@@ -48,135 +50,67 @@ export interface CalendarRule {
 /** By which a job is queued again once it has finished. */
 export type RepeatRule = MomentRule | CalendarRule;
 
-/** A rule, or one sentence that says what is wrong in it. */
-export type ParsedRepeat = { readonly rule: RepeatRule } | { readonly problem: string };
+/** From Monday, which is 1. */
+export const weekdays = 'monday tuesday wednesday thursday friday saturday sunday'.split(' ');
 
-/** The calendar of the rules: the years that have four digits. */
-const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
-const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+export const months =
+  'january february march april may june july august september october november december'.split(
+    ' ',
+  );
 
-export const SECOND_MS = 1000;
-export const DAY_MS = 86_400_000;
-export const WEEK_MS = 7 * DAY_MS;
+/** One sentence of plain words: "Runs again 1 hour after the time for which it was scheduled." */
+export function explainRepeat(rule: RepeatRule): string {
+  return rule.kind === 'moment' ? explainMoment(rule) : explainCalendar(rule);
+}
 
-export const fixedUnitMs: Readonly<Record<FixedUnit, number>> = {
-  second: SECOND_MS,
-  minute: 60_000,
-  hour: 3_600_000,
-  day: DAY_MS,
+const baseWords: Readonly<Record<BaseMoment, string>> = {
+  scheduled: 'the time for which it was scheduled',
+  started: 'the time at which it started',
+  finished: 'the time at which it finished',
 };
 
-/** The first instant of 1970 that was a Sunday. */
-const FIRST_SUNDAY = 3 * DAY_MS;
-
-/**
- * What SQLite's `datetime(at, modifier)` gives, for one modifier after the other: in UTC, in whole
- * seconds. Null where one of them leads out of the years 0 to 9999.
- */
-export function applyModifiers(atMs: number, modifiers: readonly Modifier[]): number | null {
-  let at = startOfStep(atMs, SECOND_MS);
-  for (const modifier of modifiers) {
-    at = applyModifier(at, modifier);
-    if (!isInCalendar(at)) return null;
+function explainMoment({ base, modifiers }: MomentRule): string {
+  const [first, ...others] = modifiers;
+  const from = baseWords[base];
+  if (first.kind === 'add' && others.length === 0) {
+    return `Runs again ${explainAmount(first)} ${first.count < 0 ? 'before' : 'after'} ${from}.`;
   }
-  return isInCalendar(at) ? at : null;
+  return `Runs again at a time counted in UTC from ${from}: ${modifiers.map(explainStep).join(', then ')}.`;
 }
 
-/** False for what is no number, too. */
-export function isInCalendar(atMs: number): boolean {
-  return atMs >= FIRST_INSTANT && atMs <= LAST_INSTANT;
-}
-
-function applyModifier(atMs: number, modifier: Modifier): number {
-  if (modifier.kind === 'start-of') return startOf(atMs, modifier.unit);
-  if (modifier.kind === 'weekday') return moveToWeekday(atMs, modifier.weekday);
-  const { count, unit } = modifier;
-  if (unit === 'month') return addMonths(atMs, count);
-  return unit === 'year' ? addMonths(atMs, 12 * count) : atMs + count * fixedUnitMs[unit];
-}
-
-function startOf(atMs: number, unit: 'hour' | 'day' | 'month' | 'year'): number {
-  if (unit === 'hour' || unit === 'day') return startOfStep(atMs, fixedUnitMs[unit]);
-  const date = new Date(startOfStep(atMs, DAY_MS));
-  return unit === 'month' ? date.setUTCDate(1) : date.setUTCMonth(0, 1);
-}
-
-/** Downwards also before 1970. */
-function startOfStep(atMs: number, stepMs: number): number {
-  return Math.floor(atMs / stepMs) * stepMs;
-}
-
-/** Forward to the next such day, unless it is one; the time of day stays. */
-function moveToWeekday(atMs: number, weekday: number): number {
-  const days = Math.floor((atMs - FIRST_SUNDAY) / DAY_MS) - weekday;
-  return atMs + (((-days % 7) + 7) % 7) * DAY_MS;
-}
-
-/** A day that the month does not have is one of the next month: January 31st becomes March 3rd. */
-function addMonths(atMs: number, count: number): number {
-  const date = new Date(atMs);
-  return date.setUTCMonth(date.getUTCMonth() + count);
-}
-
-/** Whether there are clocks of that zone here: `Europe/Berlin`, `UTC`. */
-export function isZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en-GB', { timeZone: name });
-    return true;
-  } catch {
-    return false;
+function explainStep(modifier: Modifier): string {
+  if (modifier.kind === 'start-of') return `back to the beginning of the ${modifier.unit}`;
+  if (modifier.kind === 'add') {
+    return `${explainAmount(modifier)} ${modifier.count < 0 ? 'earlier' : 'later'}`;
   }
+  // The names begin with Monday, the numbers with Sunday.
+  const name = capitalized(weekdays[(modifier.weekday + 6) % 7] ?? '');
+  return `on to ${name} unless it is one`;
 }
 
-/** The zone of this host; UTC where `TZ` names one that there is not, as `Date` has it then. */
-export function hostZone(): string {
-  const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return zone !== undefined && isZone(zone) ? zone : 'UTC';
+function explainAmount({ count, unit }: { readonly count: number; readonly unit: string }): string {
+  const amount = Math.abs(count);
+  return `${amount} ${unit}${amount === 1 ? '' : 's'}`;
 }
 
-/** The zone that was probably meant: `Europe/Berlin` for `Europe/berln`, and for `berlin`. */
-export function nearestZone(name: string): string | null {
-  const zones = Intl.supportedValuesOf('timeZone');
-  const city = `/${name.toLowerCase().replaceAll(' ', '_')}`;
-  const ofCity = zones.find((zone) => zone.toLowerCase().endsWith(city));
-  return ofCity ?? nearestName(name, zones);
+function explainCalendar({ on, hour, minute, zone }: CalendarRule): string {
+  const time = [hour, minute].map((part) => String(part).padStart(2, '0')).join(':');
+  const where = zone ?? `the zone of this host, ${hostZone()}`;
+  return `Runs ${explainDay(on)} at ${time} in ${where}.`;
 }
 
-const form =
-  /^(?<date>\d{4}-\d\d-\d\d)(?:[ T](?<time>\d\d:\d\d)(?::(?<second>\d\d)(?<fraction>\.\d{1,9})?)?(?<zone>Z|[+-]\d\d:\d\d)?)?$/;
-
-/**
- * Epoch milliseconds of `2026-03-10` (midnight), `2026-03-10 13:00`, `2026-03-10 13:00:00`: UTC unless
- * a zone is given, as `Z` or `+01:00`. Null for what is no such time.
- */
-export function parseInstant(text: string): number | null {
-  const parts = form.exec(text.trim())?.groups;
-  if (parts === undefined) return null;
-  const { date, time = '00:00', second = '00', fraction = '', zone = 'Z' } = parts;
-  const wallMs = Date.parse(`${date}T${time}:${second}Z`);
-  // `Date` takes February 30th for March 2nd, and 24:00 for the next day.
-  if (Number.isNaN(wallMs) || formatInstant(wallMs) !== `${date} ${time}:${second}`) return null;
-  const atMs = Date.parse(`${date}T${time}:${second}${fraction}${zone}`);
-  return Number.isNaN(atMs) ? null : atMs;
+function explainDay(on: CalendarDay): string {
+  if (on.period === 'daily') return 'every day';
+  if (on.period === 'weekly') return `every ${capitalized(weekdays[on.weekday - 1] ?? '')}`;
+  if (on.period === 'yearly') {
+    const date = `every year on ${on.day} ${capitalized(months[on.month - 1] ?? '')}`;
+    return on.day === 29 && on.month === 2 ? `${date}, or 28 February,` : date;
+  }
+  if (on.day === 31) return 'on the last day of every month';
+  const day = `on day ${on.day} of every month`;
+  return on.day > 28 ? `${day}, or on its last one,` : day;
 }
 
-/** `2026-03-10 13:00:00`, in UTC. */
-export function formatInstant(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ');
-}
-
-const longestShown = 80;
-
-/** One sentence: which rule, and what is wrong in it. */
-export function blameRule(text: string, fault: string): { readonly problem: string } {
-  const end = /[.?]$/.test(fault) ? '' : '.';
-  return { problem: `The repeat rule ${quote(text)} is wrong: ${fault}${end}` };
-}
-
-/** What was found, as JSON so that blanks and control characters are seen, and not all of a long one. */
-export function quote(text: string): string {
-  const letters = [...text];
-  const shown =
-    letters.length <= longestShown ? text : `${letters.slice(0, longestShown).join('')}…`;
-  return JSON.stringify(shown);
+function capitalized(word: string): string {
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }

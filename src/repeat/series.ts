@@ -1,18 +1,17 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
-import {
-  applyModifiers,
-  type BaseMoment,
-  type CalendarDay,
-  type CalendarRule,
-  fixedUnitMs,
-  hostZone,
-  isInCalendar,
-  type Modifier,
-  type Moments,
-  type RepeatRule,
-  SECOND_MS,
-  WEEK_MS,
+import type {
+  BaseMoment,
+  CalendarDay,
+  CalendarRule,
+  FixedUnit,
+  Modifier,
+  Moments,
+  RepeatRule,
+  StartUnit,
 } from './rule.ts';
+import { hostZone } from './time.ts';
+
+type PlainDate = TemporalTypes.PlainDate;
 
 /** The moment from which a rule counts: a calendar's next day follows the one that was scheduled. */
 export function baseOf(rule: RepeatRule): BaseMoment {
@@ -49,6 +48,73 @@ export async function initialTime(rule: RepeatRule, nowMs: number): Promise<numb
   return series?.timeAt(0) ?? nowMs;
 }
 
+/** The calendar of the rules: the years that have four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+
+const SECOND_MS = 1000;
+export const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+
+export const fixedUnitMs: Readonly<Record<FixedUnit, number>> = {
+  second: SECOND_MS,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: DAY_MS,
+};
+
+/** The first instant of 1970 that was a Sunday. */
+const FIRST_SUNDAY = 3 * DAY_MS;
+
+/**
+ * What SQLite's `datetime(at, modifier)` gives, for one modifier after the other: in UTC, in whole
+ * seconds. Null where one of them leads out of the years 0 to 9999.
+ */
+export function applyModifiers(atMs: number, modifiers: readonly Modifier[]): number | null {
+  let at = startOfStep(atMs, SECOND_MS);
+  for (const modifier of modifiers) {
+    at = applyModifier(at, modifier);
+    if (!isInCalendar(at)) return null;
+  }
+  return isInCalendar(at) ? at : null;
+}
+
+/** False for what is no number, too. */
+function isInCalendar(atMs: number): boolean {
+  return atMs >= FIRST_INSTANT && atMs <= LAST_INSTANT;
+}
+
+function applyModifier(atMs: number, modifier: Modifier): number {
+  if (modifier.kind === 'start-of') return startOf(atMs, modifier.unit);
+  if (modifier.kind === 'weekday') return moveToWeekday(atMs, modifier.weekday);
+  const { count, unit } = modifier;
+  if (unit === 'month') return addMonths(atMs, count);
+  return unit === 'year' ? addMonths(atMs, 12 * count) : atMs + count * fixedUnitMs[unit];
+}
+
+function startOf(atMs: number, unit: StartUnit): number {
+  if (unit === 'hour' || unit === 'day') return startOfStep(atMs, fixedUnitMs[unit]);
+  const date = new Date(startOfStep(atMs, DAY_MS));
+  return unit === 'month' ? date.setUTCDate(1) : date.setUTCMonth(0, 1);
+}
+
+/** Downwards also before 1970. */
+function startOfStep(atMs: number, stepMs: number): number {
+  return Math.floor(atMs / stepMs) * stepMs;
+}
+
+/** Forward to the next such day, unless it is one; the time of day stays. */
+function moveToWeekday(atMs: number, weekday: number): number {
+  const days = Math.floor((atMs - FIRST_SUNDAY) / DAY_MS) - weekday;
+  return atMs + (((-days % 7) + 7) % 7) * DAY_MS;
+}
+
+/** A day that the month does not have is one of the next month: January 31st becomes March 3rd. */
+function addMonths(atMs: number, count: number): number {
+  const date = new Date(atMs);
+  return date.setUTCMonth(date.getUTCMonth() + count);
+}
+
 /** The times that a rule gives one after the other, up to one that has not passed. */
 export interface TimeSeries {
   /** How many of its times have passed. */
@@ -70,87 +136,52 @@ export function momentSeries(
   modifiers: readonly Modifier[],
   nowMs: number,
 ): TimeSeries {
-  const { times, cycle, isEnded } = walk(firstMs, modifiers, nowMs);
-  if (cycle !== null) return cyclicSeries(times, cycle, nowMs);
-  if (isEnded) return listSeries(times, nowMs);
-  const fresh = applyModifiers(nowMs, modifiers);
-  const future = fresh !== null && fresh > nowMs ? fresh : null;
-  return { passed: times.length, timeAt: () => future };
-}
-
-/** From the time at `start` on, each `steps` times the same distances follow. */
-interface Cycle {
-  readonly start: number;
-  readonly steps: number;
-  readonly lengthMs: number;
-}
-
-interface Walk {
-  readonly times: readonly number[];
-  readonly cycle: Cycle | null;
-  /** It has come to a time that has not passed, or to one from which the rule does not get further. */
-  readonly isEnded: boolean;
-}
-
-function walk(firstMs: number, modifiers: readonly Modifier[], nowMs: number): Walk {
   const alikeMs = alikeAfterMs(modifiers);
   const times = [firstMs];
   const seen = new Map<number, number>();
   for (let at = firstMs; at <= nowMs; ) {
-    const place = alikeMs === null ? null : at % alikeMs;
-    const start = place === null ? undefined : seen.get(place);
-    if (start !== undefined) return { times, cycle: cycleFrom(times, start), isEnded: true };
-    if (place !== null) seen.set(place, times.length - 1);
-    if (times.length >= MOST_STEPS) return { times, cycle: null, isEnded: false };
+    const start = seen.get(at % alikeMs);
+    if (start !== undefined) return cyclicSeries(times, start, nowMs);
+    seen.set(at % alikeMs, times.length - 1);
+    if (times.length >= MOST_STEPS) return seriesFromNow(times.length, modifiers, nowMs);
     const next = applyModifiers(at, modifiers);
     if (next === null || next <= at) break;
     times.push(next);
     at = next;
   }
-  return { times, cycle: null, isEnded: true };
+  const passed = times.filter((time) => time <= nowMs).length;
+  return { passed, timeAt: (index) => times[index] ?? null };
 }
 
-function cycleFrom(times: readonly number[], start: number): Cycle {
-  const end = times.length - 1;
-  return { start, steps: end - start, lengthMs: (times[end] ?? 0) - (times[start] ?? 0) };
-}
-
-/**
- * Moved by this much, a moment is moved by as much by the modifiers, too; null where that is so by
- * nothing shorter than 400 years.
- */
-function alikeAfterMs(modifiers: readonly Modifier[]): number | null {
+/** Moved by this much, a moment is moved by as much by the modifiers, too; by months, by nothing short. */
+function alikeAfterMs(modifiers: readonly Modifier[]): number {
   const steps = modifiers.map((modifier) => {
     if (modifier.kind === 'weekday') return WEEK_MS;
     const { unit } = modifier;
     if (unit === 'month' || unit === 'year') return Number.POSITIVE_INFINITY;
     return modifier.kind === 'add' ? SECOND_MS : fixedUnitMs[unit];
   });
-  const longest = Math.max(...steps);
-  return longest === Number.POSITIVE_INFINITY ? null : longest;
+  return Math.max(...steps);
 }
 
-function listSeries(times: readonly number[], nowMs: number): TimeSeries {
-  return {
-    passed: times.filter((time) => time <= nowMs).length,
-    timeAt: (index) => times[index] ?? null,
-  };
+function seriesFromNow(passed: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
+  const next = applyModifiers(nowMs, modifiers);
+  return { passed, timeAt: () => (next !== null && next > nowMs ? next : null) };
 }
 
-function cyclicSeries(times: readonly number[], cycle: Cycle, nowMs: number): TimeSeries {
-  const { start, steps, lengthMs } = cycle;
+/** From the time at `start` on, the distances up to the last one follow again and again. */
+function cyclicSeries(times: readonly number[], start: number, nowMs: number): TimeSeries {
+  const startMs = times[start] ?? 0;
+  const steps = times.length - 1 - start;
+  const lengthMs = (times.at(-1) ?? 0) - startMs;
   const timeAt = (index: number): number => {
-    if (index < start) return times[index] ?? 0;
-    const turns = Math.floor((index - start) / steps);
+    const turns = index < start ? 0 : Math.floor((index - start) / steps);
     return (times[index - turns * steps] ?? 0) + turns * lengthMs;
   };
-  const turns = Math.floor((nowMs - timeAt(start)) / lengthMs);
-  let passed = start + turns * steps;
+  let passed = start + Math.floor((nowMs - startMs) / lengthMs) * steps;
   while (timeAt(passed) <= nowMs) passed += 1;
   return { passed, timeAt };
 }
-
-type PlainDate = TemporalTypes.PlainDate;
 
 /** The times of a rule that come after a moment; null outside of the years 0 to 9999. */
 export async function calendarSeries(

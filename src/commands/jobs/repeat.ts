@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { explainRepeat } from '../../repeat/explain.ts';
 import type { PlannedTime } from '../../repeat/plan.ts';
-import { formatInstant, hostZone, type Moments, type RepeatRule } from '../../repeat/rule.ts';
+import { explainRepeat, type Moments, type RepeatRule } from '../../repeat/rule.ts';
+import { formatInstant, hostZone } from '../../repeat/time.ts';
 import { createClock } from '../../report/text/format.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -81,7 +81,7 @@ async function computeTimes(
   rule: RepeatRule,
   { moments, count, missed }: Wanted,
 ): Promise<ExplainedRepeat> {
-  const { listPlans, listTimes } = await import('../../repeat/explain.ts');
+  const { listPlans, listTimes } = await import('../../repeat/plan.ts');
   if (missed === undefined) return { rule, ...(await listTimes(rule, moments, count)), plan: null };
   const { defaultSettings } = await import('../../settings/settings.ts');
   const options = { missed, cap: defaultSettings.queue.missedCap, nowMs: moments.finished };
@@ -92,7 +92,7 @@ async function computeTimes(
 
 /** Those that are not given are the same as the one that comes next to them. */
 async function readMoments(options: RepeatOptions, nowMs: number): Promise<Wanted['moments']> {
-  const { parseInstant } = await import('../../repeat/rule.ts');
+  const { parseInstant } = await import('../../repeat/time.ts');
   const read = (option: keyof Moments): number | undefined => {
     const text = options[option];
     if (text === undefined) return undefined;

@@ -1,7 +1,7 @@
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import { isInstant } from '../../base/values.ts';
-import { hostZone } from '../../repeat/rule.ts';
+import { hostZone } from '../../repeat/time.ts';
 
 /** What stands where a figure or an instant is unknown. */
 export const UNKNOWN = '–';
