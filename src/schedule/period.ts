@@ -7,12 +7,12 @@ const longestDays = 366;
 
 type Unit = 'min' | 'hours' | 'days' | 'weeks' | 'months' | 'years';
 
-interface Period {
+export interface TierPeriod {
   readonly count: number;
   readonly unit: Unit;
 }
 
-const named: ReadonlyMap<string, Period> = new Map([
+const named: ReadonlyMap<string, TierPeriod> = new Map([
   ['hourly', { count: 1, unit: 'hours' }],
   ['daily', { count: 1, unit: 'days' }],
   ['weekly', { count: 1, unit: 'weeks' }],
@@ -35,11 +35,12 @@ const unitMs: Readonly<Record<Unit, number>> = {
 
 /** How often the tier of this name is run: `15min`, `2hours`, `daily` …; null if the name tells no period. */
 export function tierPeriodMs(name: string): number | null {
-  const period = parsePeriod(name);
+  const period = parseTierPeriod(name);
   return period && period.count * unitMs[period.unit];
 }
 
-function parsePeriod(name: string): Period | null {
+/** What the name of a tier says; null if it tells no period. */
+export function parseTierPeriod(name: string): TierPeriod | null {
   const counted = /^([1-9]\d{0,5})(min|hours|days)$/.exec(name);
   if (!counted) return named.get(name) ?? null;
   const period = { count: Number(counted[1]), unit: counted[2] as Unit };
@@ -51,7 +52,7 @@ function parsePeriod(name: string): Period | null {
  * minute, a day from midnight, a week from Sunday. Null if the name tells no period.
  */
 export function periodStart(tierName: string, instantMs: number): number | null {
-  const period = parsePeriod(tierName);
+  const period = parseTierPeriod(tierName);
   if (!period) return null;
   const { count, unit } = period;
   const date = new Date(instantMs);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { UsageError } from '../../base/errors.ts';
-import { type CronPeriod, stepSeconds } from '../cron-period.ts';
+import { type CronPeriod, stepSeconds } from './period.ts';
 
 /** What a crontab line calls, and how often. */
 export interface CronCall {

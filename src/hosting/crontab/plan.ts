@@ -3,10 +3,9 @@ import { UsageError } from '../../base/errors.ts';
 import { tierFolder, tierNames } from '../../discovery/place.ts';
 import { findOwnNode } from '../../process/programs.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-
-import { byFrequency, type CronPeriod, parseCronPeriod } from '../cron-period.ts';
 import { crontabBlock, readBlock } from './block.ts';
 import { type CronCall, callsOfLines, crontabLines } from './lines.ts';
+import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
 
 /** What the options of `runner cron` ask for. */

@@ -1,5 +1,6 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { UsageError } from '../../base/errors.ts';
+import { printableLine } from '../../base/text.ts';
 import { crontabBlock, installBlock, removeBlock } from './block.ts';
 
 /** Whether the crontab had to be changed. */
@@ -86,18 +87,14 @@ function failure(what: string, result: SpawnSyncReturns<Buffer>): UsageError {
 
 function reasonOf({ error, stderr, status, signal }: SpawnSyncReturns<Buffer>): string {
   if (isCode(error, 'ETIMEDOUT')) return `no answer within ${TIMEOUT_MS / 1000} s`;
-  const said = printable(stderr?.toString() ?? '');
+  const said = printableLine(
+    String(stderr ?? '')
+      .trim()
+      .replace(/\s+/g, ' '),
+  ).replace(/\.$/, '');
   if (said !== '') return said;
   if (signal !== null) return `killed by ${signal}`;
   return status === null ? (error?.message ?? 'not started') : `exit code ${status}, no message`;
-}
-
-/** What another program printed goes to a terminal: control characters must not. */
-function printable(text: string): string {
-  return text
-    .replace(/\p{Cc}+/gu, ' ')
-    .trim()
-    .replace(/\.$/, '');
 }
 
 function isCode(error: Error | undefined, code: string): boolean {

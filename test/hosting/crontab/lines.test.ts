@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { UsageError } from '../../../src/base/errors.ts';
-import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/cron-period.ts';
 import {
   type CrontabRequest,
   crontabLines,
   crontabWord,
   spreadMinutes,
 } from '../../../src/hosting/crontab/lines.ts';
+import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
 
 const HOUR = 3600;

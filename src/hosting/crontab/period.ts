@@ -1,4 +1,4 @@
-import { tierPeriodMs } from '../schedule/period.ts';
+import { parseTierPeriod } from '../../schedule/period.ts';
 
 /** How often a tier runs, as cron can say it. */
 export interface CronPeriod {
@@ -9,27 +9,26 @@ export interface CronPeriod {
   readonly nth: number;
 }
 
-export type CronUnit = 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year';
-
-const NAMED: Readonly<Record<string, CronUnit>> = {
-  hourly: 'hour',
-  daily: 'day',
-  weekly: 'week',
-  monthly: 'month',
-  yearly: 'year',
-};
-
-const COUNTED = /^(\d+)(min|hours|days)$/;
+type CronUnit = 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year';
 
 /** What a tier's name means to cron; null for a tier that only runs by hand. */
 export function parseCronPeriod(tier: string): CronPeriod | null {
-  if (tierPeriodMs(tier) === null) return null;
-  if (Object.hasOwn(NAMED, tier)) return { unit: NAMED[tier] as CronUnit, step: 1, nth: 1 };
-  const [, count, unit] = COUNTED.exec(tier) ?? [];
-  if (count === undefined) return null;
-  if (unit === 'min') return everyMinutes(Number(count));
-  return unit === 'hours' ? everyHours(Number(count)) : everyDays(Number(count));
+  const period = parseTierPeriod(tier);
+  if (period === null) return null;
+  switch (period.unit) {
+    case 'min':
+      return everyMinutes(period.count);
+    case 'hours':
+      return everyHours(period.count);
+    case 'days':
+      return everyDays(period.count);
+    default:
+      return { unit: named[period.unit], step: 1, nth: period.count };
+  }
 }
+
+/** Their counts are 1. */
+const named = { weeks: 'week', months: 'month', years: 'year' } as const;
 
 /** Cron starts a step of 7 afresh each hour: what does not divide it fires more often, sieved. */
 function everyMinutes(count: number): CronPeriod {
