@@ -37,17 +37,23 @@ const commands: Readonly<Record<string, LoadCommand>> = {
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
 export async function main(distFolder: string): Promise<void> {
-  const context = createContext(distFolder);
-  const args = process.argv.slice(2);
   // What settings print, which are code, is no part of an answer: a program may read that.
   console.log = console.info = console.debug = console.error;
+  await runCommandLine(process.argv.slice(2), createContext(distFolder));
+  endSoon();
+}
+
+/** A call in a world of its caller's, which is all that it reads and writes besides files. */
+export async function runCommandLine(
+  args: readonly string[],
+  context: CommandContext,
+): Promise<void> {
   try {
     const program = await buildProgram(context, args);
-    await program.parseAsync();
+    await program.parseAsync(args, { from: 'user' });
   } catch (error) {
-    process.exitCode = reportError(await guessMeaning(error, args, context));
+    context.setExitCode(reportError(await guessMeaning(error, args, context), context));
   }
-  endSoon();
 }
 
 /** A timer or a connection of the settings would keep the process for ever, and each call's of cron. */
@@ -192,25 +198,40 @@ async function guessMeaning(
 }
 
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
-function reportError(error: unknown): number {
-  if (error instanceof CommanderError) return reportCommanderError(error);
-  if (error instanceof UsageError) return complain(error.message, 2);
-  if (error instanceof QueueError) return complainOfQueue(error);
-  if (error instanceof StoreUnavailable || isSystemError(error)) return complain(error.message, 1);
-  return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), 70);
+function reportError(error: unknown, { stderr }: CommandContext): number {
+  const { message, exitCode } = describeError(error);
+  if (message !== null) stderr.write(`runner: ${message}\n`);
+  return exitCode;
+}
+
+interface Complaint {
+  /** Null: there is nothing to say. */
+  readonly message: string | null;
+  readonly exitCode: number;
+}
+
+function describeError(error: unknown): Complaint {
+  if (error instanceof CommanderError) return describeCommanderError(error);
+  if (error instanceof UsageError) return { message: error.message, exitCode: 2 };
+  if (error instanceof QueueError) return describeQueueError(error);
+  if (error instanceof StoreUnavailable || isSystemError(error)) {
+    return { message: error.message, exitCode: 1 };
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { message, exitCode: 70 };
 }
 
 /** It may quote names and data, which come from anywhere; wrong settings are a line each. */
-function complainOfQueue({ message, code, cause }: QueueError): number {
-  if (cause instanceof UsageError) return complain(cause.message, 2);
-  return complain(printableName(message), code === 'invalid' ? 2 : 1);
+function describeQueueError({ message, code, cause }: QueueError): Complaint {
+  if (cause instanceof UsageError) return { message: cause.message, exitCode: 2 };
+  return { message: printableName(message), exitCode: code === 'invalid' ? 2 : 1 };
 }
 
-function reportCommanderError(error: CommanderError): number {
-  if (error.exitCode === 0) return 0;
+function describeCommanderError(error: CommanderError): Complaint {
+  if (error.exitCode === 0) return { message: null, exitCode: 0 };
   // The help, printed for want of a command of that name, says enough.
-  if (error.code === 'commander.help') return 2;
-  return complain(sentenceOf(error), 2);
+  if (error.code === 'commander.help') return { message: null, exitCode: 2 };
+  return { message: sentenceOf(error), exitCode: 2 };
 }
 
 function sentenceOf({ message }: CommanderError): string {
@@ -222,11 +243,6 @@ function sentenceOf({ message }: CommanderError): string {
 function isSystemError(error: unknown): error is Error {
   const code = errorCode(error);
   return /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(code) && !code.startsWith('ERR_');
-}
-
-function complain(message: string, exitCode: number): number {
-  withHandler(process.stderr, goOnWithoutReader).write(`runner: ${message}\n`);
-  return exitCode;
 }
 
 type ErrorHandler = (error: NodeJS.ErrnoException) => void;

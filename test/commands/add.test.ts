@@ -13,9 +13,9 @@ const jobsOf = (root: string) =>
   );
 
 describe('runner add', () => {
-  test('adds a job, makes the log, and says when it is due', () => {
+  test('adds a job, makes the log, and says when it is due', async () => {
     const root = makeQueueSite();
-    expect(inRoot(root, 'add', 'mail/welcome', '{"to":"a@example.org"}')).toEqual({
+    expect(await inRoot(root, 'add', 'mail/welcome', '{"to":"a@example.org"}')).toEqual({
       status: 0,
       stdout: 'Added job 1 (mail/welcome), due now.\n',
       stderr: '',
@@ -25,14 +25,14 @@ describe('runner add', () => {
     ]);
   });
 
-  test('takes options, and prints the number as JSON', () => {
+  test('takes options, and prints the number as JSON', async () => {
     const root = makeQueueSite();
     const options = ['--at', '2036-12-24 18:00', '--priority', '-7', '--retries', '3'];
     const more = ['--retry-delay', '5m', '--unique', 'k', '--repeat', 'HOURLY', '--missed', 'once'];
     const last = ['--group', 'shop', '--lease', '10m', '--on-child-failure', 'fail'];
-    const added = inRoot(root, 'add', 'export', ...options, ...more, ...last, '--json');
+    const added = await inRoot(root, 'add', 'export', ...options, ...more, ...last, '--json');
     expect(added).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n', stderr: '' });
-    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
       name: 'export',
       data: {},
       runAt: '2036-12-24T18:00:00.000Z',
@@ -47,8 +47,8 @@ describe('runner add', () => {
     expect(row).toEqual({ lease_ms: 600_000, retry_delay_ms: 300_000, on_child_failure: 'fail' });
   });
 
-  test('tells when a job is due later', () => {
-    const { stdout } = inRoot(makeQueueSite(), 'add', 'export', '--at', '2036-12-24 18:00');
+  test('tells when a job is due later', async () => {
+    const { stdout } = await inRoot(makeQueueSite(), 'add', 'export', '--at', '2036-12-24 18:00');
     expect(stdout).toBe('Added job 1 (export), due 2036-12-24 18:00:00 (UTC).\n');
   });
 
@@ -59,11 +59,11 @@ describe('runner add', () => {
     expect(jobsOf(root).map(({ data }) => data)).toEqual(['{"secret":1}', '[2]']);
   });
 
-  test('keeps each number as it is written, also one with more digits than JavaScript has', () => {
+  test('keeps each number as it is written, also one with more digits than JavaScript has', async () => {
     const root = makeQueueSite();
     const keyed = ['--unique', 'k', '--on-duplicate', 'merge'];
-    inRoot(root, 'add', 'export', '{"id":9007199254740993}', ...keyed);
-    inRoot(root, 'add', 'export', '{"price":1.50,"ids":[-9223372036854775808]}', ...keyed);
+    await inRoot(root, 'add', 'export', '{"id":9007199254740993}', ...keyed);
+    await inRoot(root, 'add', 'export', '{"price":1.50,"ids":[-9223372036854775808]}', ...keyed);
     withInput(root, '9007199254740993', 'add', 'export', '-');
     const line = '{"name":"export","data":{"id":9007199254740993},"priority":7.0}\n';
     withInput(root, line, 'add', '--many');
@@ -74,23 +74,25 @@ describe('runner add', () => {
     ]);
   });
 
-  test('tells what became of a job whose unique key another has', () => {
+  test('tells what became of a job whose unique key another has', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');
-    const again = (...args: string[]) =>
-      inRoot(root, 'add', 'export', '{"b":2}', '--unique', 'k', ...args).stdout;
-    expect(again()).toBe('Job 1 (export) has that unique key already; nothing was changed.\n');
-    expect(again('--on-duplicate', 'merge')).toBe(
+    await inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');
+    const again = async (...args: string[]) =>
+      (await inRoot(root, 'add', 'export', '{"b":2}', '--unique', 'k', ...args)).stdout;
+    expect(await again()).toBe(
+      'Job 1 (export) has that unique key already; nothing was changed.\n',
+    );
+    expect(await again('--on-duplicate', 'merge')).toBe(
       'Job 1 (export) has that unique key already; the data was merged into its own.\n',
     );
     expect(jobsOf(root)).toMatchObject([{ data: '{"a":1,"b":2}' }]);
-    expect(again('--on-duplicate', 'replace')).toContain('its data was replaced.');
-    inRoot(root, 'claim');
-    expect(again('--on-duplicate', 'replace')).toContain(
+    expect(await again('--on-duplicate', 'replace')).toContain('its data was replaced.');
+    await inRoot(root, 'claim');
+    expect(await again('--on-duplicate', 'replace')).toContain(
       'it runs, so that its data was not changed',
     );
-    expect(again('--json')).toBe('{"id":1,"added":false}\n');
-    expect(again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
+    expect(await again('--json')).toBe('{"id":1,"added":false}\n');
+    expect(await again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
   });
 
   test('knows by no clock whether it was added: that may have been set back', async () => {
@@ -98,33 +100,38 @@ describe('runner add', () => {
     const queue = await openQueue({ root, env: {}, now: () => Date.UTC(2036, 11, 24) });
     const id = await queue.add('export', {}, { uniqueKey: 'k' });
     await queue.close();
-    expect(inRoot(root, 'add', 'export', '--unique', 'k').stdout).toBe(
+    expect((await inRoot(root, 'add', 'export', '--unique', 'k')).stdout).toBe(
       `Job ${id} (export) has that unique key already; nothing was changed.\n`,
     );
   });
 
-  test('notes a name that nothing here is for, with the nearest, on stderr', () => {
-    const { status, stdout, stderr } = inRoot(makeQueueSite(), 'add', 'mail/welcom', '--json');
+  test('notes a name that nothing here is for, with the nearest, on stderr', async () => {
+    const { status, stdout, stderr } = await inRoot(
+      makeQueueSite(),
+      'add',
+      'mail/welcom',
+      '--json',
+    );
     expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n' });
     expect(stderr).toBe(
       'Note: jobs/queue/ has no handler for mail/welcom here, so it waits for one; did you mean mail/welcome?\n',
     );
   });
 
-  test('notes nothing of a name that no job got, as another has the unique key', () => {
+  test('notes nothing of a name that no job got, as another has the unique key', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export', '--unique', 'k');
+    await inRoot(root, 'add', 'export', '--unique', 'k');
     for (const more of [[], ['--json']]) {
-      const { status, stderr } = inRoot(root, 'add', 'nowhere', '--unique', 'k', ...more);
+      const { status, stderr } = await inRoot(root, 'add', 'nowhere', '--unique', 'k', ...more);
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     }
   });
 
-  test('a child of what runs waits for it', () => {
+  test('a child of what runs waits for it', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export');
-    inRoot(root, 'claim');
-    expect(inRoot(root, 'add', 'mail/welcome', '--parent', '1').stdout).toBe(
+    await inRoot(root, 'add', 'export');
+    await inRoot(root, 'claim');
+    expect((await inRoot(root, 'add', 'mail/welcome', '--parent', '1')).stdout).toBe(
       'Added job 2 (mail/welcome), waits until job 1 has ended its own run.\n',
     );
   });
@@ -161,28 +168,28 @@ describe('runner add', () => {
     if (existsSync(join(root, '.runner/activity.db'))) expect(jobsOf(root)).toEqual([]);
   });
 
-  test('wrong settings are told a line each', () => {
+  test('wrong settings are told a line each', async () => {
     const root = makeQueueSite();
     const settings = { defaults: { timeout: 'soon' }, queue: { lease: 5 } };
     writeFileSync(join(root, 'runner.config.json'), JSON.stringify(settings));
-    const { status, stderr } = inRoot(root, 'add', 'export');
+    const { status, stderr } = await inRoot(root, 'add', 'export');
     expect(status).toBe(2);
     expect(stderr).toMatch(
       /^runner: runner\.config\.json:1: defaults\.timeout .*\nrunner\.config\.json:1: queue\.lease .*\n$/,
     );
   });
 
-  test('what is not possible as things stand exits 1', () => {
+  test('what is not possible as things stand exits 1', async () => {
     const root = makeQueueSite();
-    expect(inRoot(root, 'add', 'export', '--parent', '9')).toEqual({
+    expect(await inRoot(root, 'add', 'export', '--parent', '9')).toEqual({
       status: 1,
       stdout: '',
       stderr: 'runner: There is no parent job 9.\n',
     });
   });
 
-  test('a name cannot write to the terminal', () => {
-    const { stderr } = inRoot(makeQueueSite(), 'add', 'a\u001b[2J\u009bb\u202e');
+  test('a name cannot write to the terminal', async () => {
+    const { stderr } = await inRoot(makeQueueSite(), 'add', 'a\u001b[2J\u009bb\u202e');
     expect(stderr).toMatch(/^runner: A job's name expects/);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
     expect(stderr).not.toMatch(/[\u001b\u009b\u202e]/);

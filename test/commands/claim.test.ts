@@ -8,10 +8,10 @@ import { cronEnv } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';
 
 describe('runner claim', () => {
-  test('prints the job with the token by which it is ended', () => {
+  test('prints the job with the token by which it is ended', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'mail/welcome', '{"to":"a"}');
-    const { status, stdout, stderr } = inRoot(root, 'claim');
+    await inRoot(root, 'add', 'mail/welcome', '{"to":"a"}');
+    const { status, stdout, stderr } = await inRoot(root, 'claim');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const job = JSON.parse(stdout);
     expect(job).toMatchObject({
@@ -23,83 +23,97 @@ describe('runner claim', () => {
       parentData: null,
       children: { finished: [], failed: [], cancelled: [] },
     });
-    expect(inRoot(root, 'job', '1', 'finish', '--token', job.token).status).toBe(0);
+    expect((await inRoot(root, 'job', '1', 'finish', '--token', job.token)).status).toBe(0);
   });
 
-  test('prints numbers as they stand in the log: the data, the children, what the parent gave', () => {
+  test('prints numbers as they stand in the log: the data, the children, what the parent gave', async () => {
     const root = makeQueueSite();
     const id = '9007199254740993';
-    inRoot(root, 'add', 'parent', `{"parent":${id}}`);
-    inRoot(root, 'claim', 'parent');
-    inRoot(root, 'add', 'child', `{"child":${id}}`, '--parent', '1');
-    inRoot(root, 'job', '1', 'finish');
-    const child = inRoot(root, 'claim').stdout;
+    await inRoot(root, 'add', 'parent', `{"parent":${id}}`);
+    await inRoot(root, 'claim', 'parent');
+    await inRoot(root, 'add', 'child', `{"child":${id}}`, '--parent', '1');
+    await inRoot(root, 'job', '1', 'finish');
+    const child = (await inRoot(root, 'claim')).stdout;
     expect(child).toContain(`"child": ${id}`);
     expect(child).toContain(`"parent": ${id}`);
-    const finished = inRoot(root, 'job', '2', 'finish', '--result', `{"result":${id}}`, '--json');
-    const told = [
-      finished,
-      ...['job 2 --json', 'job 2', 'jobs --json', 'claim'].map((command) =>
-        inRoot(root, ...command.split(' ')),
-      ),
-    ].map(({ stdout }) => stdout);
+    const finished = await inRoot(
+      root,
+      'job',
+      '2',
+      'finish',
+      '--result',
+      `{"result":${id}}`,
+      '--json',
+    );
+    const told = [finished.stdout];
+    for (const command of ['job 2 --json', 'job 2', 'jobs --json', 'claim']) {
+      told.push((await inRoot(root, ...command.split(' '))).stdout);
+    }
     for (const stdout of told) expect(stdout).toContain(`"child": ${id}`);
     expect(told.filter((stdout) => stdout.includes(`"result": ${id}`))).toHaveLength(5);
   });
 
-  test('exits 1 and prints nothing when there is none', () => {
+  test('exits 1 and prints nothing when there is none', async () => {
     const root = makeQueueSite();
     const nothing = { status: 1, stdout: '', stderr: '' };
-    expect(inRoot(root, 'claim')).toEqual(nothing);
-    inRoot(root, 'add', 'export', '--at', '+1h');
-    expect(inRoot(root, 'claim')).toEqual(nothing);
-    inRoot(root, 'add', 'export');
-    expect(inRoot(root, 'claim', 'mail/*', 'expor')).toEqual(nothing);
-    expect(inRoot(root, 'claim', 'mail/*', 'expor?').status).toBe(0);
+    expect(await inRoot(root, 'claim')).toEqual(nothing);
+    await inRoot(root, 'add', 'export', '--at', '+1h');
+    expect(await inRoot(root, 'claim')).toEqual(nothing);
+    await inRoot(root, 'add', 'export');
+    expect(await inRoot(root, 'claim', 'mail/*', 'expor')).toEqual(nothing);
+    expect((await inRoot(root, 'claim', 'mail/*', 'expor?')).status).toBe(0);
   });
 
-  test('takes several, for as long as it is told', () => {
+  test('takes several, for as long as it is told', async () => {
     const root = makeQueueSite();
-    for (let count = 0; count < 3; count += 1) inRoot(root, 'add', 'export');
+    for (let count = 0; count < 3; count += 1) await inRoot(root, 'add', 'export');
     const before = Date.now();
-    const { jobs } = jsonOf(inRoot(root, 'claim', '--count', '2', '--lease', '2h'));
+    const { jobs } = jsonOf(await inRoot(root, 'claim', '--count', '2', '--lease', '2h'));
     expect(jobs.map(({ id }: { id: number }) => id)).toEqual([1, 2]);
     for (const { leasedUntil } of jobs) {
       expect(Date.parse(leasedUntil)).toBeGreaterThanOrEqual(before + 7_200_000);
     }
-    expect(jsonOf(inRoot(root, 'claim', '--count', '2')).jobs).toHaveLength(1);
+    expect(jsonOf(await inRoot(root, 'claim', '--count', '2')).jobs).toHaveLength(1);
   });
 
   test('waits for a job that another process adds', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export', '--at', '+1h');
+    await inRoot(root, 'add', 'export', '--at', '+1h');
     const waiting = startCommand(['claim', 'mail/*', '--wait', '40s'], {
       cwd: root,
       env: cronEnv(root),
     });
-    inRoot(root, 'add', 'mail/welcome');
+    await inRoot(root, 'add', 'mail/welcome');
     expect(await waiting.ended).toMatchObject({ status: 0, stderr: '' });
-    expect(inRoot(root, 'job', '2').stdout).toContain('job 2 · running');
+    expect((await inRoot(root, 'job', '2')).stdout).toContain('job 2 · running');
   });
 
-  test('a wait of nothing is none', () => {
+  test('a wait of nothing is none', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export', '--at', '+1h');
-    expect(inRoot(root, 'claim', '--wait', '0s')).toEqual({ status: 1, stdout: '', stderr: '' });
-    inRoot(root, 'add', 'export');
-    expect(jsonOf(inRoot(root, 'claim', '--wait', '0s'))).toMatchObject({ id: 2 });
+    await inRoot(root, 'add', 'export', '--at', '+1h');
+    expect(await inRoot(root, 'claim', '--wait', '0s')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: '',
+    });
+    await inRoot(root, 'add', 'export');
+    expect(jsonOf(await inRoot(root, 'claim', '--wait', '0s'))).toMatchObject({ id: 2 });
   });
 
-  test('gives up when the wait is over', () => {
+  test('gives up when the wait is over', async () => {
     const root = makeQueueSite();
     const startMs = performance.now();
-    expect(inRoot(root, 'claim', '--wait', '300ms')).toEqual({ status: 1, stdout: '', stderr: '' });
+    expect(await inRoot(root, 'claim', '--wait', '300ms')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: '',
+    });
     expect(performance.now() - startMs).toBeGreaterThan(300);
   });
 
   test('a wait that is broken off by a signal has claimed nothing', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export', '--at', '+1h');
+    await inRoot(root, 'add', 'export', '--at', '+1h');
     const child = spawn(process.execPath, [commandPath, 'claim', '--wait', '1h'], {
       cwd: root,
       env: cronEnv(root),
@@ -111,7 +125,7 @@ describe('runner claim', () => {
     const [code, signal] = await exit.finally(() => clearInterval(signalling));
     expect([143, null]).toContain(code);
     if (code === null) expect(signal).toBe('SIGTERM');
-    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
       state: 'queued',
       attempts: 0,
     });
@@ -119,7 +133,7 @@ describe('runner claim', () => {
 
   test('what nobody reads is given back, and was no try', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export');
+    await inRoot(root, 'add', 'export');
     const child = spawn(process.execPath, [commandPath, 'claim'], {
       cwd: root,
       env: cronEnv(root),
@@ -128,11 +142,11 @@ describe('runner claim', () => {
     child.stdout.destroy();
     const [code] = await once(child, 'exit');
     expect(code).toBe(1);
-    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
       state: 'queued',
       attempts: 0,
     });
-    expect(jsonOf(inRoot(root, 'claim'))).toMatchObject({ id: 1, attempt: 1 });
+    expect(jsonOf(await inRoot(root, 'claim'))).toMatchObject({ id: 1, attempt: 1 });
   });
 
   test.each([
@@ -140,8 +154,8 @@ describe('runner claim', () => {
     [['mail['], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail["'],
     [['--lease', '5'], 'A lease expects a duration'],
     [['--count', '0'], '--count expects a whole number from 1'],
-  ])('%j is wrong use', (args, message) => {
-    const { status, stdout, stderr } = inRoot(makeQueueSite(), 'claim', ...args);
+  ])('%j is wrong use', async (args, message) => {
+    const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'claim', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(message);
   });

@@ -27,12 +27,12 @@ test('a pass with failures prints one summary on stderr, with the last 20 lines 
   expect(stderr).not.toContain('not shown');
 });
 
-test('a script that is tried again in the same call is not counted as two scripts', () => {
+test('a script that is tried again in the same call is not counted as two scripts', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': '# @retries 1\n# @retry-delay 1ms\nexit 3\n',
     'jobs/hourly/b.sh': 'sleep 0.1\n',
   });
-  const { stderr } = inRoot(root, 'hourly');
+  const { stderr } = await inRoot(root, 'hourly');
   expect(stderr).toContain('runner: 2 of 3 runs of hourly did not succeed (');
 });
 
@@ -46,40 +46,42 @@ test('control characters of a script do not reach the mail', () => {
 test.each([
   ['work', 'runs of the queue'],
   ['hourly', 'scripts of hourly, queue'],
-])('of the queue `runner %s` names the job, and how to look at it', (command, what) => {
+])('of the queue `runner %s` names the job, and how to look at it', async (command, what) => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': 'true\n',
     'jobs/queue/export.sh': executable('#!/bin/sh\necho no orders\nexit 3\n'),
   });
-  inRoot(root, 'add', 'export', '--at', '+1h');
-  inRoot(root, 'add', 'export');
-  const { status, stdout, stderr } = inRoot(root, command);
+  await inRoot(root, 'add', 'export', '--at', '+1h');
+  await inRoot(root, 'add', 'export');
+  const { status, stdout, stderr } = await inRoot(root, command);
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   const [head, failure] = stderr.split('\n\n');
   expect(head).toContain(`${what} did not succeed`);
-  const { runs } = jsonOf(inRoot(root, 'job', '2', '--json'));
+  const { runs } = jsonOf(await inRoot(root, 'job', '2', '--json'));
   expect(failure?.trimEnd().split('\n')).toEqual([
     expect.stringMatching(/^queue\/export \(job 2\) failed after \d+ms: exit code 3$/),
     '  | no orders',
     `  all of it: runner show ${runs[0].id}`,
     '  its job: runner job 2',
   ]);
-  expect(inRoot(root, 'show', String(runs[0].id)).stdout).toMatch(
+  expect((await inRoot(root, 'show', String(runs[0].id))).stdout).toMatch(
     /\njob {11}2 · `runner job 2` shows it\nstarted /,
   );
-  expect(jsonOf(inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({ job: 2 });
+  expect(jsonOf(await inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({
+    job: 2,
+  });
 });
 
-test('where nothing is kept of what failed, it leads nowhere', () => {
+test('where nothing is kept of what failed, it leads nowhere', async () => {
   const root = makeTemporaryRoot({
     'runner.config.json': '{ "queue": { "archive": { "gone": "remove", "kept": "keep-failed" } } }',
     'jobs/queue/gone.sh': executable('#!/bin/sh\nexit 3\n'),
     'jobs/queue/kept.sh': executable('#!/bin/sh\nexit 4\n'),
   });
-  inRoot(root, 'add', 'gone');
-  inRoot(root, 'add', 'kept');
-  inRoot(root, 'add', 'gone', '--retries', '1');
-  const [, ...failures] = inRoot(root, 'work').stderr.trimEnd().split('\n\n');
+  await inRoot(root, 'add', 'gone');
+  await inRoot(root, 'add', 'kept');
+  await inRoot(root, 'add', 'gone', '--retries', '1');
+  const [, ...failures] = (await inRoot(root, 'work')).stderr.trimEnd().split('\n\n');
   const ends = failures.map((failure) => failure.split('\n').slice(-2));
   expect(ends).toEqual([
     ['  | (no output)', '  no more is kept of it: queue.archive'],
@@ -88,20 +90,20 @@ test('where nothing is kept of what failed, it leads nowhere', () => {
   ]);
 });
 
-test('a run of a script has no job to look at', () => {
+test('a run of a script has no job to look at', async () => {
   const { root, run } = runPass({ 'a.sh': 'true\n' });
-  expect(inRoot(root, 'show', String(run('a').id)).stdout).not.toContain('job ');
+  expect((await inRoot(root, 'show', String(run('a').id))).stdout).not.toContain('job ');
 });
 
-test('of tries that were made again meanwhile it says so, and of the others when they are', () => {
+test('of tries that were made again meanwhile it says so, and of the others when they are', async () => {
   const root = makeTemporaryRoot({
     'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n'),
   });
-  inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
-  inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
-  const [, ...failures] = inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m').stderr.split(
-    '\n\n',
-  );
+  await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
+  await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
+  const [, ...failures] = (
+    await inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m')
+  ).stderr.split('\n\n');
   const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
   const later = (when: string) =>
     expect.stringMatching(

@@ -7,9 +7,9 @@ import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
 
 /** Who adds by SQL can write anything into any column. */
-function makeEvilJob(state: 'queued' | 'failed'): string {
+async function makeEvilJob(state: 'queued' | 'failed'): Promise<string> {
   const root = makeQueueSite();
-  inRoot(root, 'add', 'export', '--at', '+1h');
+  await inRoot(root, 'add', 'export', '--at', '+1h');
   const insert = `insert into jobs (name, state, data, reason, unique_key, group_key, repeat, finished_at)
     values (?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
   const finishedAt = state === 'failed' ? Date.now() : null;
@@ -42,16 +42,16 @@ test.each([
   [['add', 'x', '--unique', EVIL]],
   [['job', EVIL]],
   [['job', '2', EVIL]],
-])('%j writes nothing that a terminal obeys', (args) => {
-  const { stdout, stderr } = inRoot(makeEvilJob('queued'), ...args);
+])('%j writes nothing that a terminal obeys', async (args) => {
+  const { stdout, stderr } = await inRoot(await makeEvilJob('queued'), ...args);
   expect(stdout + stderr).not.toBe('');
   expect(stdout + stderr).not.toMatch(unsafe);
   expect(stdout + stderr).not.toMatch(/^runner: all is well/m);
 });
 
-test('JSON gives all of it back unchanged', () => {
-  const root = makeEvilJob('failed');
-  expect(jsonOf(inRoot(root, 'job', '2', '--json'))).toMatchObject({
+test('JSON gives all of it back unchanged', async () => {
+  const root = await makeEvilJob('failed');
+  expect(jsonOf(await inRoot(root, 'job', '2', '--json'))).toMatchObject({
     name: EVIL,
     data: { text: EVIL },
     reason: EVIL,

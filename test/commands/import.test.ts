@@ -37,11 +37,11 @@ describe('an imported queue of Bedrock', () => {
     ['Export', 'Part', 'Urgent', 'Old'].map((name) => [`jobs/queue/${name}.mjs`, handler]),
   );
 
-  test('is worked off in its order, families included, and not a second time', () => {
+  test('is worked off in its order, families included, and not a second time', async () => {
     const root = makeTemporaryRoot(files);
     const path = makeBedrock({ folder: root }, jobs);
 
-    const imported = inRoot(root, 'import', 'bedrock', 'bedrock.db');
+    const imported = await inRoot(root, 'import', 'bedrock', 'bedrock.db');
     expect(imported).toEqual({
       status: 0,
       stderr: '',
@@ -49,7 +49,7 @@ describe('an imported queue of Bedrock', () => {
         `Took over 4 jobs from ${path} (Bedrock, table jobs): 2 queued, 1 paused, 1 finished.\n` +
         '1 job that has ended was left out; --with-ended takes over these too.\n',
     });
-    expect(inRoot(root, 'work').status).toBe(0);
+    expect((await inRoot(root, 'work')).status).toBe(0);
     expect(readEvidence(root)).toEqual([
       { name: 'Urgent', data: {}, parentData: null, finished: [] },
       { name: 'Part', data: { rows: 2 }, parentData: { file: 'a.csv' }, finished: [] },
@@ -61,27 +61,27 @@ describe('an imported queue of Bedrock', () => {
       },
     ]);
 
-    const again = inRoot(root, 'import', 'bedrock', path, '--with-ended');
+    const again = await inRoot(root, 'import', 'bedrock', path, '--with-ended');
     expect(again.stdout).toBe(
       `Took over 1 job from ${path} (Bedrock, table jobs): 1 failed.\n4 jobs were taken over before.\n`,
     );
-    expect(inRoot(root, 'work').status).toBe(0);
+    expect((await inRoot(root, 'work')).status).toBe(0);
     expect(readEvidence(root)).toHaveLength(3);
   });
 
-  test('gives up a job that had failed only once it is kicked', () => {
+  test('gives up a job that had failed only once it is kicked', async () => {
     const root = makeTemporaryRoot(files);
     makeBedrock({ folder: root }, jobs.slice(-1));
-    inRoot(root, 'import', 'bedrock', 'bedrock.db', '--with-ended');
-    expect(inRoot(root, 'work').status).toBe(0);
+    await inRoot(root, 'import', 'bedrock', 'bedrock.db', '--with-ended');
+    expect((await inRoot(root, 'work')).status).toBe(0);
     expect(existsSync(join(root, 'evidence.jsonl'))).toBe(false);
-    expect(inRoot(root, 'kick', 'Old').stdout).toBe('Kicked 1 job.\n');
-    expect(inRoot(root, 'work').status).toBe(0);
+    expect((await inRoot(root, 'kick', 'Old')).stdout).toBe('Kicked 1 job.\n');
+    expect((await inRoot(root, 'work')).status).toBe(0);
     expect(readEvidence(root)).toHaveLength(1);
   });
 });
 
-test('an imported job of LaterJob has the tries that were left to it', () => {
+test('an imported job of LaterJob has the tries that were left to it', async () => {
   const fails = "export default () => { throw new Error('still down'); };\n";
   const tags = '// @retry-delay 1s\n';
   const root = makeTemporaryRoot({ 'jobs/queue/mail/send.mjs': `${tags}${fails}` });
@@ -92,8 +92,10 @@ test('an imported job of LaterJob has the tries that were left to it', () => {
       transitions: [{ job_id: 'a', state_id: 2, dte_occured: '2026-03-01 08:00:00' }],
     },
   );
-  expect(inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send').status).toBe(0);
-  expect(inRoot(root, 'work', '--wait', '3s').status).toBe(1);
+  expect((await inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send')).status).toBe(
+    0,
+  );
+  expect((await inRoot(root, 'work', '--wait', '3s')).status).toBe(1);
   expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3, max_attempts: 3 }]);
 });
 
@@ -110,13 +112,13 @@ test('two imports of one file at the same moment add each job once', async () =>
   expect(selectJobs(root)).toHaveLength(300);
 });
 
-test('a dry run makes no log, and says what would be done', () => {
+test('a dry run makes no log, and says what would be done', async () => {
   const root = makeTemporaryRoot();
   const path = makeBedrock({ folder: root, journal: 'wal' }, [
     { jobID: 1, repeat: 'HOURLY' },
     { jobID: 2, state: 'RUNNING' },
   ]);
-  const { status, stdout } = inRoot(root, 'import', 'bedrock', path, '--dry-run');
+  const { status, stdout } = await inRoot(root, 'import', 'bedrock', path, '--dry-run');
   expect(status).toBe(0);
   expect(stdout).toBe(
     `Would take over 2 jobs from ${path} (Bedrock, table jobs): 2 queued. Nothing was written.\n` +
@@ -126,10 +128,12 @@ test('a dry run makes no log, and says what would be done', () => {
   expect(readdirSync(root).filter((name) => name !== '.cache')).toEqual(['bedrock.db', 'jobs']);
 });
 
-test('jobs without a handler are named', () => {
+test('jobs without a handler are named', async () => {
   const root = makeTemporaryRoot();
   makeBedrock({ folder: root }, [{ jobID: 1, name: 'Send' }]);
-  expect(inRoot(root, 'import', 'bedrock', 'bedrock.db').stderr).toContain('no handler for Send');
+  expect((await inRoot(root, 'import', 'bedrock', 'bedrock.db')).stderr).toContain(
+    'no handler for Send',
+  );
 });
 
 describe('bad jobs', () => {
@@ -138,10 +142,10 @@ describe('bad jobs', () => {
     nextRun: index === 0 ? '2026-03-01 08:00:00' : 'soon',
   }));
 
-  test('keep all others back, and are told one in a line', () => {
+  test('keep all others back, and are told one in a line', async () => {
     const root = makeTemporaryRoot();
     makeBedrock({ folder: root }, jobs);
-    const { status, stdout, stderr } = inRoot(root, 'import', 'bedrock', 'bedrock.db');
+    const { status, stdout, stderr } = await inRoot(root, 'import', 'bedrock', 'bedrock.db');
     const lines = stderr.trimEnd().split('\n');
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(lines[0]).toBe('runner: 24 jobs of Bedrock cannot be taken over, so that none was:');
@@ -153,28 +157,28 @@ describe('bad jobs', () => {
     expect(selectJobs(root)).toEqual([]);
   });
 
-  test('are left out and listed if that is wanted', () => {
+  test('are left out and listed if that is wanted', async () => {
     const root = makeTemporaryRoot();
     makeBedrock({ folder: root }, jobs);
     const args = ['import', 'bedrock', 'bedrock.db', '--skip-bad'];
-    const { status, stdout } = inRoot(root, ...args);
+    const { status, stdout } = await inRoot(root, ...args);
     expect(status).toBe(0);
     expect(stdout.match(/^Left out: job \d+: its nextRun is "soon"/gm)).toHaveLength(24);
     expect(selectJobs(root)).toHaveLength(1);
   });
 
-  test.each([[[]], [['--dry-run']]])('are all listed as JSON with %j', (more) => {
+  test.each([[[]], [['--dry-run']]])('are all listed as JSON with %j', async (more) => {
     const root = makeTemporaryRoot();
     makeBedrock({ folder: root }, jobs);
     const args = ['import', 'bedrock', 'bedrock.db', '--json', ...more];
-    const { status, stdout } = inRoot(root, ...args);
+    const { status, stdout } = await inRoot(root, ...args);
     expect(status).toBe(2);
     expect(JSON.parse(stdout)).toMatchObject({ refused: true, imported: {} });
     expect(JSON.parse(stdout).bad).toHaveLength(24);
   });
 });
 
-test('as JSON it says all that it did', () => {
+test('as JSON it says all that it did', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/Mail.mjs': handler });
   const path = makeBedrock({ folder: root }, [
     { jobID: 1 },
@@ -183,7 +187,7 @@ test('as JSON it says all that it did', () => {
     { jobID: 4, name: '' },
   ]);
   const args = ['import', 'bedrock', path, '--skip-bad', '--json'];
-  const { status, stdout, stderr } = inRoot(root, ...args);
+  const { status, stdout, stderr } = await inRoot(root, ...args);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
     file: path,
@@ -246,12 +250,12 @@ describe('told in one sentence, with exit code 2:', () => {
       ['bedrock', 'newer.db'],
       /nobody can say what sequentialKey would mean .* --table\.$/,
     ],
-  ])('%s', (_what, args, message) => {
+  ])('%s', async (_what, args, message) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n'.repeat(40) });
     makeBedrock({ folder: root }, [{ jobID: 1 }]);
     makeLaterJob({ folder: root }, { jobs: [{ job_id: 'a' }] });
     addColumn(makeBedrock({ folder: root, file: 'newer.db' }, [{ jobID: 1 }]));
-    const { status, stdout, stderr } = inRoot(root, 'import', ...args);
+    const { status, stdout, stderr } = await inRoot(root, 'import', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr.trimEnd()).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
@@ -259,13 +263,13 @@ describe('told in one sentence, with exit code 2:', () => {
   });
 });
 
-test('of a newer table a view without its new column is taken', () => {
+test('of a newer table a view without its new column is taken', async () => {
   const root = makeTemporaryRoot();
   const path = makeBedrock({ folder: root }, [{ jobID: 1 }]);
   const database = new Database(path);
   database.exec(`alter table jobs add column sequentialKey text;
     create view known as select created, jobID, state, name, nextRun, lastRun, repeat, data from jobs`);
   database.close();
-  expect(inRoot(root, 'import', 'bedrock', path, '--table', 'known').status).toBe(0);
+  expect((await inRoot(root, 'import', 'bedrock', path, '--table', 'known')).status).toBe(0);
   expect(selectJobs(root)).toHaveLength(1);
 });

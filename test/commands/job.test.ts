@@ -20,18 +20,18 @@ const keys = [
 ];
 
 /** A root with job 1, claimed unless said otherwise, and the token of that claim. */
-function makeJob({ isClaimed = true } = {}) {
+async function makeJob({ isClaimed = true } = {}) {
   const root = makeQueueSite();
-  inRoot(root, 'add', 'export', '{"a":1}');
-  const token: string = isClaimed ? jsonOf(inRoot(root, 'claim')).token : '';
+  await inRoot(root, 'add', 'export', '{"a":1}');
+  const token: string = isClaimed ? jsonOf(await inRoot(root, 'claim')).token : '';
   const job = (...args: string[]) => inRoot(root, 'job', '1', ...args);
-  return { root, token, job, read: () => jsonOf(job('--json')) };
+  return { root, token, job, read: async () => jsonOf(await job('--json')) };
 }
 
 describe('runner job', () => {
-  test('shows a job with its data, runs and activity', () => {
-    const { job } = makeJob();
-    const { status, stdout, stderr } = job();
+  test('shows a job with its data, runs and activity', async () => {
+    const { job } = await makeJob();
+    const { status, stdout, stderr } = await job();
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const shown = stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '#');
     expect(shown).toMatch(/^export · job 1 · running\n\nadded {9}# \(UTC\)\nwas due {7}#\n/);
@@ -43,9 +43,9 @@ describe('runner job', () => {
     expect(shown).toContain('\nactivity\n#  job-queued\n#  job-running · run 1\n');
   });
 
-  test('as JSON has every key of docs/json.md', () => {
-    const { read } = makeJob();
-    const job = read();
+  test('as JSON has every key of docs/json.md', async () => {
+    const { read } = await makeJob();
+    const job = await read();
     expect(Object.keys(job)).toEqual([...keys, 'pause', 'children', 'runs', 'activity']);
     expect(job).toMatchObject({
       id: 1,
@@ -64,33 +64,33 @@ describe('runner job', () => {
     ]);
   });
 
-  test('shows what keeps it from being run', () => {
-    const { root, job, read } = makeJob({ isClaimed: false });
-    inRoot(root, 'pause', 'queue', '--for', '2h');
-    expect(job().stdout).toMatch(
+  test('shows what keeps it from being run', async () => {
+    const { root, job, read } = await makeJob({ isClaimed: false });
+    await inRoot(root, 'pause', 'queue', '--for', '2h');
+    expect((await job()).stdout).toMatch(
       /\npaused {8}the queue · until \d\d-\d\d \d\d:\d\d · `runner resume queue` ends it\n/,
     );
-    expect(read()).toMatchObject({ pause: { name: 'queue', kind: 'pause' } });
-    inRoot(root, 'resume');
-    expect(job().stdout).not.toContain('paused');
+    expect(await read()).toMatchObject({ pause: { name: 'queue', kind: 'pause' } });
+    await inRoot(root, 'resume');
+    expect((await job()).stdout).not.toContain('paused');
   });
 
-  test('shows children, a long text cut, and nothing that could write to the terminal', () => {
-    const { root, job } = makeJob();
-    inRoot(root, 'add', 'mail/welcome', '--parent', '1');
+  test('shows children, a long text cut, and nothing that could write to the terminal', async () => {
+    const { root, job } = await makeJob();
+    await inRoot(root, 'add', 'mail/welcome', '--parent', '1');
     const long = JSON.stringify({
       text: 'x'.repeat(5_000),
       evil: '\u009b31m',
       list: Array(90).fill(1),
     });
     withInput(root, long, 'job', '1', 'update', '--data', '-');
-    const { stdout } = job();
+    const { stdout } = await job();
     expect(stdout).toContain('\nchildren\njob 2 · mail/welcome · paused\n');
     expect(stdout).toContain('\ndata, without its last 56 lines; --json shows all of it\n');
     expect(stdout).toContain('xxx…\n');
     expect(stdout).toContain('"evil": ""');
     expect(stdout.length).toBeLessThan(5_000);
-    expect(inRoot(root, 'job', '2').stdout).toContain('parent        job 1\n');
+    expect((await inRoot(root, 'job', '2')).stdout).toContain('parent        job 1\n');
   });
 
   test.each([
@@ -112,48 +112,48 @@ describe('runner job', () => {
     [['1', 'retry', '--delay', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
     [['1', 'touch', '--lease', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
     [['1', 'delete'], 1, 'Job 1 (export) is running, and only a job that does not run'],
-  ])('%j exits %i and changes nothing', (args, status, message) => {
-    const { root, read } = makeJob();
-    const ended = inRoot(root, 'job', ...args);
+  ])('%j exits %i and changes nothing', async (args, status, message) => {
+    const { root, read } = await makeJob();
+    const ended = await inRoot(root, 'job', ...args);
     expect(ended).toMatchObject({ status, stdout: '' });
     expect(ended.stderr).toContain(message);
     expect(ended.stderr).toMatch(/^runner: .*\n$/);
-    expect(read()).toMatchObject({ state: 'running', data: { a: 1 } });
+    expect(await read()).toMatchObject({ state: 'running', data: { a: 1 } });
   });
 });
 
 describe('runner job <id>', () => {
-  test('finish ends it with its result', () => {
-    const { token, job, read } = makeJob();
-    expect(job('finish', '--token', token, '--result', '{"sent":true}')).toEqual({
+  test('finish ends it with its result', async () => {
+    const { token, job, read } = await makeJob();
+    expect(await job('finish', '--token', token, '--result', '{"sent":true}')).toEqual({
       status: 0,
       stdout: 'Job 1 (export) is finished.\n',
       stderr: '',
     });
-    expect(read()).toMatchObject({ state: 'finished', result: { sent: true } });
-    expect(job('finish', '--token', token)).toMatchObject({ status: 1, stdout: '' });
-    expect(job().stdout).toContain('\nresult\n{\n  "sent": true\n}\n');
+    expect(await read()).toMatchObject({ state: 'finished', result: { sent: true } });
+    expect(await job('finish', '--token', token)).toMatchObject({ status: 1, stdout: '' });
+    expect((await job()).stdout).toContain('\nresult\n{\n  "sent": true\n}\n');
   });
 
-  test('finish without a token ends whatever claim holds', () => {
-    const { job, read } = makeJob();
-    expect(job('finish').stdout).toBe('Job 1 (export) is finished.\n');
-    expect(read()).toMatchObject({ state: 'finished', result: null });
+  test('finish without a token ends whatever claim holds', async () => {
+    const { job, read } = await makeJob();
+    expect((await job('finish')).stdout).toBe('Job 1 (export) is finished.\n');
+    expect(await read()).toMatchObject({ state: 'finished', result: null });
   });
 
-  test('finish prints the job as it is then with --json', () => {
-    const { job } = makeJob();
-    const told = jsonOf(job('finish', '--data', '[1]', '--json'));
+  test('finish prints the job as it is then with --json', async () => {
+    const { job } = await makeJob();
+    const told = jsonOf(await job('finish', '--data', '[1]', '--json'));
     expect(Object.keys(told)).toEqual(keys);
     expect(told).toMatchObject({ state: 'finished', data: [1] });
   });
 
-  test('retry gives it back, for later and under another name', () => {
-    const { token, job, read } = makeJob();
+  test('retry gives it back, for later and under another name', async () => {
+    const { token, job, read } = await makeJob();
     const options = ['--delay', '2h', '--priority', '7', '--name', 'mail/welcome', '--data', '{}'];
-    const { stdout } = job('retry', ...options, '--reason', 'too busy', '--token', token);
+    const { stdout } = await job('retry', ...options, '--reason', 'too busy', '--token', token);
     expect(stdout).toMatch(/^Job 1 \(mail\/welcome\) is retrying, due \d{4}-.* \(UTC\)\.\n$/);
-    expect(read()).toMatchObject({
+    expect(await read()).toMatchObject({
       priority: 7,
       data: {},
       reason: 'too busy',
@@ -162,60 +162,60 @@ describe('runner job <id>', () => {
     });
   });
 
-  test('fail, kick, bury and cancel', () => {
-    const { job, read } = makeJob();
-    expect(job('fail', '--reason', 'no\u001b[2Jpe').stdout).toBe(
+  test('fail, kick, bury and cancel', async () => {
+    const { job, read } = await makeJob();
+    expect((await job('fail', '--reason', 'no\u001b[2Jpe')).stdout).toBe(
       'Job 1 (export) is failed: nope.\n',
     );
-    expect(job('kick').stdout).toBe('Job 1 (export) is queued, due now.\n');
-    expect(job('bury', '--priority', '3', '--reason', 'later').stdout).toBe(
+    expect((await job('kick')).stdout).toBe('Job 1 (export) is queued, due now.\n');
+    expect((await job('bury', '--priority', '3', '--reason', 'later')).stdout).toBe(
       'Job 1 (export) is failed: later.\n',
     );
-    expect(read()).toMatchObject({ priority: 3, counters: { buries: 1, kicks: 1 } });
-    expect(job('cancel').stdout).toBe('Job 1 (export) is cancelled.\n');
+    expect(await read()).toMatchObject({ priority: 3, counters: { buries: 1, kicks: 1 } });
+    expect((await job('cancel')).stdout).toBe('Job 1 (export) is cancelled.\n');
   });
 
-  test('touch renews its claim', () => {
-    const { token, job, read } = makeJob();
+  test('touch renews its claim', async () => {
+    const { token, job, read } = await makeJob();
     const before = Date.now();
-    expect(job('touch', '--lease', '2h', '--token', token).stdout).toMatch(
+    expect((await job('touch', '--lease', '2h', '--token', token)).stdout).toMatch(
       /^Job 1 \(export\) is running; its claim holds until \d{4}-.* \(UTC\)\.\n$/,
     );
-    expect(Date.parse(read().leasedUntil)).toBeGreaterThanOrEqual(before + 7_200_000);
+    expect(Date.parse((await read()).leasedUntil)).toBeGreaterThanOrEqual(before + 7_200_000);
   });
 
-  test('update changes data, priority, time and rule, and no state', () => {
-    const { root, job, read } = makeJob();
+  test('update changes data, priority, time and rule, and no state', async () => {
+    const { root, job, read } = await makeJob();
     expect(withInput(root, '{"b":2}', 'job', '1', 'update', '--data', '-').status).toBe(0);
     const options = ['--priority', '1', '--repeat', 'HOURLY', '--at', '2036-01-01 00:00'];
-    expect(job('update', ...options)).toMatchObject({ status: 0 });
-    expect(read()).toMatchObject({
+    expect(await job('update', ...options)).toMatchObject({ status: 0 });
+    expect(await read()).toMatchObject({
       state: 'running',
       data: { b: 2 },
       priority: 1,
       repeat: 'HOURLY',
     });
-    expect(job('update', '--no-repeat')).toMatchObject({ status: 0 });
-    expect(read()).toMatchObject({ repeat: null });
+    expect(await job('update', '--no-repeat')).toMatchObject({ status: 0 });
+    expect(await read()).toMatchObject({ repeat: null });
   });
 
-  test('requeue and delete', () => {
-    const { root, token, job } = makeJob();
-    expect(job('requeue', '--name', 'mail/bye', '--forget-try').stdout).toBe(
+  test('requeue and delete', async () => {
+    const { root, token, job } = await makeJob();
+    expect((await job('requeue', '--name', 'mail/bye', '--forget-try')).stdout).toBe(
       'Job 1 (mail/bye) is queued, due now.\n',
     );
-    expect(job('finish', '--token', token)).toMatchObject({ status: 1 });
-    expect(job('delete').stdout).toBe('Job 1 is deleted.\n');
-    expect(job('delete')).toMatchObject({ status: 1, stdout: '' });
-    inRoot(root, 'add', 'export');
-    expect(inRoot(root, 'job', '2', 'delete', '--json').stdout).toBe('{\n  "id": 2\n}\n');
+    expect(await job('finish', '--token', token)).toMatchObject({ status: 1 });
+    expect((await job('delete')).stdout).toBe('Job 1 is deleted.\n');
+    expect(await job('delete')).toMatchObject({ status: 1, stdout: '' });
+    await inRoot(root, 'add', 'export');
+    expect((await inRoot(root, 'job', '2', 'delete', '--json')).stdout).toBe('{\n  "id": 2\n}\n');
   });
 
-  test('finish says so when the settings keep nothing of it', () => {
-    const { root, job } = makeJob({ isClaimed: false });
+  test('finish says so when the settings keep nothing of it', async () => {
+    const { root, job } = await makeJob({ isClaimed: false });
     const settings = JSON.stringify({ queue: { archive: { export: 'remove' } } });
     writeFileSync(join(root, 'runner.config.json'), settings);
-    inRoot(root, 'claim');
-    expect(job('finish').stdout).toBe('Job 1 is ended, and removed as the settings say.\n');
+    await inRoot(root, 'claim');
+    expect((await job('finish')).stdout).toBe('Job 1 is ended, and removed as the settings say.\n');
   });
 });

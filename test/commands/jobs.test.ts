@@ -5,7 +5,7 @@ import { inRoot } from '../support/in-root.ts';
 import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
 
 /** Jobs 1 to 5: one runs, one failed, one is to come, one repeats. */
-function fillQueue(): string {
+async function fillQueue(): Promise<string> {
   const root = makeQueueSite();
   const lines = [
     { name: 'mail/welcome', priority: 900 },
@@ -15,18 +15,18 @@ function fillQueue(): string {
     { name: 'export' },
   ];
   withInput(root, lines.map((line) => JSON.stringify(line)).join('\n'), 'add', '--many');
-  inRoot(root, 'claim', 'mail/*');
-  inRoot(root, 'job', '1', 'fail', '--reason', 'no such\u001b[31m address');
-  inRoot(root, 'claim', 'mail/*');
+  await inRoot(root, 'claim', 'mail/*');
+  await inRoot(root, 'job', '1', 'fail', '--reason', 'no such\u001b[31m address');
+  await inRoot(root, 'claim', 'mail/*');
   return root;
 }
 
-const idsOf = (root: string, ...args: string[]): number[] =>
-  jsonOf(inRoot(root, 'jobs', ...args, '--json')).jobs.map(({ id }: { id: number }) => id);
+const idsOf = async (root: string, ...args: string[]): Promise<number[]> =>
+  jsonOf(await inRoot(root, 'jobs', ...args, '--json')).jobs.map(({ id }: { id: number }) => id);
 
 describe('runner jobs', () => {
-  test('lists the newest first, with state, time, tries and reason', () => {
-    const { status, stdout, stderr } = inRoot(fillQueue(), 'jobs');
+  test('lists the newest first, with state, time, tries and reason', async () => {
+    const { status, stdout, stderr } = await inRoot(await fillQueue(), 'jobs');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const lines = stdout.replaceAll(/\d\d-\d\d \d\d:\d\d/g, '##-## ##:##').split('\n');
     expect(lines).toEqual([
@@ -42,25 +42,29 @@ describe('runner jobs', () => {
     ]);
   });
 
-  test('shows what waits in the order in which it is taken, or by its time', () => {
-    const root = fillQueue();
-    inRoot(root, 'add', 'late', '--at', '2036-01-02', '--priority', '999');
-    expect(idsOf(root, '--order', 'newest')).toEqual([6, 5, 4, 3, 2, 1]);
-    expect(idsOf(root, '--order', 'next')).toEqual([6, 5, 3, 4]);
-    expect(idsOf(root, '--order', 'soonest')).toEqual([5, 3, 4, 6]);
-    expect(idsOf(root, '--order', 'next', '--state', 'ready', '--limit', '1')).toEqual([5]);
-    expect(inRoot(root, 'jobs', '--order', 'next', '--limit', '2').stdout).toContain('shows more');
-    expect(inRoot(root, 'jobs', '--order', 'next', '--limit', '4').stdout).not.toContain('shows');
+  test('shows what waits in the order in which it is taken, or by its time', async () => {
+    const root = await fillQueue();
+    await inRoot(root, 'add', 'late', '--at', '2036-01-02', '--priority', '999');
+    expect(await idsOf(root, '--order', 'newest')).toEqual([6, 5, 4, 3, 2, 1]);
+    expect(await idsOf(root, '--order', 'next')).toEqual([6, 5, 3, 4]);
+    expect(await idsOf(root, '--order', 'soonest')).toEqual([5, 3, 4, 6]);
+    expect(await idsOf(root, '--order', 'next', '--state', 'ready', '--limit', '1')).toEqual([5]);
+    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '2')).stdout).toContain(
+      'shows more',
+    );
+    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '4')).stdout).not.toContain(
+      'shows',
+    );
   });
 
-  test('tells what waits because of a pause or a fuse, and what ends that', () => {
-    const root = fillQueue();
-    inRoot(root, 'pause', 'mail/*', '--fail');
-    inRoot(root, 'pause', 'mail/b*');
-    inRoot(root, 'pause', 'export', '--fail');
-    inRoot(root, 'pause', 'import/*');
-    inRoot(root, 'pause', 'hourly');
-    const { stdout } = inRoot(root, 'jobs');
+  test('tells what waits because of a pause or a fuse, and what ends that', async () => {
+    const root = await fillQueue();
+    await inRoot(root, 'pause', 'mail/*', '--fail');
+    await inRoot(root, 'pause', 'mail/b*');
+    await inRoot(root, 'pause', 'export', '--fail');
+    await inRoot(root, 'pause', 'import/*');
+    await inRoot(root, 'pause', 'hourly');
+    const { stdout } = await inRoot(root, 'jobs');
     expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
       'job  name          state    when                       tries  why',
       '  5  export        queued   due now, will fail             0',
@@ -76,7 +80,7 @@ describe('runner jobs', () => {
       'times in UTC',
       '',
     ]);
-    const { jobs } = jsonOf(inRoot(root, 'jobs', '--json'));
+    const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
     const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
     const fuse = { name: 'queue/export', kind: 'fuse', until: null, since: expect.any(String) };
     expect(pauses).toEqual([
@@ -111,43 +115,45 @@ describe('runner jobs', () => {
       ['--limit', '2'],
       [5, 4],
     ],
-  ])('with %j has %j', (args, ids) => {
-    expect(idsOf(fillQueue(), ...args)).toEqual(ids);
+  ])('with %j has %j', async (args, ids) => {
+    expect(await idsOf(await fillQueue(), ...args)).toEqual(ids);
   });
 
-  test('says when there are more, and where there are none', () => {
-    const root = fillQueue();
-    expect(inRoot(root, 'jobs', '--limit', '2').stdout).toMatch(
+  test('says when there are more, and where there are none', async () => {
+    const root = await fillQueue();
+    expect((await inRoot(root, 'jobs', '--limit', '2')).stdout).toMatch(
       /\nthe first 2 jobs; --limit shows more · times in UTC\n$/,
     );
-    expect(inRoot(root, 'jobs', '--limit', '5').stdout).not.toContain('shows more');
-    expect(inRoot(root, 'jobs', 'nothing').stdout).toBe('There is no such job in the queue.\n');
+    expect((await inRoot(root, 'jobs', '--limit', '5')).stdout).not.toContain('shows more');
+    expect((await inRoot(root, 'jobs', 'nothing')).stdout).toBe(
+      'There is no such job in the queue.\n',
+    );
   });
 
-  test('hands out more than the queue does at once', () => {
+  test('hands out more than the queue does at once', async () => {
     const root = makeQueueSite();
     withInput(root, '{"name":"export"}\n'.repeat(2_500), 'add', '--many');
-    const { stdout } = inRoot(root, 'jobs', '--limit', '2400');
+    const { stdout } = await inRoot(root, 'jobs', '--limit', '2400');
     const ids = [...stdout.matchAll(/^ *(\d+) {2}export/gm)].map(([, id]) => Number(id));
     expect(ids).toEqual(Array.from({ length: 2_400 }, (_, index) => 2_500 - index));
   });
 
-  test('knows nothing of the jobs of scripts', () => {
-    const root = fillQueue();
-    expect(inRoot(root, 'hourly').status).toBe(0);
-    expect(idsOf(root)).toEqual([5, 4, 3, 2, 1]);
+  test('knows nothing of the jobs of scripts', async () => {
+    const root = await fillQueue();
+    expect((await inRoot(root, 'hourly')).status).toBe(0);
+    expect(await idsOf(root)).toEqual([5, 4, 3, 2, 1]);
   });
 
-  test('counts each name by states', () => {
-    const root = fillQueue();
-    expect(inRoot(root, 'jobs', '--count').stdout.split('\n').slice(0, 5)).toEqual([
+  test('counts each name by states', async () => {
+    const root = await fillQueue();
+    expect((await inRoot(root, 'jobs', '--count')).stdout.split('\n').slice(0, 5)).toEqual([
       'name          ready  delayed  running  retrying  paused  failed  finished  cancelled',
       'export            1        1        0         0       0       0         0          0',
       'mail/bye          0        1        0         0       0       0         0          0',
       'mail/welcome      0        0        1         0       0       1         0          0',
       '3 names           1        2        1         0       0       1         0          0',
     ]);
-    expect(jsonOf(inRoot(root, 'jobs', 'mail/w*', '--count', '--json'))).toEqual({
+    expect(jsonOf(await inRoot(root, 'jobs', 'mail/w*', '--count', '--json'))).toEqual({
       counts: [
         {
           ...{ name: 'mail/welcome', ready: 0, delayed: 0, running: 1, retrying: 0, paused: 0 },
@@ -157,9 +163,9 @@ describe('runner jobs', () => {
     });
   });
 
-  test('tells the next times, also those that a rule will give', () => {
-    const root = fillQueue();
-    const { upcoming } = jsonOf(inRoot(root, 'jobs', '--upcoming', '5', '--json'));
+  test('tells the next times, also those that a rule will give', async () => {
+    const root = await fillQueue();
+    const { upcoming } = jsonOf(await inRoot(root, 'jobs', '--upcoming', '5', '--json'));
     expect(upcoming.map(({ id }: { id: number }) => id)).toEqual([5, 3, 4, 4, 4]);
     expect(upcoming.slice(2)).toEqual(
       ['01', '02', '03'].map((hour, index) => ({
@@ -171,10 +177,10 @@ describe('runner jobs', () => {
         repeat: 'SCHEDULED, +1 HOUR',
       })),
     );
-    const { stdout } = inRoot(root, 'jobs', 'export', '--upcoming', '3');
+    const { stdout } = await inRoot(root, 'jobs', 'export', '--upcoming', '3');
     expect(stdout).toContain('\n~2036-01-01 02:00:00');
     expect(stdout).toContain('~ if the runs before it take no time · times in UTC\n');
-    expect(inRoot(root, 'jobs', 'nothing', '--upcoming', '3').stdout).toBe(
+    expect((await inRoot(root, 'jobs', 'nothing', '--upcoming', '3')).stdout).toBe(
       'Nothing waits, and nothing repeats.\n',
     );
   });
@@ -189,13 +195,13 @@ describe('runner jobs', () => {
       "option '--upcoming <n>' cannot be used with option '--count'",
     ],
     [[''], 'A pattern expects'],
-  ])('%j is wrong use', (args, message) => {
-    const { status, stdout, stderr } = inRoot(fillQueue(), 'jobs', ...args);
+  ])('%j is wrong use', async (args, message) => {
+    const { status, stdout, stderr } = await inRoot(await fillQueue(), 'jobs', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(message);
   });
 
-  test('where nothing has ever run there is none, and none is made', () => {
+  test('where nothing has ever run there is none, and none is made', async () => {
     const root = makeQueueSite();
     const empty = { jobs: [], counts: [], upcoming: [] };
     for (const [key, args] of [
@@ -203,7 +209,7 @@ describe('runner jobs', () => {
       ['counts', ['--count']],
       ['upcoming', ['--upcoming', '3']],
     ] as const) {
-      expect(jsonOf(inRoot(root, 'jobs', ...args, '--json'))).toEqual({ [key]: empty[key] });
+      expect(jsonOf(await inRoot(root, 'jobs', ...args, '--json'))).toEqual({ [key]: empty[key] });
     }
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });

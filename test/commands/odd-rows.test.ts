@@ -5,9 +5,13 @@ import { inRoot } from '../support/in-root.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 
 /** A job for each of these columns that holds this in it, unless the log refuses that. */
-function makeOddJobs(value: unknown, wanted: (column: string) => boolean, areChecksOn = 1): string {
+async function makeOddJobs(
+  value: unknown,
+  wanted: (column: string) => boolean,
+  areChecksOn = 1,
+): Promise<string> {
   const root = makeQueueSite();
-  inRoot(root, 'add', 'export', '--at', '+1h');
+  await inRoot(root, 'add', 'export', '--at', '+1h');
   const database = new Database(stateFolderOf(root).database);
   database.pragma(`ignore_check_constraints = ${1 - areChecksOn}`);
   const columns = database.prepare<[], { name: string }>('pragma table_info(jobs)').all();
@@ -31,8 +35,8 @@ test.each([
   ['a time before all dates', -1e17],
   ['a time after all dates', 1e300],
   ['a fraction', 0.5],
-])('%s in any column stops no reader', (_, value) => {
-  const root = makeOddJobs(value, (column) => !['id', 'tier'].includes(column));
+])('%s in any column stops no reader', async (_, value) => {
+  const root = await makeOddJobs(value, (column) => !['id', 'tier'].includes(column));
   for (const args of [
     ['jobs'],
     ['jobs', '--json'],
@@ -42,7 +46,7 @@ test.each([
     ['status'],
     ['report', '--json'],
   ]) {
-    expect({ args, ...inRoot(root, ...args) }).toMatchObject({ status: 0, stderr: '' });
+    expect({ args, ...(await inRoot(root, ...args)) }).toMatchObject({ status: 0, stderr: '' });
   }
 });
 
@@ -51,14 +55,22 @@ const times = ['created_at', 'run_at', 'scheduled_for', 'started_at', 'leased_un
 test.each([
   ['text', 'odd'],
   ['a time after all dates', 1e300],
-])('where the checks of the log were off, too, %s is no time and told as unknown', (_, value) => {
-  const root = makeOddJobs(value, (column) => times.includes(column), 0);
-  const { jobs } = jsonOf(inRoot(root, 'jobs', '--json')) as { jobs: Record<string, unknown>[] };
-  for (const key of ['createdAt', 'runAt']) {
-    expect(jobs.map((job) => job[key]).filter((at) => at === null)).toHaveLength(1);
-  }
-  for (const { id } of jobs) {
-    expect(inRoot(root, 'job', String(id))).toMatchObject({ status: 0, stderr: '' });
-    expect(inRoot(root, 'job', String(id), '--json')).toMatchObject({ status: 0, stderr: '' });
-  }
-});
+])(
+  'where the checks of the log were off, too, %s is no time and told as unknown',
+  async (_, value) => {
+    const root = await makeOddJobs(value, (column) => times.includes(column), 0);
+    const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json')) as {
+      jobs: Record<string, unknown>[];
+    };
+    for (const key of ['createdAt', 'runAt']) {
+      expect(jobs.map((job) => job[key]).filter((at) => at === null)).toHaveLength(1);
+    }
+    for (const { id } of jobs) {
+      expect(await inRoot(root, 'job', String(id))).toMatchObject({ status: 0, stderr: '' });
+      expect(await inRoot(root, 'job', String(id), '--json')).toMatchObject({
+        status: 0,
+        stderr: '',
+      });
+    }
+  },
+);

@@ -7,19 +7,19 @@ const pausesOf = (root: string) =>
   queryLog<{ name: string; kind: string }>(root, 'select name, kind from pauses order by name');
 
 describe('a pause of jobs of the queue', () => {
-  test('lets them wait, and others go on', () => {
+  test('lets them wait, and others go on', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'mail/welcome');
-    expect(inRoot(root, 'pause', 'mail/*')).toEqual({
+    await inRoot(root, 'add', 'mail/welcome');
+    expect(await inRoot(root, 'pause', 'mail/*')).toEqual({
       status: 0,
       stdout: "mail/* is paused until `runner resume 'mail/*'`.\n",
       stderr: '',
     });
-    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
-    inRoot(root, 'add', 'export');
-    expect(jsonOf(inRoot(root, 'claim'))).toMatchObject({ name: 'export' });
-    expect(inRoot(root, 'resume', 'mail/*').stdout).toBe('Resumed: mail/*.\n');
-    expect(jsonOf(inRoot(root, 'claim'))).toMatchObject({ name: 'mail/welcome' });
+    expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    await inRoot(root, 'add', 'export');
+    expect(jsonOf(await inRoot(root, 'claim'))).toMatchObject({ name: 'export' });
+    expect((await inRoot(root, 'resume', 'mail/*')).stdout).toBe('Resumed: mail/*.\n');
+    expect(jsonOf(await inRoot(root, 'claim'))).toMatchObject({ name: 'mail/welcome' });
   });
 
   test.each([
@@ -28,63 +28,63 @@ describe('a pause of jobs of the queue', () => {
     ['export', 'export', 'queue/export'],
     ['queue/export', 'export', 'queue/export'],
     ['e*', 'e*', 'queue/e*'],
-  ])('%s is told of as %s', (word, words, name) => {
+  ])('%s is told of as %s', async (word, words, name) => {
     const root = makeQueueSite();
-    expect(inRoot(root, 'pause', word).stdout).toContain(`${words} is paused until `);
+    expect((await inRoot(root, 'pause', word)).stdout).toContain(`${words} is paused until `);
     expect(pausesOf(root)).toEqual([{ name, kind: 'pause' }]);
-    inRoot(root, 'add', 'export');
-    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
-    expect(inRoot(root, 'resume', word).stdout).toBe(`Resumed: ${words}.\n`);
+    await inRoot(root, 'add', 'export');
+    expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect((await inRoot(root, 'resume', word)).stdout).toBe(`Resumed: ${words}.\n`);
     expect(pausesOf(root)).toEqual([]);
   });
 
-  test('is told of as JSON, too, and so is its end', () => {
+  test('is told of as JSON, too, and so is its end', async () => {
     const root = makeQueueSite();
     const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    const pause = jsonOf(inRoot(root, 'pause', 'mail/*', '--for', '2h', '--json'));
+    const pause = jsonOf(await inRoot(root, 'pause', 'mail/*', '--for', '2h', '--json'));
     expect(pause).toEqual({ name: 'queue/mail/*', kind: 'pause', until: instant, since: instant });
-    expect(jsonOf(inRoot(root, 'status', '--json'))).toMatchObject({ pauses: [pause] });
-    const narrower = jsonOf(inRoot(root, 'resume', 'mail/welcome', '--json'));
+    expect(jsonOf(await inRoot(root, 'status', '--json'))).toMatchObject({ pauses: [pause] });
+    const narrower = jsonOf(await inRoot(root, 'resume', 'mail/welcome', '--json'));
     expect(narrower).toEqual({ resumed: [], pause });
-    expect(jsonOf(inRoot(root, 'resume', '--json'))).toEqual({
+    expect(jsonOf(await inRoot(root, 'resume', '--json'))).toEqual({
       resumed: ['queue/mail/*'],
       pause: null,
     });
   });
 
-  test('everything is the queue, too', () => {
+  test('everything is the queue, too', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'export');
-    inRoot(root, 'pause');
-    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
-    expect(inRoot(root, 'resume', '*').stdout).toBe(
+    await inRoot(root, 'add', 'export');
+    await inRoot(root, 'pause');
+    expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect((await inRoot(root, 'resume', '*')).stdout).toBe(
       'the queue was not paused.\nBut everything is paused: `runner resume` ends that.\n',
     );
   });
 
-  test('a fuse lets what is due fail', () => {
+  test('a fuse lets what is due fail', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'add', 'mail/welcome');
-    expect(inRoot(root, 'pause', 'mail/*', '--fail').stdout).toBe(
+    await inRoot(root, 'add', 'mail/welcome');
+    expect((await inRoot(root, 'pause', 'mail/*', '--fail')).stdout).toBe(
       "mail/* fails when it is due, until `runner resume 'mail/*'`.\n",
     );
     expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fuse' }]);
-    expect(inRoot(root, 'claim')).toMatchObject({ status: 1 });
-    expect(jsonOf(inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'failed' });
-    expect(inRoot(root, 'status').stdout).toContain(
+    expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'failed' });
+    expect((await inRoot(root, 'status')).stdout).toContain(
       'mail/* · fails when it is due · until resumed · ',
     );
-    inRoot(root, 'pause', 'mail/*');
+    await inRoot(root, 'pause', 'mail/*');
     expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'pause' }]);
   });
 
-  test('jobs whose handlers are elsewhere can be paused while they wait', () => {
+  test('jobs whose handlers are elsewhere can be paused while they wait', async () => {
     const root = makeQueueSite();
-    expect(inRoot(root, 'pause', 'import')).toMatchObject({ status: 2, stdout: '' });
-    inRoot(root, 'add', 'import');
-    expect(inRoot(root, 'pause', 'import').stdout).toContain('import is paused until ');
-    inRoot(root, 'job', '1', 'delete');
-    expect(inRoot(root, 'resume', 'import').stdout).toBe('Resumed: import.\n');
+    expect(await inRoot(root, 'pause', 'import')).toMatchObject({ status: 2, stdout: '' });
+    await inRoot(root, 'add', 'import');
+    expect((await inRoot(root, 'pause', 'import')).stdout).toContain('import is paused until ');
+    await inRoot(root, 'job', '1', 'delete');
+    expect((await inRoot(root, 'resume', 'import')).stdout).toBe('Resumed: import.\n');
   });
 
   test.each([
@@ -95,27 +95,27 @@ describe('a pause of jobs of the queue', () => {
     [['mail/[a-m'], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
     [['queue/mail/[a-m', '--fail'], 'A pattern expects a ] for each ['],
     [['queue/'], 'A pattern expects a name or a glob over names such as mail/*'],
-  ])('%j is wrong use', (args, message) => {
-    const { status, stdout, stderr } = inRoot(makeQueueSite(), 'pause', ...args);
+  ])('%j is wrong use', async (args, message) => {
+    const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'pause', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(message);
   });
 });
 
 describe('runner status', () => {
-  test('counts the queue, and names jobs that nothing here is for', () => {
+  test('counts the queue, and names jobs that nothing here is for', async () => {
     const root = makeQueueSite();
     for (const name of ['mail/welcome', 'mail/welcom', 'mail/welcom', 'nobody']) {
-      inRoot(root, 'add', name);
+      await inRoot(root, 'add', name);
     }
-    inRoot(root, 'add', 'export', '--at', '+1h');
-    expect(inRoot(root, 'status').stdout).toMatch(
+    await inRoot(root, 'add', 'export', '--at', '+1h');
+    expect((await inRoot(root, 'status')).stdout).toMatch(
       /^Nothing runs\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
     );
-    inRoot(root, 'claim', 'mail/welcome');
-    inRoot(root, 'add', 'nobody', '--parent', '1');
-    inRoot(root, 'job', '5', 'bury');
-    const { queue } = jsonOf(inRoot(root, 'status', '--json'));
+    await inRoot(root, 'claim', 'mail/welcome');
+    await inRoot(root, 'add', 'nobody', '--parent', '1');
+    await inRoot(root, 'job', '5', 'bury');
+    const { queue } = jsonOf(await inRoot(root, 'status', '--json'));
     expect(queue).toEqual({
       ready: 3,
       delayed: 0,
@@ -128,14 +128,14 @@ describe('runner status', () => {
         { name: 'nobody', jobs: 1, nearest: null },
       ],
     });
-    expect(inRoot(root, 'status').stdout).toMatch(
+    expect((await inRoot(root, 'status')).stdout).toMatch(
       /^Nothing runs but jobs that were claimed from outside/,
     );
   });
 
-  test('tells nothing of a queue that nobody uses', () => {
+  test('tells nothing of a queue that nobody uses', async () => {
     const root = makeQueueSite();
-    inRoot(root, 'hourly');
-    expect(inRoot(root, 'status').stdout).not.toContain('queue');
+    await inRoot(root, 'hourly');
+    expect((await inRoot(root, 'status')).stdout).not.toContain('queue');
   });
 });

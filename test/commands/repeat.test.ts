@@ -14,8 +14,8 @@ function emptyFolder(): string {
   return folder;
 }
 
-function json(...args: readonly string[]) {
-  const { status, stdout, stderr } = repeat(...args, '--json');
+async function json(...args: readonly string[]) {
+  const { status, stdout, stderr } = await repeat(...args, '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return JSON.parse(stdout) as Record<string, unknown> & { next: string[] };
 }
@@ -30,8 +30,8 @@ const moments = [
 ];
 
 describe('runner repeat', () => {
-  test('explains a rule and shows its next five times', () => {
-    expect(repeat('scheduled, +1 hour', ...moments)).toEqual({
+  test('explains a rule and shows its next five times', async () => {
+    expect(await repeat('scheduled, +1 hour', ...moments)).toEqual({
       status: 0,
       stdout: `SCHEDULED, +1 HOUR
 Runs again 1 hour after the time for which it was scheduled.
@@ -46,8 +46,8 @@ Runs again 1 hour after the time for which it was scheduled.
     });
   });
 
-  test('shows the times by the clock of the rule, too', () => {
-    const { stdout } = repeat(
+  test('shows the times by the clock of the rule, too', async () => {
+    const { stdout } = await repeat(
       'daily at 02:30 in Europe/Berlin',
       '--finished',
       '2026-03-28 12:00',
@@ -62,23 +62,23 @@ Runs every day at 02:30 in Europe/Berlin.
 `);
   });
 
-  test('begins now if no moments are given', () => {
+  test('begins now if no moments are given', async () => {
     const before = Math.floor(Date.now() / 1000) * 1000;
-    const { next } = json('HOURLY', '--count', '1');
+    const { next } = await json('HOURLY', '--count', '1');
     const first = Date.parse(`${next[0]?.replace(' ', 'T')}Z`) - 3_600_000;
     expect(first).toBeGreaterThanOrEqual(before);
     expect(first).toBeLessThanOrEqual(Date.now());
   });
 
-  test('takes a moment that is not given to be as the others', () => {
+  test('takes a moment that is not given to be as the others', async () => {
     const only = ['--scheduled', '2026-03-10'];
-    expect(json('FINISHED, +1 HOUR', ...only).next[0]).toBe('2026-03-10 01:00:00');
-    expect(json('SCHEDULED, +1 HOUR', '--finished', '2026-03-10').next[0]).toBe(
+    expect((await json('FINISHED, +1 HOUR', ...only)).next[0]).toBe('2026-03-10 01:00:00');
+    expect((await json('SCHEDULED, +1 HOUR', '--finished', '2026-03-10')).next[0]).toBe(
       '2026-03-10 01:00:00',
     );
   });
 
-  test('tells when a job would run that missed some', () => {
+  test('tells when a job would run that missed some', async () => {
     const args = [
       '--scheduled',
       '2026-03-10 09:17',
@@ -87,10 +87,10 @@ Runs every day at 02:30 in Europe/Berlin.
       '--count',
       '2',
     ];
-    expect(repeat('SCHEDULED, +1 HOUR', ...args, '--missed', 'once').stdout).toMatch(
+    expect((await repeat('SCHEDULED, +1 HOUR', ...args, '--missed', 'once')).stdout).toMatch(
       /\n\n2026-03-10 13:45:00 UTC {2}for 2026-03-10 13:17:00, 3 skipped\n2026-03-10 14:17:00 UTC {2}for 2026-03-10 14:17:00\n$/,
     );
-    expect(json('SCHEDULED, +1 HOUR', ...args, '--missed', 'once')).toMatchObject({
+    expect(await json('SCHEDULED, +1 HOUR', ...args, '--missed', 'once')).toMatchObject({
       missed: 'once',
       next: ['2026-03-10 13:45:00', '2026-03-10 14:17:00'],
       plan: [
@@ -98,11 +98,11 @@ Runs every day at 02:30 in Europe/Berlin.
         { runAt: '2026-03-10 14:17:00', scheduledFor: '2026-03-10 14:17:00', skipped: 0 },
       ],
     });
-    expect(json('SCHEDULED, +1 HOUR', ...args, '--missed', 'all').next).toEqual([
+    expect((await json('SCHEDULED, +1 HOUR', ...args, '--missed', 'all')).next).toEqual([
       '2026-03-10 10:17:00',
       '2026-03-10 11:17:00',
     ]);
-    expect(json('SCHEDULED, +1 HOUR', ...args, '--missed', 'skip').next).toEqual([
+    expect((await json('SCHEDULED, +1 HOUR', ...args, '--missed', 'skip')).next).toEqual([
       '2026-03-10 14:17:00',
       '2026-03-10 15:17:00',
     ]);
@@ -110,27 +110,31 @@ Runs every day at 02:30 in Europe/Berlin.
 
   test.each(['FINISHED, +0 SECONDS', 'SCHEDULED, START OF DAY, +4 HOURS'])(
     'warns of %s, which does not get ahead',
-    (rule) => {
-      expect(repeat(rule, ...moments).stdout).toMatch(
+    async (rule) => {
+      expect((await repeat(rule, ...moments)).stdout).toMatch(
         /\n\nIt does not get ahead by itself: a job would wait 1 second and run again\.\n$/,
       );
-      expect(json(rule, ...moments, '--missed', 'skip', '--count', '2').next).toEqual([
+      expect((await json(rule, ...moments, '--missed', 'skip', '--count', '2')).next).toEqual([
         '2026-03-10 13:45:01',
         '2026-03-10 13:45:02',
       ]);
     },
   );
 
-  test('says so where there is no time', () => {
+  test('says so where there is no time', async () => {
     const args = ['FINISHED, +999 YEARS', '--finished', '9900-01-01'];
-    expect(repeat(...args).stdout).toMatch(/\n\nIt gives no time before the year 10000\.\n$/);
-    expect(json(...args).next).toEqual([]);
+    expect((await repeat(...args)).stdout).toMatch(
+      /\n\nIt gives no time before the year 10000\.\n$/,
+    );
+    expect((await json(...args)).next).toEqual([]);
   });
 });
 
 describe('as JSON', () => {
-  test('a rule has exactly these keys', () => {
-    expect(json('FINISHED, +1 DAY, START OF DAY, +4 HOURS', ...moments, '--count', '2')).toEqual({
+  test('a rule has exactly these keys', async () => {
+    expect(
+      await json('FINISHED, +1 DAY, START OF DAY, +4 HOURS', ...moments, '--count', '2'),
+    ).toEqual({
       valid: true,
       rule: 'FINISHED, +1 DAY, START OF DAY, +4 HOURS',
       explanation:
@@ -139,8 +143,10 @@ describe('as JSON', () => {
     });
   });
 
-  test('a rule of the calendar tells its zone and the times there', () => {
-    expect(json('weekly on monday at 01:00 in Europe/Berlin', ...moments, '--count', '1')).toEqual({
+  test('a rule of the calendar tells its zone and the times there', async () => {
+    expect(
+      await json('weekly on monday at 01:00 in Europe/Berlin', ...moments, '--count', '1'),
+    ).toEqual({
       valid: true,
       rule: 'weekly on monday at 01:00 in Europe/Berlin',
       explanation: 'Runs every Monday at 01:00 in Europe/Berlin.',
@@ -148,14 +154,14 @@ describe('as JSON', () => {
       zone: 'Europe/Berlin',
       local: ['2026-03-16 01:00:00'],
     });
-    expect(json('daily at 01:00', ...moments, '--count', '1')).toMatchObject({ zone: 'UTC' });
+    expect(await json('daily at 01:00', ...moments, '--count', '1')).toMatchObject({ zone: 'UTC' });
   });
 
   // The others differ from these in nothing that the command has a part in.
   test.each(reference.vectors.filter(({ id }) => [1, 7, 11, 15, 31, 43, 45].includes(id)))(
     'vector $id is met',
-    ({ repeat: rule, scheduled, started, finished, ...vector }) => {
-      const found = json(
+    async ({ repeat: rule, scheduled, started, finished, ...vector }) => {
+      const found = await json(
         rule,
         '--scheduled',
         scheduled,
@@ -169,10 +175,10 @@ describe('as JSON', () => {
     },
   );
 
-  test('a wrong rule is told on stdout, too', () => {
+  test('a wrong rule is told on stdout, too', async () => {
     const problem =
       'The repeat rule "FINISHED, 1 HOUR" is wrong: its modifier 1, "1 HOUR", lacks its sign: begin it with + or -.';
-    const { status, stdout, stderr } = repeat('FINISHED, 1 HOUR', '--json');
+    const { status, stdout, stderr } = await repeat('FINISHED, 1 HOUR', '--json');
     expect({ status, stderr }).toEqual({ status: 2, stderr: `runner: ${problem}\n` });
     expect(JSON.parse(stdout)).toEqual({ valid: false, problem });
   });
@@ -199,15 +205,15 @@ describe('wrong use exits 2:', () => {
     ],
     [['FINISHED,', '+1', 'HOUR'], /^runner: too many arguments for 'repeat'/],
     [[], /^runner: missing required argument 'rule'/],
-  ])('%j', (args, complaint) => {
-    const { status, stdout, stderr } = repeat(...args);
+  ])('%j', async (args, complaint) => {
+    const { status, stdout, stderr } = await repeat(...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(complaint);
   });
 });
 
-test('the help says in which zone times are, and has examples', () => {
-  const { status, stdout } = repeat('--help');
+test('the help says in which zone times are, and has examples', async () => {
+  const { status, stdout } = await repeat('--help');
   expect(status).toBe(0);
   expect(stdout).toContain('in UTC unless');
   expect(stdout).toMatch(/^Examples:\n {2}runner repeat 'SCHEDULED, \+1 HOUR'$/m);

@@ -62,9 +62,9 @@ test('while a pass runs it says so and exits 1; another pass is silent and exits
 
 test.each(['hourly/clean-tmp.sh', 'jobs/hourly/clean-tmp.sh', './jobs/hourly/clean-tmp.sh'])(
   'the file of a script, %s, is answered with its name',
-  (word) => {
+  async (word) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n' });
-    const { status, stderr } = inRoot(root, 'run', word);
+    const { status, stderr } = await inRoot(root, 'run', word);
     expect(status).toBe(2);
     expect(stderr).toContain(
       `There is no script "${word}" in ${root}/jobs; did you mean hourly/clean-tmp?`,

@@ -23,9 +23,9 @@ function makeServedRoot(): string {
 }
 
 describe('inside a web root', () => {
-  test.each(writers)('runner %s is refused, and makes nothing', (...args) => {
+  test.each(writers)('runner %s is refused, and makes nothing', async (...args) => {
     const root = makeServedRoot();
-    const { status, stdout, stderr } = inRoot(root, ...args);
+    const { status, stdout, stderr } = await inRoot(root, ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(/^runner: \S+ is inside \S+\/public_html, which a web server .+\n$/);
     expect([existsSync(join(root, '.runner')), existsSync(join(root, 'x.db'))]).toEqual([
@@ -34,17 +34,17 @@ describe('inside a web root', () => {
     ]);
   });
 
-  test('all of them work where the settings allow it', () => {
+  test('all of them work where the settings allow it', async () => {
     const root = makeServedRoot();
     writeFileSync(join(root, 'runner.config.json'), '{"allowUnsafe": true}');
-    for (const args of writers) expect(inRoot(root, ...args)).toMatchObject({ status: 0 });
+    for (const args of writers) expect(await inRoot(root, ...args)).toMatchObject({ status: 0 });
     expect(existsSync(join(root, 'x.db'))).toBe(true);
   });
 });
 
 test.each([['init'], ...writers.filter(([command]) => command !== 'backup')])(
   'runner %s is refused where .runner is a link into a web root',
-  (...args) => {
+  async (...args) => {
     const home = makeTemporaryRoot({
       'public_html/state/.gitignore': '*\n',
       'app/jobs/hourly/a.sh': 'true\n',
@@ -52,7 +52,7 @@ test.each([['init'], ...writers.filter(([command]) => command !== 'backup')])(
     });
     const root = join(home, 'app');
     symlinkSync('../public_html/state', join(root, '.runner'));
-    expect(inRoot(root, ...args)).toEqual({
+    expect(await inRoot(root, ...args)).toEqual({
       status: 2,
       stdout: '',
       stderr: expect.stringMatching(/^runner: \S+\/\.runner leads into \S+\/public_html, .+\n$/),

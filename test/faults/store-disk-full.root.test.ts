@@ -119,13 +119,13 @@ describe.each(drivers)('with %s', (_name, driver) => {
   });
 });
 
-test('without room `runner resume` says so and how to cure it, and what is paused stays paused', () => {
+test('without room `runner resume` says so and how to cure it, and what is paused stays paused', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
   const state = makeStateOf(root);
   mountSmallDisk(state.path, '2m');
-  inRoot(root, 'pause', 'hourly');
+  await inRoot(root, 'pause', 'hourly');
   fill(state);
-  expect(inRoot(root, 'resume', 'hourly')).toEqual({
+  expect(await inRoot(root, 'resume', 'hourly')).toEqual({
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(
@@ -133,5 +133,5 @@ test('without room `runner resume` says so and how to cure it, and what is pause
     ),
   });
   empty(state);
-  expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
+  expect((await inRoot(root, 'resume', 'hourly')).stdout).toBe('Resumed: hourly.\n');
 });

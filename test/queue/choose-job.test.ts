@@ -132,9 +132,9 @@ test('a full group steps aside for others, however many it has in front', async 
 
 test.each(['9223372036854775807', '9007199254740995', '-9007199254740993'])(
   'a priority of %s, which the log refuses, would keep nobody busy for ever',
-  (priority) => {
+  async (priority) => {
     const root = makeTemporaryRoot();
-    inRoot(root, 'add', 'later', '--at', '+1h');
+    await inRoot(root, 'add', 'later', '--at', '+1h');
     const database = new Sqlite(stateFolderOf(root).database);
     database.pragma('ignore_check_constraints = on');
     const inAnHour = Date.now() + 3_600_000;

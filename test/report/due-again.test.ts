@@ -25,16 +25,18 @@ async function makeRootOfDeadPass({ passes = 1, calledBy = 'due' }: Died = {}): 
   return root;
 }
 
-const statusOf = (root: string): string => inRoot(root, 'status').stdout;
-const isDueAgain = (root: string): unknown =>
-  JSON.parse(inRoot(root, 'status', '--json').stdout).tiers[0].isDueAgain;
+const statusOf = async (root: string): Promise<string> => (await inRoot(root, 'status')).stdout;
+const isDueAgain = async (root: string): Promise<unknown> =>
+  JSON.parse((await inRoot(root, 'status', '--json')).stdout).tiers[0].isDueAgain;
 
 describe('what was left of a pass of `runner due` that died', () => {
   test('is run by the next call of that, say status and why', async () => {
     const root = await makeRootOfDeadPass();
-    expect(statusOf(root)).toMatch(/\nyearly .*, crashed +with the next call of `runner due`\n/);
-    expect(isDueAgain(root)).toBe(true);
-    const { stdout } = inRoot(root, 'why', 'left');
+    expect(await statusOf(root)).toMatch(
+      /\nyearly .*, crashed +with the next call of `runner due`\n/,
+    );
+    expect(await isDueAgain(root)).toBe(true);
+    const { stdout } = await inRoot(root, 'why', 'left');
     expect(stdout).toMatch(/✔ called +cron called it .*, and due again, as its pass died\n/);
     expect(stdout).toMatch(/→ The next call of `runner due` does what it left\.\n/);
     expect(stdout).toMatch(
@@ -44,20 +46,20 @@ describe('what was left of a pass of `runner due` that died', () => {
 
   test('is what that call does', async () => {
     const root = await makeRootOfDeadPass();
-    expect(inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
-    const { scripts } = JSON.parse(inRoot(root, 'report', '--json').stdout);
+    expect(await inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
+    const { scripts } = JSON.parse((await inRoot(root, 'report', '--json')).stdout);
     expect(
       scripts.map((each: { script: string; runs: number }) => [each.script, each.runs]),
     ).toEqual([
       ['yearly/done', 1],
       ['yearly/left', 2],
     ]);
-    expect(isDueAgain(root)).toBe(false);
+    expect(await isDueAgain(root)).toBe(false);
   });
 
   test('is not what had ended: that is run in the next period', async () => {
     const root = await makeRootOfDeadPass();
-    expect(inRoot(root, 'why', 'done').stdout).toMatch(
+    expect((await inRoot(root, 'why', 'done')).stdout).toMatch(
       /\n\nIt will run with the next pass of yearly, about /,
     );
   });
@@ -67,9 +69,9 @@ describe('what was left of a pass of `runner due` that died', () => {
     ['cron calls the tier by its name', { calledBy: 'schedule' }],
   ])('waits for the next period where %s', async (_, died) => {
     const root = await makeRootOfDeadPass(died);
-    expect(statusOf(root)).not.toContain('runner due');
-    expect(isDueAgain(root)).toBe(false);
-    expect(inRoot(root, 'why', 'left').stdout).toMatch(
+    expect(await statusOf(root)).not.toContain('runner due');
+    expect(await isDueAgain(root)).toBe(false);
+    expect((await inRoot(root, 'why', 'left')).stdout).toMatch(
       /\n\nIt will run with the next pass of yearly, about /,
     );
   });

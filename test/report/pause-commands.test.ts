@@ -23,26 +23,28 @@ const runsOf = (root: string) =>
   );
 
 describe('runner pause', () => {
-  test('keeps a tier from running until it is resumed', () => {
+  test('keeps a tier from running until it is resumed', async () => {
     const root = site();
-    expect(inRoot(root, 'pause', 'hourly')).toEqual({
+    expect(await inRoot(root, 'pause', 'hourly')).toEqual({
       status: 0,
       stdout: 'hourly is paused until `runner resume hourly`.\n',
       stderr: '',
     });
-    expect(inRoot(root, 'hourly')).toMatchObject({ status: 0, stdout: '', stderr: '' });
-    expect(inRoot(root, 'daily')).toMatchObject({ status: 0 });
+    expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    expect(await inRoot(root, 'daily')).toMatchObject({ status: 0 });
     expect(runsOf(root)).toEqual(['daily/b']);
-    expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
-    expect(inRoot(root, 'hourly')).toMatchObject({ status: 0 });
+    expect((await inRoot(root, 'resume', 'hourly')).stdout).toBe('Resumed: hourly.\n');
+    expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0 });
     expect(runsOf(root)).toEqual(['daily/b', 'hourly/a']);
   });
 
-  test('takes everything, one script by its short name, and a time', () => {
+  test('takes everything, one script by its short name, and a time', async () => {
     const root = site();
-    expect(inRoot(root, 'pause').stdout).toBe('everything is paused until `runner resume`.\n');
+    expect((await inRoot(root, 'pause')).stdout).toBe(
+      'everything is paused until `runner resume`.\n',
+    );
     const before = Date.now();
-    expect(inRoot(root, 'pause', 'a', '--for', '3w').stdout).toMatch(
+    expect((await inRoot(root, 'pause', 'a', '--for', '3w')).stdout).toMatch(
       /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`runner resume hourly\/a` ends it before\.\n$/,
     );
     const [everything, script] = pausesOf(root);
@@ -53,20 +55,20 @@ describe('runner pause', () => {
     expect(script?.until).toBeLessThanOrEqual(Date.now() + threeWeeks);
   });
 
-  test('works with wrong settings, too: somebody may be about to mend them', () => {
+  test('works with wrong settings, too: somebody may be about to mend them', async () => {
     const root = site();
     writeFileSync(join(root, 'runner.config.json'), '{"concurrency": "many"}');
-    expect(inRoot(root, 'pause', 'hourly')).toMatchObject({ status: 0, stderr: '' });
-    expect(inRoot(root, 'resume', 'hourly').stdout).toBe('Resumed: hourly.\n');
+    expect(await inRoot(root, 'pause', 'hourly')).toMatchObject({ status: 0, stderr: '' });
+    expect((await inRoot(root, 'resume', 'hourly')).stdout).toBe('Resumed: hourly.\n');
   });
 
-  test('a pause that is over keeps nothing from running, and is shown nowhere', () => {
+  test('a pause that is over keeps nothing from running, and is shown nowhere', async () => {
     const root = site();
-    inRoot(root, 'pause', 'hourly', '--for', '1ms');
-    inRoot(root, 'hourly');
+    await inRoot(root, 'pause', 'hourly', '--for', '1ms');
+    await inRoot(root, 'hourly');
     expect(runsOf(root)).toEqual(['hourly/a']);
-    expect(inRoot(root, 'status').stdout).not.toContain('paused');
-    expect(inRoot(root, 'resume').stdout).toBe('Nothing was paused.\n');
+    expect((await inRoot(root, 'status')).stdout).not.toContain('paused');
+    expect((await inRoot(root, 'resume')).stdout).toBe('Nothing was paused.\n');
   });
 
   test.each([
@@ -77,9 +79,9 @@ describe('runner pause', () => {
     [['hourly/b'], 'did you mean hourly/a?'],
     [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
     [['hourly', '--for', '900000000000w'], '--for expects a duration of at most 100000d'],
-  ])('%j is wrong use, and makes nothing', (args, message) => {
+  ])('%j is wrong use, and makes nothing', async (args, message) => {
     const root = site();
-    const { status, stdout, stderr } = inRoot(root, 'pause', ...args);
+    const { status, stdout, stderr } = await inRoot(root, 'pause', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(existsSync(join(root, '.runner'))).toBe(false);
@@ -87,96 +89,99 @@ describe('runner pause', () => {
 });
 
 describe('a pause is shown by', () => {
-  const paused = () => {
+  const paused = async () => {
     const root = site();
-    inRoot(root, 'hourly');
-    inRoot(root, 'pause', 'daily', '--for', '2h');
-    inRoot(root, 'pause', 'hourly/a');
+    await inRoot(root, 'hourly');
+    await inRoot(root, 'pause', 'daily', '--for', '2h');
+    await inRoot(root, 'pause', 'hourly/a');
     return root;
   };
 
-  test('status, why, list and report', () => {
-    const root = paused();
-    const shown = (...args: string[]) => inRoot(root, ...args).stdout;
-    expect(shown('status')).toMatch(
+  test('status, why, list and report', async () => {
+    const root = await paused();
+    const shown = async (...args: string[]) => (await inRoot(root, ...args)).stdout;
+    expect(await shown('status')).toMatch(
       /\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /,
     );
-    expect(shown('why', 'b')).toMatch(
+    expect(await shown('why', 'b')).toMatch(
       /✖ paused +daily is paused until .*\n +→ `runner resume daily`/,
     );
-    expect(shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends that.');
-    expect(shown('list')).toMatch(/daily · every day\n {2}paused until /);
-    expect(shown('list')).toContain('a.sh\n    paused\n');
-    expect(shown('report')).toMatch(
+    expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends that.');
+    expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
+    expect(await shown('list')).toContain('a.sh\n    paused\n');
+    expect(await shown('report')).toMatch(
       /\n {2}paused until \d\d-\d\d \d\d:\d\d · `runner resume daily`/,
     );
-    expect(shown('report')).toContain('\n    paused\n');
-    const { tiers } = JSON.parse(shown('report', '--json'));
+    expect(await shown('report')).toContain('\n    paused\n');
+    const { tiers } = JSON.parse(await shown('report', '--json'));
     expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);
   });
 
-  test('report also before anything has run', () => {
+  test('report also before anything has run', async () => {
     const root = site();
-    inRoot(root, 'pause', 'daily');
-    expect(inRoot(root, 'report').stdout).toContain(
+    await inRoot(root, 'pause', 'daily');
+    expect((await inRoot(root, 'report')).stdout).toContain(
       '\ndaily is paused · `runner resume daily` ends it\n',
     );
   });
 
-  test('run, which runs the script all the same', () => {
-    const root = paused();
-    const { status, stderr } = inRoot(root, 'run', 'hourly/a');
+  test('run, which runs the script all the same', async () => {
+    const root = await paused();
+    const { status, stderr } = await inRoot(root, 'run', 'hourly/a');
     expect(status).toBe(0);
     expect(stderr).toContain('Note: hourly/a is paused; hourly/a is run all the same');
     expect(runsOf(root)).toEqual(['hourly/a', 'hourly/a']);
   });
 
-  test('list also where nothing has run, without making anything', () => {
+  test('list also where nothing has run, without making anything', async () => {
     const root = site();
-    expect(inRoot(root, 'list')).toMatchObject({ status: 0, stderr: '' });
+    expect(await inRoot(root, 'list')).toMatchObject({ status: 0, stderr: '' });
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });
 });
 
 describe('runner resume', () => {
-  test('ends all pauses, and names them', () => {
+  test('ends all pauses, and names them', async () => {
     const root = site();
-    inRoot(root, 'pause');
-    inRoot(root, 'pause', 'daily');
-    expect(inRoot(root, 'resume').stdout).toBe('Resumed: everything, daily.\n');
+    await inRoot(root, 'pause');
+    await inRoot(root, 'pause', 'daily');
+    expect((await inRoot(root, 'resume')).stdout).toBe('Resumed: everything, daily.\n');
     expect(pausesOf(root)).toEqual([]);
   });
 
-  test('tells of a wider pause that stays', () => {
+  test('tells of a wider pause that stays', async () => {
     const root = site();
-    inRoot(root, 'pause');
-    inRoot(root, 'pause', 'hourly/a');
-    expect(inRoot(root, 'resume', 'hourly/a').stdout).toBe(
+    await inRoot(root, 'pause');
+    await inRoot(root, 'pause', 'hourly/a');
+    expect((await inRoot(root, 'resume', 'hourly/a')).stdout).toBe(
       'Resumed: hourly/a.\nBut everything is paused: `runner resume` ends that.\n',
     );
-    expect(inRoot(root, 'resume', 'daily').stdout).toContain('daily was not paused.\n');
+    expect((await inRoot(root, 'resume', 'daily')).stdout).toContain('daily was not paused.\n');
   });
 
-  test('takes the name of what is gone from jobs/, and no name that is nothing', () => {
+  test('takes the name of what is gone from jobs/, and no name that is nothing', async () => {
     const root = site();
-    inRoot(root, 'pause', 'daily');
+    await inRoot(root, 'pause', 'daily');
     rmSync(join(root, 'jobs/daily'), { recursive: true });
-    expect(inRoot(root, 'resume', 'dayly')).toMatchObject({ status: 2, stdout: '' });
+    expect(await inRoot(root, 'resume', 'dayly')).toMatchObject({ status: 2, stdout: '' });
     expect(pausesOf(root)).toHaveLength(1);
-    expect(inRoot(root, 'resume', 'daily').stdout).toBe('Resumed: daily.\n');
+    expect((await inRoot(root, 'resume', 'daily')).stdout).toBe('Resumed: daily.\n');
     expect(pausesOf(root)).toEqual([]);
   });
 
-  test('where nothing has ever run has nothing to end, and makes nothing', () => {
+  test('where nothing has ever run has nothing to end, and makes nothing', async () => {
     const root = site();
-    expect(inRoot(root, 'resume')).toMatchObject({ status: 0, stdout: 'Nothing was paused.\n' });
+    expect(await inRoot(root, 'resume')).toMatchObject({
+      status: 0,
+      stdout: 'Nothing was paused.\n',
+    });
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });
 });
 
 test('a log that stays locked is named by both, with what to do', async () => {
   const root = site();
-  inRoot(root, 'pause');
+  await inRoot(root, 'pause');
   const path = join(root, '.runner/activity.db');
   const other = new Database(path);
   onTestFinished(() => void other.close());
@@ -191,8 +196,11 @@ test('a log that stays locked is named by both, with what to do', async () => {
   for (const end of ends) expect(await end).toEqual({ status: 1, stdout: '', stderr });
 });
 
-test.each(['pause', 'resume', 'status', 'why'])('runner %s --help has examples', (command) => {
-  const { stdout, status } = inRoot(makeTemporaryRoot(), command, '--help');
-  expect(status).toBe(0);
-  expect(stdout).toContain(`Examples:\n  runner ${command}`);
-});
+test.each(['pause', 'resume', 'status', 'why'])(
+  'runner %s --help has examples',
+  async (command) => {
+    const { stdout, status } = await inRoot(makeTemporaryRoot(), command, '--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain(`Examples:\n  runner ${command}`);
+  },
+);

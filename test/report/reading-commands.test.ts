@@ -3,11 +3,14 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { callCommand } from '../support/in-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
 const bin = join(import.meta.dirname, '../../dist/bin.cjs');
+
+const berlin = { PATH: process.env.PATH, TZ: 'Europe/Berlin' };
 
 interface Ended {
   readonly code: number | null;
@@ -18,7 +21,7 @@ interface Ended {
 function start(root: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcess {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, TZ: 'Europe/Berlin', ...env },
+    env: { ...berlin, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -34,7 +37,8 @@ async function end(child: ChildProcess): Promise<Ended> {
 }
 
 async function runner(root: string, ...args: string[]): Promise<Ended> {
-  return await end(start(root, args));
+  const { status, stdout, stderr } = await callCommand(args, { cwd: root, env: berlin });
+  return { code: status, out: stdout, err: stderr };
 }
 
 const scripts = {

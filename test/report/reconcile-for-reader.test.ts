@@ -40,7 +40,7 @@ describe('somebody who looks', () => {
     async (line) => {
       const { root, pid } = await killRunner();
       await endGroup(pid);
-      expect(inRoot(root, ...line.split(' '))).toMatchObject({ status: 0 });
+      expect(await inRoot(root, ...line.split(' '))).toMatchObject({ status: 0 });
       expect(stateOf(root)).toEqual({
         runs: [{ outcome: 'crashed', output: 'begun\n' }],
         workers: [{ state: 'crashed' }],
@@ -54,7 +54,7 @@ describe('somebody who looks', () => {
     const results = join(root, '.runner/results');
     await until('it wrote down its end', () => readdirSync(results).includes('1.json'));
     await until('it is gone', () => !isAlive(pid));
-    expect(inRoot(root, 'report').stdout).toContain('100%');
+    expect((await inRoot(root, 'report')).stdout).toContain('100%');
     expect(stateOf(root).runs).toEqual([{ outcome: 'succeeded', output: 'begun\n' }]);
   });
 
@@ -63,17 +63,17 @@ describe('somebody who looks', () => {
       'runner.config.json': '{"defaults":{"timeout":"1s"}}',
     });
     await until('its time is over', () => Date.now() > startOf(root) + 1200);
-    expect(inRoot(root, 'status').stdout).toMatch(
+    expect((await inRoot(root, 'status')).stdout).toMatch(
       /hourly\/waits · for .* · runs on though its runner is gone · /,
     );
-    expect(inRoot(root, 'report').stdout).toContain('runs on though its runner is gone');
-    expect(inRoot(root, 'why', 'waits').stdout).toContain('It still runs since ');
+    expect((await inRoot(root, 'report')).stdout).toContain('runs on though its runner is gone');
+    expect((await inRoot(root, 'why', 'waits')).stdout).toContain('It still runs since ');
     expect(isAlive(pid)).toBe(true);
     expect(stateOf(root)).toMatchObject({
       runs: [{ outcome: 'running' }],
       workers: [{ state: 'crashed' }],
     });
-    const { running } = JSON.parse(inRoot(root, 'status', '--json').stdout);
+    const { running } = JSON.parse((await inRoot(root, 'status', '--json')).stdout);
     expect(running).toMatchObject([
       { script: 'hourly/waits', pid, isOrphan: true, liveness: 'alive' },
     ]);
@@ -83,7 +83,7 @@ describe('somebody who looks', () => {
     const { root, pid } = await killRunner();
     await endGroup(pid);
     writeFileSync(join(root, 'runner.config.json'), '{"concurrency": "many"}');
-    const { status, stderr } = inRoot(root, 'status');
+    const { status, stderr } = await inRoot(root, 'status');
     expect([status, stderr]).toEqual([0, expect.stringMatching(/^Note: .*concurrency.*\n$/)]);
     expect(stateOf(root).runs).toMatchObject([{ outcome: 'crashed' }]);
   });
@@ -107,26 +107,26 @@ describe('somebody who looks', () => {
     onTestFinished(() => void other.close());
     other.exec('begin immediate');
     const before = performance.now();
-    const { status, stdout, stderr } = inRoot(root, 'status');
+    const { status, stdout, stderr } = await inRoot(root, 'status');
     expect(performance.now() - before).toBeLessThan(10_000);
     expect(status).toBe(0);
     expect(stdout).toContain('hourly/waits · for ');
     expect(stdout).toContain('cut off: its process is gone');
     expect(stderr).toMatch(/^Note: what has died was not recorded, .*locked\n$/);
-    const why = inRoot(root, 'why', 'waits').stdout;
+    const why = (await inRoot(root, 'why', 'waits')).stdout;
     expect(why).toContain('and was cut off: its process is gone');
     expect(why).toMatch(/\n\nIt was cut off some time after .*: its process is gone\.\n/);
     expect(why).not.toMatch(/still runs|goes on/);
     other.exec('rollback');
-    expect(inRoot(root, 'status')).toMatchObject({ status: 0, stderr: '' });
+    expect(await inRoot(root, 'status')).toMatchObject({ status: 0, stderr: '' });
     expect(stateOf(root).runs).toMatchObject([{ outcome: 'crashed' }]);
   });
 });
 
-test('where nothing ever ran, nothing is made by looking', () => {
+test('where nothing ever ran, nothing is made by looking', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/waits.mjs': '' });
   for (const line of readers.filter((each) => !each.startsWith('show'))) {
-    expect(inRoot(root, ...line.split(' '))).toMatchObject({ status: 0 });
+    expect(await inRoot(root, ...line.split(' '))).toMatchObject({ status: 0 });
   }
   expect(existsSync(join(root, '.runner'))).toBe(false);
 });

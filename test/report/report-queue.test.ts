@@ -3,16 +3,16 @@ import { inRoot } from '../support/in-root.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 
 /** Two handlers, of which one has finished a job. */
-function workOne(): string {
+async function workOne(): Promise<string> {
   const root = makeQueueSite();
-  inRoot(root, 'add', 'mail/welcome');
-  inRoot(root, 'claim');
-  inRoot(root, 'job', '1', 'finish');
+  await inRoot(root, 'add', 'mail/welcome');
+  await inRoot(root, 'claim');
+  await inRoot(root, 'job', '1', 'finish');
   return root;
 }
 
-test('runs of handlers are reported as those of scripts, below the tiers', () => {
-  const { stdout } = inRoot(workOne(), 'report');
+test('runs of handlers are reported as those of scripts, below the tiers', async () => {
+  const { stdout } = await inRoot(await workOne(), 'report');
   expect(stdout).toMatch(
     /\nhourly · every hour · never called\n(?:.*\n)+\nqueue · handlers of queued jobs\n/,
   );
@@ -20,44 +20,50 @@ test('runs of handlers are reported as those of scripts, below the tiers', () =>
   expect(stdout).toMatch(/\n {2}mail\/welcome +\d\d-\d\d \d\d:\d\d +succeeded +1 /);
 });
 
-test('one handler is found by the name of its jobs', () => {
-  const root = workOne();
-  expect(jsonOf(inRoot(root, 'report', 'mail/welcome', '--json'))).toMatchObject({
+test('one handler is found by the name of its jobs', async () => {
+  const root = await workOne();
+  expect(jsonOf(await inRoot(root, 'report', 'mail/welcome', '--json'))).toMatchObject({
     script: 'queue/mail/welcome',
     runs: [{ id: 1, outcome: 'succeeded', tier: 'queue' }],
   });
-  expect(inRoot(root, 'tail', 'mail/welcome').stderr).toContain('run 1 of queue/mail/welcome');
+  expect((await inRoot(root, 'tail', 'mail/welcome')).stderr).toContain(
+    'run 1 of queue/mail/welcome',
+  );
 });
 
 /** A job of which one run was given back, and another one finished. */
-function workTwice(): string {
+async function workTwice(): Promise<string> {
   const root = makeQueueSite();
-  inRoot(root, 'add', 'export');
+  await inRoot(root, 'add', 'export');
   for (const verb of ['retry', 'finish']) {
-    inRoot(root, 'claim');
-    inRoot(root, 'job', '1', verb);
+    await inRoot(root, 'claim');
+    await inRoot(root, 'job', '1', verb);
   }
   return root;
 }
 
-test('what was given back is counted by itself, and only where there is any', () => {
-  const root = workTwice();
-  const { stdout } = inRoot(root, 'report');
+test('what was given back is counted by itself, and only where there is any', async () => {
+  const root = await workTwice();
+  const { stdout } = await inRoot(root, 'report');
   expect(stdout).toMatch(/\n {2}script +last run +outcome +runs +released +success /);
   expect(stdout).toMatch(/\n {2}export +\S+ \S+ +succeeded +2 +1 +100% /);
   expect(stdout).toContain('· 0 failed · 1 released · 100% succeeded ·');
-  expect(inRoot(workOne(), 'report').stdout).not.toContain('released');
+  expect((await inRoot(await workOne(), 'report')).stdout).not.toContain('released');
 });
 
-test('what was given back is chosen by its outcome, and has a reason, but is no error', () => {
-  const root = workTwice();
-  const { runs } = jsonOf(inRoot(root, 'report', 'export', '--outcome', 'released', '--json'));
+test('what was given back is chosen by its outcome, and has a reason, but is no error', async () => {
+  const root = await workTwice();
+  const { runs } = jsonOf(
+    await inRoot(root, 'report', 'export', '--outcome', 'released', '--json'),
+  );
   expect(runs).toMatchObject([{ id: 1, outcome: 'released', reason: 'it was given back' }]);
-  expect(inRoot(root, 'report', 'export').stdout).toMatch(/ released .* it was given back\n/);
-  inRoot(root, 'add', 'export');
-  inRoot(root, 'claim');
-  inRoot(root, 'job', '2', 'retry');
-  const { scripts, totals } = jsonOf(inRoot(root, 'report', '--json'));
+  expect((await inRoot(root, 'report', 'export')).stdout).toMatch(
+    / released .* it was given back\n/,
+  );
+  await inRoot(root, 'add', 'export');
+  await inRoot(root, 'claim');
+  await inRoot(root, 'job', '2', 'retry');
+  const { scripts, totals } = jsonOf(await inRoot(root, 'report', '--json'));
   const own = { runs: 3, succeeded: 1, failed: 0, released: 2, successRate: 1 };
   expect(totals).toMatchObject(own);
   expect(scripts).toContainEqual(
@@ -65,8 +71,8 @@ test('what was given back is chosen by its outcome, and has a reason, but is no 
   );
 });
 
-test('without handlers, and without runs of any, there is no queue in the report', () => {
+test('without handlers, and without runs of any, there is no queue in the report', async () => {
   const root = makeQueueSite();
-  expect(inRoot(root, 'report').stdout).toContain('`runner hourly` runs that tier now');
-  expect(inRoot(root, 'report', '--tier', 'hourly').stdout).not.toContain('queue');
+  expect((await inRoot(root, 'report')).stdout).toContain('`runner hourly` runs that tier now');
+  expect((await inRoot(root, 'report', '--tier', 'hourly')).stdout).not.toContain('queue');
 });

@@ -21,17 +21,17 @@ describe.each([
 ])('a run that another host has left, where %s,', (_, pid) => {
   test('may still run, says status, and no more', async () => {
     const root = await leaveRunElsewhere(pid);
-    const { stdout } = inRoot(root, 'status');
+    const { stdout } = await inRoot(root, 'status');
     expect(stdout).toMatch(/\n {2}hourly\/a · for .* · may still run, on web9 · since /);
     expect(stdout).not.toContain('runs on');
-    expect(inRoot(root, 'report').stdout).toContain(' · may still run, on web9 · ');
-    expect(JSON.parse(inRoot(root, 'status', '--json').stdout).running).toMatchObject([
+    expect((await inRoot(root, 'report')).stdout).toContain(' · may still run, on web9 · ');
+    expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).running).toMatchObject([
       { isOrphan: true, liveness: 'on-another-host', pid },
     ]);
   });
 
   test('may still run, says why, and who will know', async () => {
-    const { stdout } = inRoot(await leaveRunElsewhere(pid), 'why', 'a');
+    const { stdout } = await inRoot(await leaveRunElsewhere(pid), 'why', 'a');
     const text = stdout.replaceAll(/\s+/g, ' ');
     const who = pid === null ? '' : ` \\(pid ${pid}\\)`;
     expect(text).toMatch(
@@ -49,7 +49,7 @@ describe.each([
 
   test('may still run, says the log, and it is not started here', async () => {
     const root = await leaveRunElsewhere(pid);
-    expect(inRoot(root, 'hourly').status).toBe(0);
+    expect((await inRoot(root, 'hourly')).status).toBe(0);
     expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'running' }]);
     const told = "select detail from activity where event = 'job-left-running'";
     expect(queryLog(root, told)).toEqual([

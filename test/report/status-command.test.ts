@@ -18,9 +18,9 @@ import { running, writeLog } from '../support/written-log.ts';
 const HOUR = 3_600_000;
 const says = executable('#!/bin/sh\necho said\n');
 
-test('where nothing goes on, status is short', () => {
+test('where nothing goes on, status is short', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/by-hand/b.sh': says });
-  expect(inRoot(root, 'status')).toEqual({
+  expect(await inRoot(root, 'status')).toEqual({
     status: 0,
     stderr: '',
     stdout: `Nothing runs, nothing waits.
@@ -47,14 +47,14 @@ test('status tells what runs, for how long and since when, and who has the lock'
     attempt: 2,
     max_rss_bytes: 48 * 1024 ** 2,
   });
-  const { stdout } = inRoot(root, 'status');
+  const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(
     new RegExp(
       `^running\\n  hourly/a · for 1m[^,]*, usually 2m 10s · try 2 · 48MB · since .* · pid ${process.pid} · run ${run}\\n`,
     ),
   );
   expect(stdout).toContain(`running: pid ${process.pid} on ${hostname()}, since `);
-  expect(JSON.parse(inRoot(root, 'status', '--json').stdout)).toMatchObject({
+  expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({
     running: [
       { id: run, attempt: 2, usualDurationMs: 130_000, isOrphan: false, liveness: 'alive' },
     ],
@@ -67,7 +67,7 @@ test('status tells what waits, and why', async () => {
     'jobs/hourly/a.sh': executable('#!/bin/sh\n# @retries 3\n# @retry-delay 10m\nexit 3\n'),
     'jobs/daily/b.sh': says,
   });
-  expect(inRoot(root, 'hourly').status).toBe(1);
+  expect((await inRoot(root, 'hourly')).status).toBe(1);
   const log = await writeLog(root);
   const reason = 'the load average is 7.2 (maxLoad 4)';
   const at = Date.now();
@@ -82,16 +82,16 @@ test('status tells what waits, and why', async () => {
     .insertInto('jobs')
     .values({ ...job, reason })
     .execute();
-  const { stdout } = inRoot(root, 'status');
+  const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(
     /^Nothing runs\.\n\nwaiting\n {2}daily\/b · deferred, waits since .* · the load/,
   );
   expect(stdout).toMatch(/\n {2}hourly\/a · next try \d\d-\d\d \d\d:\d\d, 2 of 4 · exit code 3\n/);
-  expect(JSON.parse(inRoot(root, 'status', '--json').stdout).waiting).toMatchObject([
+  expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
     { script: 'daily/b', state: 'deferred', reason, attempts: 0 },
     { script: 'hourly/a', state: 'retrying', reason: 'exit code 3', attempts: 1, maxAttempts: 4 },
   ]);
-  expect(inRoot(root, 'report').stdout).toMatch(/\n {4}next try .*, 2 of 4\n/);
+  expect((await inRoot(root, 'report')).stdout).toMatch(/\n {4}next try .*, 2 of 4\n/);
 });
 
 test('status tells of a tier that cron has stopped calling, and of one that it calls', async () => {
@@ -99,7 +99,7 @@ test('status tells of a tier that cron has stopped calling, and of one that it c
   const log = await writeLog(root);
   await log.addPass('hourly', Date.now() - 3 * HOUR);
   await log.addPass('daily', Date.now() - 3 * HOUR);
-  const { stdout } = inRoot(root, 'status');
+  const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(/\nhourly .* overdue since .*: cron has not called it\n/);
   expect(stdout).toMatch(/\ndaily .*, in (20|21|22)h/);
   expect(stdout).toContain('`runner doctor` looks at why cron does not call.');
@@ -113,7 +113,7 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   const self = makeSpoolHeader({ identity: identifyProcess(process.pid) });
   const spooled = newSpoolPath(state, { startedAt: Date.now(), identity: self.identity });
   writeFileSync(spooled, toLines(self), { mode: 0o600 });
-  const { stdout, status } = inRoot(root, 'status');
+  const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain(
     '1 broken log set aside in .runner/: activity.db.broken-20261103-140500\n',
@@ -125,7 +125,9 @@ test('a file in the spool’s folder that is not the runner’s holds nothing up
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
   const { state, db } = await writeLog(root);
   for (const name of ['x.jsonl', 'x.part']) writeFileSync(join(state.spool, name), 'a note\n');
-  expect(JSON.parse(inRoot(root, 'status', '--json').stdout)).toMatchObject({ hasSpool: false });
+  expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({
+    hasSpool: false,
+  });
   expect(await mayNeedReconciling({ root, state }, db)).toBe(false);
 });
 
@@ -135,7 +137,7 @@ test('status fits a narrow terminal, and shows nothing raw', async () => {
   const name = `hourly/${'very-long-'.repeat(12)}\x1b[2J`;
   const pass = await log.addPass('hourly', Date.now(), { state: 'running', pid: process.pid });
   await log.addRun(name, Date.now(), { ...running, worker_id: pass, pid: process.pid });
-  const { stdout } = inRoot(root, 'status');
+  const { stdout } = await inRoot(root, 'status');
   expect(stdout).not.toContain('\x1b');
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(110);
 });
@@ -145,11 +147,11 @@ test('status names a pass that works without the log by its lock file', async ()
   const self = { ...identifyProcess(process.pid), since: Date.now() };
   const lock = await takeLockFile(makeStateOf(root).locks, 'hourly', self, () => {});
   if (!('release' in lock)) throw new Error('somebody else has the lock');
-  expect(inRoot(root, 'status').stdout).toMatch(
+  expect((await inRoot(root, 'status')).stdout).toMatch(
     new RegExp(`hourly +– +without the log: pid ${process.pid} on ${hostname()}, since `),
   );
   await lock.release();
-  expect(inRoot(root, 'status').stdout).toContain('Nothing runs, nothing waits.');
+  expect((await inRoot(root, 'status')).stdout).toContain('Nothing runs, nothing waits.');
 });
 
 test.each([
@@ -162,9 +164,9 @@ test.each([
   expect(stdout).toContain(`\ntimes in ${zone}\n`);
 });
 
-test('with wrong settings status says that nothing will start', () => {
+test('with wrong settings status says that nothing will start', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'runner.config.json': '{"nope":1}' });
-  const { stdout, stderr, status } = inRoot(root, 'status', '--json');
+  const { stdout, stderr, status } = await inRoot(root, 'status', '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout).tiers).toHaveLength(1);
   expect(stderr).toMatch(
@@ -176,12 +178,12 @@ test('without a readable log status still shows the tiers', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
   const { state } = await writeLog(root);
   writeFileSync(state.database, 'no database at all, whatever SQLite makes of it'.repeat(100));
-  const { stdout, stderr, status } = inRoot(root, 'status');
+  const { stdout, stderr, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain('is not known without the log');
   expect(stdout).not.toContain('never');
   expect(stderr).toMatch(/^Note: the activity log was not read\. /);
-  const { queue, isLogUnread } = JSON.parse(inRoot(root, 'status', '--json').stdout);
+  const { queue, isLogUnread } = JSON.parse((await inRoot(root, 'status', '--json')).stdout);
   expect(isLogUnread).toBe(true);
   expect(queue).toEqual({
     ...{ ready: null, delayed: null, running: null, paused: null, failed: null, workers: null },

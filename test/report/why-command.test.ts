@@ -17,8 +17,8 @@ const site = () =>
     'jobs/hourly/notes.txt': '',
   });
 
-function why(root: string, word: string): Why {
-  const { status, stdout, stderr } = inRoot(root, 'why', word, '--json');
+async function why(root: string, word: string): Promise<Why> {
+  const { status, stdout, stderr } = await inRoot(root, 'why', word, '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return JSON.parse(stdout);
 }
@@ -28,8 +28,8 @@ function finding({ findings }: Why, topic: string) {
 }
 
 describe('before anything has run', () => {
-  test('a script does not run as nobody calls its tier', () => {
-    const found = why(site(), 'a');
+  test('a script does not run as nobody calls its tier', async () => {
+    const found = await why(site(), 'a');
     expect(found.script).toBe('hourly/a');
     expect(found.findings.map(({ topic, verdict }) => `${topic} ${verdict}`)).toEqual([
       'found fine',
@@ -48,49 +48,51 @@ describe('before anything has run', () => {
     );
   });
 
-  test('a tier without a period is run by hand', () => {
-    const found = why(site(), 'c');
+  test('a tier without a period is run by hand', async () => {
+    const found = await why(site(), 'c');
     expect(finding(found, 'tier')).toMatchObject({ verdict: 'notable' });
     expect(found.conclusion).toBe('It runs when somebody calls `runner by-hand`.');
   });
 
-  test('a refused script says what is to be put right, with its line', () => {
-    const found = why(site(), 'wrong');
+  test('a refused script says what is to be put right, with its line', async () => {
+    const found = await why(site(), 'wrong');
     expect(finding(found, 'refused')?.text).toContain('jobs/hourly/wrong.sh:2: @timeout expects');
     expect(found.conclusion).toContain('it is refused until');
   });
 
-  test('what is no script says why', () => {
-    const found = why(site(), 'jobs/hourly/notes.txt');
+  test('what is no script says why', async () => {
+    const found = await why(site(), 'jobs/hourly/notes.txt');
     expect(found).toMatchObject({ script: null, conclusion: expect.stringContaining('no script') });
     expect(finding(found, 'ignored')).toMatchObject({ verdict: 'wrong', text: 'text' });
   });
 
-  test('what is not there has a nearest name', () => {
-    expect(finding(why(site(), 'hourly/fials'), 'found')?.cure).toBe('Did you mean hourly/fails?');
+  test('what is not there has a nearest name', async () => {
+    expect(finding(await why(site(), 'hourly/fials'), 'found')?.cure).toBe(
+      'Did you mean hourly/fails?',
+    );
   });
 
-  test('wrong settings are the first thing to be said', () => {
+  test('wrong settings are the first thing to be said', async () => {
     const root = site();
     writeFileSync(join(root, 'runner.config.json'), '{"concurrency": "many"}');
-    const found = why(root, 'a');
+    const found = await why(root, 'a');
     expect(found.findings[0]).toMatchObject({ topic: 'settings', verdict: 'wrong' });
     expect(found.findings[0]?.text).toContain('runner.config.json:1: concurrency expects');
     expect(found.conclusion).toContain('until the settings are put right');
   });
 
-  test('a tier is no script: wrong use', () => {
-    const { status, stdout, stderr } = inRoot(site(), 'why', 'hourly');
+  test('a tier is no script: wrong use', async () => {
+    const { status, stdout, stderr } = await inRoot(site(), 'why', 'hourly');
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain('"hourly" is a tier');
   });
 });
 
 describe('by the log', () => {
-  test('a script that ran is run by the next pass', () => {
+  test('a script that ran is run by the next pass', async () => {
     const root = site();
-    inRoot(root, 'hourly');
-    const found = why(root, 'a');
+    await inRoot(root, 'hourly');
+    const found = await why(root, 'a');
     expect(finding(found, 'last run')?.text).toMatch(/^run \d+ of .* succeeded/);
     expect(found.conclusion).toMatch(
       /^It will run with the next pass of hourly, about \d\d-\d\d \d\d:\d\d\.$/,
@@ -98,10 +100,10 @@ describe('by the log', () => {
     expect(found.findings.every(({ verdict }) => verdict === 'fine')).toBe(true);
   });
 
-  test('a script that failed says how, and when it is tried again', () => {
+  test('a script that failed says how, and when it is tried again', async () => {
     const root = site();
-    inRoot(root, 'hourly');
-    const found = why(root, 'fails');
+    await inRoot(root, 'hourly');
+    const found = await why(root, 'fails');
     expect(finding(found, 'job')?.text).toMatch(/^try 2 of 4 is due .*: exit code 3$/);
     expect(finding(found, 'last run')?.cure).toMatch(/^`runner show \d+` tells more\.$/);
     expect(found.conclusion).toMatch(/^It is tried again with the first call of any tier after /);
@@ -111,7 +113,7 @@ describe('by the log', () => {
     const root = site();
     const log = await writeLog(root);
     await log.addPass('hourly', Date.now() - 3 * HOUR);
-    const found = why(root, 'a');
+    const found = await why(root, 'a');
     expect(finding(found, 'called')).toMatchObject({
       verdict: 'wrong',
       cure: '`runner doctor` looks at the crontab.',
@@ -126,7 +128,7 @@ describe('by the log', () => {
     // Its content is older than the pass; that it came here after it is what counts.
     const old = new Date(Date.now() - 100 * HOUR);
     utimesSync(join(root, 'jobs/hourly/a.sh'), old, old);
-    expect(finding(why(root, 'a'), 'last pass')?.text).toMatch(
+    expect(finding(await why(root, 'a'), 'last pass')?.text).toMatch(
       /before its file was changed or put/,
     );
   });
@@ -138,11 +140,11 @@ describe('by the log', () => {
     const pass = await log.addPass('hourly', at, { state: 'running', pid: process.pid });
     await log.addRun('hourly/fails', at, { ...running, worker_id: pass, pid: process.pid });
     await log.addPass('hourly', Date.now() - HOUR, { state: 'skipped', reason: 'held' });
-    const found = why(root, 'a');
+    const found = await why(root, 'a');
     expect(finding(found, 'lock')?.text).toContain(`held by pid ${process.pid} on `);
     expect(finding(found, 'lock')?.cure).toContain(`kill ${process.pid}`);
     expect(found.conclusion).toContain('if the one that runs now is over by then');
-    expect(why(root, 'fails').conclusion).toBe('It is running now.');
+    expect((await why(root, 'fails')).conclusion).toBe('It is running now.');
   });
 
   test('what was cancelled before it ran says so', async () => {
@@ -155,16 +157,16 @@ describe('by the log', () => {
       .insertInto('jobs')
       .values({ ...job, ...ended })
       .execute();
-    expect(finding(why(root, 'a'), 'last job')?.text).toContain(
+    expect(finding(await why(root, 'a'), 'last job')?.text).toContain(
       'was cancelled before it ran: stopped',
     );
   });
 
-  test('what is gone from jobs/ is known from the log', () => {
+  test('what is gone from jobs/ is known from the log', async () => {
     const root = site();
-    inRoot(root, 'hourly');
+    await inRoot(root, 'hourly');
     unlinkSync(join(root, 'jobs/hourly/a.sh'));
-    const found = why(root, 'a');
+    const found = await why(root, 'a');
     expect(found).toMatchObject({ script: 'hourly/a' });
     expect(found.conclusion).toContain('its file is gone');
     expect(finding(found, 'last run')).toBeDefined();
@@ -175,7 +177,7 @@ test('what the log would tell is not made up where it cannot be read', async () 
   const root = site();
   const { state } = await writeLog(root);
   writeFileSync(state.database, 'no database at all, whatever SQLite makes of it'.repeat(100));
-  const { status, stdout, stderr } = inRoot(root, 'why', 'a', '--json');
+  const { status, stdout, stderr } = await inRoot(root, 'why', 'a', '--json');
   expect(status).toBe(0);
   expect(stderr).toMatch(/^Note: the activity log was not read\. /);
   const found: Why = JSON.parse(stdout);
@@ -183,14 +185,14 @@ test('what the log would tell is not made up where it cannot be read', async () 
   expect(found.conclusion).toContain('More is not known.');
 });
 
-test('the answer fits its terminal, and shows nothing raw', () => {
+test('the answer fits its terminal, and shows nothing raw', async () => {
   const root = site();
   writeFileSync(join(root, 'jobs/hourly/x\x1b[2J.txt'), '');
-  const hostile = inRoot(root, 'why', 'x\x1b[2J.txt').stdout;
+  const hostile = (await inRoot(root, 'why', 'x\x1b[2J.txt')).stdout;
   expect(hostile).toContain('✖ ignored');
   expect(hostile).not.toContain('\x1b');
-  inRoot(root, 'hourly');
-  for (const line of inRoot(root, 'why', 'fails').stdout.split('\n')) {
+  await inRoot(root, 'hourly');
+  for (const line of (await inRoot(root, 'why', 'fails')).stdout.split('\n')) {
     expect(line.length).toBeLessThanOrEqual(110);
   }
 });

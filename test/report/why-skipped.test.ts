@@ -7,8 +7,8 @@ import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
 
 const DAY = 24 * 3_600_000;
 
-function textOf(root: string, topic: string): string | undefined {
-  const { findings }: Why = JSON.parse(inRoot(root, 'why', 'yearly/a', '--json').stdout);
+async function textOf(root: string, topic: string): Promise<string | undefined> {
+  const { findings }: Why = JSON.parse((await inRoot(root, 'why', 'yearly/a', '--json')).stdout);
   return findings.find((each) => each.topic === topic)?.text;
 }
 
@@ -23,10 +23,10 @@ describe('a pass that was left out', () => {
     const root = makeRoot();
     const { addPass } = await writeLog(root);
     await addPass('yearly', Date.now() - 400 * DAY);
-    expect(textOf(root, 'skipped')).toBeUndefined();
-    expect(inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
+    expect(await textOf(root, 'skipped')).toBeUndefined();
+    expect(await inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
     expect(queryLog(root, "select state from workers where state = 'skipped'")).toHaveLength(1);
-    expect(textOf(root, 'skipped')).toMatch(
+    expect(await textOf(root, 'skipped')).toMatch(
       /^the pass of .+ was left out: it was missed by \d+d, and its tier's catchUp is 'skip'$/,
     );
   });
@@ -35,9 +35,9 @@ describe('a pass that was left out', () => {
     const root = makeRoot();
     const { addPass } = await writeLog(root);
     await addPass('yearly', Date.now() - 2000, { state: 'skipped', reason: 'yearly is held' });
-    expect(textOf(root, 'skipped')).toContain('was left out: yearly is held');
-    expect(inRoot(root, 'yearly').status).toBe(0);
-    expect(textOf(root, 'skipped')).toBeUndefined();
+    expect(await textOf(root, 'skipped')).toContain('was left out: yearly is held');
+    expect((await inRoot(root, 'yearly')).status).toBe(0);
+    expect(await textOf(root, 'skipped')).toBeUndefined();
   });
 });
 
@@ -49,7 +49,7 @@ test('a job whose run crashed and that is not to be tried again says so', async 
   const run = await addRun('yearly/a', at, { ...running, worker_id });
   const job = { claim_token: 'token', attempts: 1, on_crash: 'skip' as const };
   await db.updateTable('jobs').set(job).execute();
-  expect(textOf(root, 'last job')).toMatch(
+  expect(await textOf(root, 'last job')).toMatch(
     /^that of .+ was cancelled after try 1: the runner \(pid 5000000 .+; by its @on-crash skip it is not tried again$/,
   );
   expect(queryLog(root, 'select outcome from runs where id = ?', run)).toEqual([

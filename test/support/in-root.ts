@@ -1,8 +1,70 @@
-import { type Ended, runCommand } from './run-command.ts';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { Writable } from 'node:stream';
+import packageJson from '../../package.json' with { type: 'json' };
+import type { runCommandLine } from '../../src/cli.ts';
+import { commandPath, type Ended, type Place } from './run-command.ts';
 import { cronEnv } from './run-pass.ts';
+import { startCommand } from './start-command.ts';
+
+/** Commands that read and write the log and print: nothing of them needs a process of its own. */
+const inProcess = /^(add|claim|job|jobs|kick|list|pause|repeat|report|resume|show|status|why)$/;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
-export function inRoot(root: string, ...args: readonly string[]): Ended {
+export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {
   const env = { ...cronEnv(root), TZ: 'UTC', COLUMNS: '110' };
-  return runCommand(args, { cwd: root, env });
+  return await callCommand(args, { cwd: root, env });
+}
+
+/** The built command: in this process where that is all the same, and ten times as fast. */
+export async function callCommand(args: readonly string[], place: Place): Promise<Ended> {
+  if (!inProcess.test(args[0] ?? '') || place.input !== undefined) {
+    return await startCommand(args, place).ended;
+  }
+  const { TZ } = process.env;
+  setZone(place.env.TZ);
+  try {
+    return await callHere(args, place);
+  } finally {
+    setZone(TZ);
+  }
+}
+
+/** The zone of a process is all that it takes from its own environment. */
+function setZone(zone: string | undefined): void {
+  if (zone === undefined) delete process.env.TZ;
+  else process.env.TZ = zone;
+}
+
+async function callHere(args: readonly string[], { cwd, env }: Place): Promise<Ended> {
+  const distFolder = dirname(commandPath);
+  const built = createRequire(import.meta.url)(`${distFolder}/cli.cjs`) as {
+    readonly runCommandLine: typeof runCommandLine;
+  };
+  const [stdout, stderr] = [new Collector(), new Collector()];
+  let status = 0;
+  await built.runCommandLine(args, {
+    cwd,
+    env,
+    stdout: stdout as unknown as NodeJS.WriteStream,
+    stderr: stderr as unknown as NodeJS.WriteStream,
+    now: Date.now,
+    distFolder,
+    version: packageJson.version,
+    setExitCode: (code) => {
+      status = code;
+    },
+    findWrongUse: () => Promise.reject(new Error('Only a process of its own looks for that.')),
+  });
+  return { status, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** What nobody reads as it comes, as a pipe's other end. */
+class Collector extends Writable {
+  text = '';
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
 }
