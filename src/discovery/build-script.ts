@@ -1,18 +1,19 @@
-import { relative } from 'node:path';
 import { printableName, shellWord } from '../base/values.ts';
 import { describeProblem } from '../settings/problem.ts';
 import type { ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
-import { distrustOf, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
+import {
+  distrustOf,
+  fileName,
+  matchableNames,
+  type PatternMatcher,
+  QUEUE_TIER,
+  type TierPlace,
+} from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import { readScriptTags, type ScriptTags } from './tags.ts';
-
-/** How messages name a file: relative to the root, printable. */
-export function fileName(place: TierPlace, path: string): string {
-  return printableName(relative(place.root, path));
-}
 
 /** `label` is the script's name within its tier. */
 export function buildScript(
@@ -74,13 +75,9 @@ function optionsOf(
   label: string,
   tags: ScriptOptions,
 ): ScriptOptions {
-  const { settings, tier, matches } = place;
-  return mergeOptions(settings, tier, namesOf(place, path, label), tags, matches);
-}
-
-/** What a glob of the settings may match: the script's name, or its file below `jobs/`. */
-function namesOf({ root, tier }: TierPlace, path: string, label: string): readonly string[] {
-  return [`${tier}/${label}`, relative(root, path).replace(/^jobs\//, '')];
+  const { root, settings, tier, matches } = place;
+  const names = matchableNames(root, `${tier}/${label}`, path);
+  return mergeOptions(settings, tier, names, tags, matches);
 }
 
 function refuseName(file: string, path: string): readonly string[] {

@@ -1,15 +1,18 @@
 import { join } from 'node:path';
+import { nearestName } from '../base/suggest.ts';
+import { compareBytes } from '../base/values.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { Settings } from '../settings/settings.ts';
+import { plainFolder, readHandlers, readTier } from './folder.ts';
+import { readJobsFolder, tierFolder } from './jobs-folder.ts';
 import {
   createPatternMatcher,
-  enterFolder,
-  enterRoot,
+  enterJobs,
   type JobsPlace,
-  tierFolder,
+  matchableNames,
+  QUEUE_TIER,
 } from './place.ts';
-import type { Discovery, Tier } from './script.ts';
-import { readTier } from './tier.ts';
+import type { Discovery, Ignored, Script, Tier } from './script.ts';
 
 export interface DiscoverOptions {
   /** Only this tier's folder is read: what a pass needs. */
@@ -28,17 +31,12 @@ export async function discover(
   { tier }: DiscoverOptions = {},
 ): Promise<Discovery> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
-  const place = enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs'));
-  if (tier !== undefined) return discoverTier(place, tier);
-  return discoverAll(place);
+  const place = enterJobs(root, settings, matches);
+  return tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
 }
 
-/** Loaded only here: a pass does without the glob library. */
 async function discoverAll(place: JobsPlace): Promise<Discovery> {
-  const { listJobsFolder, listPlainFolder } = await import('./jobs-folder.ts');
-  const { warnOfUnusedSettings } = await import('./unused-settings.ts');
-  const listed = listJobsFolder(place.root);
-  const { readHandlers } = await import('./read-handlers.ts');
+  const listed = readJobsFolder(place.root);
   const found = listed.tiers.map((tier) => discoverTier(place, tier));
   const tiers = found.flatMap((one) => one.tiers).toSorted(byPeriod);
   const queue = readHandlers(place);
@@ -47,7 +45,7 @@ async function discoverAll(place: JobsPlace): Promise<Discovery> {
     tiers,
     unread: [...found.flatMap((one) => one.unread), ...queue.unread],
     handlers: queue.scripts,
-    ignored: ignored.flatMap(listPlainFolder),
+    ignored: await listPlainFolders(ignored),
     warnings: warnOfUnusedSettings(place, tiers, queue.scripts),
   };
 }
@@ -60,9 +58,62 @@ function byPeriod(one: Tier, other: Tier): number {
 
 function discoverTier(place: JobsPlace, tier: string): Discovery {
   const folder = tierFolder(place.root, tier);
-  const nothing = { tiers: [], unread: [], handlers: [], ignored: [], warnings: [] };
-  const content = readTier(enterFolder({ ...place, tier }, folder), folder);
-  if ('reason' in content) return { ...nothing, unread: [content] };
-  const { scripts, ignored } = content;
-  return { ...nothing, tiers: [{ name: tier, periodMs: tierPeriodMs(tier), scripts }], ignored };
+  const { scripts, ignored, unread } = readTier({ ...place, tier }, folder);
+  const tiers = unread.length > 0 ? [] : [{ name: tier, periodMs: tierPeriodMs(tier), scripts }];
+  return { tiers, unread, handlers: [], ignored, warnings: [] };
+}
+
+/** More would drown the rest of the list. */
+const MOST_FILES_LISTED = 20;
+
+/** A folder that is no script may hold files that were meant to be: they are named, up to a number. */
+async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly Ignored[]> {
+  if (!ignored.some(({ reason }) => reason === plainFolder)) return ignored;
+  // Not before it is needed: a pass does without the glob library.
+  const { globSync } = await import('glob');
+  return ignored.flatMap((one) => {
+    if (one.reason !== plainFolder) return [one];
+    const within = { cwd: one.path, nodir: true, dot: true, ignore: '**/node_modules/**' };
+    const files = globSync('**/*', within).toSorted(compareBytes);
+    if (files.length > MOST_FILES_LISTED) {
+      return [{ ...one, reason: `${plainFolder}; it holds ${files.length} files` }];
+    }
+    const reason = `it lies in ${plainFolder}`;
+    return [one, ...files.map((file) => ({ path: join(one.path, file), reason }))];
+  });
+}
+
+/** Keys of the settings that fit no tier, or no script: they may be written wrong. */
+function warnOfUnusedSettings(
+  place: JobsPlace,
+  tiers: readonly Tier[],
+  handlers: readonly Script[],
+): readonly string[] {
+  const { settings } = place;
+  const names = [...tiers.map(({ name }) => name), ...(handlers.length > 0 ? [QUEUE_TIER] : [])];
+  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers];
+  const scriptNames = scripts.map(({ name }) => name);
+  return [
+    ...Object.keys(settings.tiers)
+      .filter((tier) => !names.includes(tier))
+      .map((tier) => describeUnused('tiers', tier, 'tier', names)),
+    ...Object.keys(settings.scripts)
+      .filter((pattern) => !scripts.some((script) => fits(place, pattern, script)))
+      .map((pattern) => describeUnused('scripts', pattern, 'script', scriptNames)),
+  ];
+}
+
+function fits({ root, matches }: JobsPlace, pattern: string, { name, path }: Script): boolean {
+  return matchableNames(root, name, path).some((each) => matches(pattern, each));
+}
+
+function describeUnused(
+  setting: string,
+  key: string,
+  kind: string,
+  names: readonly string[],
+): string {
+  const nearest = nearestName(key, names);
+  const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
+  return `${setting}[${JSON.stringify(key)}] of the settings fits no ${kind} and has no effect${guess}`;
 }

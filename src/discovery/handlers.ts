@@ -5,15 +5,9 @@ import { errorCode } from '../base/errors.ts';
 import { compareBytes } from '../base/values.ts';
 import { withoutParameters } from '../settings/readers.ts';
 import type { Settings } from '../settings/settings.ts';
-import {
-  createPatternMatcher,
-  enterFolder,
-  enterRoot,
-  type JobsPlace,
-  QUEUE_TIER,
-} from './place.ts';
-import { readHandlers } from './read-handlers.ts';
-import type { Script, Unread } from './script.ts';
+import { readHandlers } from './folder.ts';
+import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
+import type { Script } from './script.ts';
 
 /** The handlers in `jobs/queue/`, as they are now. */
 export interface Handlers {
@@ -38,41 +32,38 @@ const FILE_LOOK_MS = 10;
 /** Reads the handlers of a root, and reads them again when a folder or a file has changed. */
 export async function openHandlers(root: string, settings: Settings): Promise<Handlers> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
-  const read = () =>
-    orNone(() =>
-      readHandlerBook(enterFolder({ ...enterRoot(root, settings), matches }, join(root, 'jobs'))),
-    );
-  let book = read();
+  const read = () => orNone(() => readHandlerIndex(enterJobs(root, settings, matches)));
+  let index = read();
   const isFoldersTurn = createTurns(FOLDERS_LOOK_MS);
   const isFileTurn = createTurns(FILE_LOOK_MS);
   const readAgain = () => {
-    book = keepUnchanged(book, read());
+    index = keepUnchanged(index, read());
   };
-  const look = (): HandlerBook => {
-    if (isFoldersTurn('') && !isCurrent(book)) readAgain();
-    return book;
+  const look = (): HandlerIndex => {
+    if (isFoldersTurn('') && !isCurrent(index)) readAgain();
+    return index;
   };
   const lookAt = ({ path }: Script): void => {
-    if (isFileTurn(path) && book.marks.get(path) !== markOf(path)) readAgain();
+    if (isFileTurn(path) && index.marks.get(path) !== markOf(path)) readAgain();
   };
   return {
-    problem: book.unread[0]?.reason ?? null,
+    problem: index.problem,
     names: () => look().names,
     find: (name) => {
       const script = findIn(look(), name);
       if (script === null) return null;
       lookAt(script);
-      return findIn(book, name);
+      return findIn(index, name);
     },
   };
 }
 
-function findIn({ scripts }: HandlerBook, name: string): Script | null {
+function findIn({ scripts }: HandlerIndex, name: string): Script | null {
   return scripts.get(name) ?? scripts.get(withoutParameters(name)) ?? null;
 }
 
 /** What is read may just be replaced by another version: for a moment nothing is there. */
-function orNone(read: () => HandlerBook): HandlerBook {
+function orNone(read: () => HandlerIndex): HandlerIndex {
   try {
     return read();
   } catch (error) {
@@ -91,6 +82,71 @@ function createTurns(everyMs: number): (what: string) => boolean {
     lastMs.set(what, nowMs);
     return true;
   };
+}
+
+/** The handlers that were found, and by what it can be told that they are still those. */
+interface HandlerIndex {
+  /** Of jobs, sorted by bytes. */
+  readonly names: readonly string[];
+  /** Why their folder cannot be read. */
+  readonly problem: string | null;
+  /** By the names of their jobs. */
+  readonly scripts: ReadonlyMap<string, Script>;
+  /** What decides which handlers there are, and whether they are trusted. */
+  readonly folders: readonly string[];
+  /** Of all folders and of the handlers' files. */
+  readonly marks: ReadonlyMap<string, string>;
+  /** False: something was changed so shortly before that it must be read again. */
+  readonly isSettled: boolean;
+}
+
+/** To be read again before long. */
+const noHandlers: HandlerIndex = {
+  names: [],
+  problem: null,
+  scripts: new Map(),
+  folders: [],
+  marks: new Map(),
+  isSettled: false,
+};
+
+export function readHandlerIndex(place: JobsPlace): HandlerIndex {
+  const jobs = join(place.root, 'jobs');
+  const found = readHandlers(place);
+  const folders = [...new Set([place.root, jobs, join(jobs, QUEUE_TIER), ...found.folders])];
+  const scripts = new Map(found.scripts.map((script) => [jobNameOf(script), script]));
+  const paths = [...folders, ...found.scripts.map(({ path }) => path)];
+  return {
+    names: [...scripts.keys()].toSorted(compareBytes),
+    problem: found.unread[0]?.reason ?? null,
+    scripts,
+    folders,
+    marks: new Map(paths.map((path) => [path, markOf(path)])),
+    isSettled: paths.every(isSettled),
+  };
+}
+
+/** Whether the same handlers would be found, be it with another content. */
+export function isCurrent({ isSettled, folders, marks }: HandlerIndex): boolean {
+  return isSettled && folders.every((folder) => marks.get(folder) === markOf(folder));
+}
+
+/** The new one, with the very objects of the old one for what is the same. */
+function keepUnchanged(old: HandlerIndex, index: HandlerIndex): HandlerIndex {
+  const keep = (name: string, script: Script): Script => {
+    const before = old.scripts.get(name);
+    return isDeepStrictEqual(before, script) ? (before as Script) : script;
+  };
+  return {
+    ...index,
+    names: isDeepStrictEqual(old.names, index.names) ? old.names : index.names,
+    scripts: new Map([...index.scripts].map(([name, script]) => [name, keep(name, script)])),
+  };
+}
+
+/** `mail/welcome` of the script `queue/mail/welcome`. */
+function jobNameOf({ name }: Script): string {
+  return name.slice(QUEUE_TIER.length + 1);
 }
 
 /** What has changed only just may change again without another time stamp. */
@@ -117,69 +173,4 @@ function statOf(path: string): Stats | null {
   } catch {
     return null;
   }
-}
-
-/** The handlers that were found, and by what it can be told that they are still those. */
-interface HandlerBook {
-  /** Of jobs, sorted by bytes. */
-  readonly names: readonly string[];
-  /** Their folder, where it cannot be read. */
-  readonly unread: readonly Unread[];
-  /** By the names of their jobs. */
-  readonly scripts: ReadonlyMap<string, Script>;
-  /** What decides which handlers there are, and whether they are trusted. */
-  readonly folders: readonly string[];
-  /** Of all folders and of the handlers' files. */
-  readonly marks: ReadonlyMap<string, string>;
-  /** False: something was changed so shortly before that it must be read again. */
-  readonly isSettled: boolean;
-}
-
-/** To be read again before long. */
-const noHandlers: HandlerBook = {
-  names: [],
-  unread: [],
-  scripts: new Map(),
-  folders: [],
-  marks: new Map(),
-  isSettled: false,
-};
-
-export function readHandlerBook(place: JobsPlace): HandlerBook {
-  const jobs = join(place.root, 'jobs');
-  const found = readHandlers(place);
-  const folders = [...new Set([place.root, jobs, join(jobs, QUEUE_TIER), ...found.folders])];
-  const scripts = new Map(found.scripts.map((script) => [jobNameOf(script), script]));
-  const paths = [...folders, ...found.scripts.map(({ path }) => path)];
-  return {
-    names: [...scripts.keys()].toSorted(compareBytes),
-    unread: found.unread,
-    scripts,
-    folders,
-    marks: new Map(paths.map((path) => [path, markOf(path)])),
-    isSettled: paths.every(isSettled),
-  };
-}
-
-/** Whether the same handlers would be found, be it with another content. */
-export function isCurrent({ isSettled, folders, marks }: HandlerBook): boolean {
-  return isSettled && folders.every((folder) => marks.get(folder) === markOf(folder));
-}
-
-/** The new one, with the very objects of the old one for what is the same. */
-function keepUnchanged(old: HandlerBook, book: HandlerBook): HandlerBook {
-  const keep = (name: string, script: Script): Script => {
-    const before = old.scripts.get(name);
-    return isDeepStrictEqual(before, script) ? (before as Script) : script;
-  };
-  return {
-    ...book,
-    names: isDeepStrictEqual(old.names, book.names) ? old.names : book.names,
-    scripts: new Map([...book.scripts].map(([name, script]) => [name, keep(name, script)])),
-  };
-}
-
-/** `mail/welcome` of the script `queue/mail/welcome`. */
-function jobNameOf({ name }: Script): string {
-  return name.slice(QUEUE_TIER.length + 1);
 }

@@ -1,55 +1,117 @@
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { globSync } from 'glob';
-import { compareBytes } from '../base/values.ts';
-import { isFolder, QUEUE_TIER, readJobsFolder, reasonAgainstTier } from './place.ts';
+import { UsageError } from '../base/errors.ts';
+import { nearestName } from '../base/suggest.ts';
+import { compareBytes, printableName } from '../base/values.ts';
+import { describeReadFailure, QUEUE_TIER } from './place.ts';
 import type { Ignored } from './script.ts';
-import { plainFolder } from './tier.ts';
 
-interface JobsFolder {
+/** Names that are no scripts, whatever the file holds, and why. The first that fits counts. */
+const ignoredNames: readonly (readonly [RegExp, string])[] = [
+  [/^node_modules$/, 'node_modules holds packages, not scripts'],
+  [/^\./, 'hidden: its name begins with a dot'],
+  [/^_/, 'its name begins with _'],
+  [/~$/, 'a backup copy: its name ends in ~'],
+  [/\.disabled$/, 'disabled: its name ends in .disabled'],
+  [/\.(?:bak|orig)$/, 'a backup copy: its name ends in .bak or .orig'],
+  [/\.swp$/, 'the swap file of an editor'],
+  [/\.new$/, 'a new version not in use yet: its name ends in .new'],
+  [/\.rpm[^.]*$/, 'left behind by rpm'],
+  [/\.dpkg-[^.]*$/, 'left behind by dpkg'],
+  [/\.d\.[cm]?ts$/, 'a type declaration, which does nothing'],
+  [/\.test\.[^.]+$/, 'a test'],
+  [/^readme(?:\..*)?$/i, 'documentation'],
+  [/\.(?:txt|md)$/i, 'text'],
+  [/\.json$/i, 'data'],
+];
+
+/** Why a file or folder of this name is no script; null if its name does not forbid it. */
+export function reasonToIgnore(name: string): string | null {
+  return ignoredNames.find(([form]) => form.test(name))?.[1] ?? null;
+}
+
+/** Words that mean something else after `runner`. */
+const commands: ReadonlySet<string> = new Set(
+  (
+    'add backup claim cron doctor due help import init job jobs kick list pause repeat report resume run show ' +
+    'status tail why work'
+  ).split(' '),
+);
+
+/** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
+function reasonAgainstTier(name: string): string | null {
+  if (name === QUEUE_TIER) return 'it holds the handlers of queued jobs';
+  if (commands.has(name)) return `\`runner ${name}\` is a command; rename the folder`;
+  if (printableName(name) !== name) return 'its name holds control characters';
+  return reasonToIgnore(name);
+}
+
+/** What lies directly under `jobs/`, each in the order of the names. */
+export interface JobsFolder {
   readonly tiers: readonly string[];
   readonly ignored: readonly Ignored[];
 }
 
-/** More would drown the rest of the list. */
-const mostFilesListed = 20;
-
-/** What lies directly under `jobs/`. */
-export function listJobsFolder(root: string): JobsFolder {
+/** @throws {UsageError} if it cannot be read */
+export function readJobsFolder(root: string): JobsFolder {
   const jobs = join(root, 'jobs');
-  const names = readJobsFolder(jobs).toSorted(compareBytes);
-  const tiers = names.filter((name) => !isQueue(jobs, name) && reasonOf(jobs, name) === null);
-  return { tiers, ignored: names.flatMap((name) => listIgnored(jobs, name)) };
+  const tiers: string[] = [];
+  const ignored: Ignored[] = [];
+  for (const name of namesIn(jobs)) {
+    const path = join(jobs, name);
+    const reason = reasonAgainst(name, path);
+    if (reason === null) tiers.push(name);
+    // The folder of the handlers is no tier, but not ignored either.
+    else if (name !== QUEUE_TIER || !isFolder(path)) ignored.push({ path, reason });
+  }
+  return { tiers, ignored };
 }
 
-function reasonOf(jobs: string, name: string): string | null {
-  return isFolder(join(jobs, name))
+/** The tiers of this root, in the order of their names. @throws {UsageError} if they cannot be read */
+export function tierNames(root: string): readonly string[] {
+  return readJobsFolder(root).tiers;
+}
+
+function reasonAgainst(name: string, path: string): string | null {
+  return isFolder(path)
     ? reasonAgainstTier(name)
     : 'not in a tier; move it into one, such as jobs/hourly';
 }
 
-function listIgnored(jobs: string, name: string): readonly Ignored[] {
-  const path = join(jobs, name);
-  const reason = reasonOf(jobs, name);
-  return reason === null || isQueue(jobs, name) ? [] : [{ path, reason }];
-}
-
-/** The folder of the handlers, which is no tier, but not ignored either. */
-function isQueue(jobs: string, name: string): boolean {
-  return name === QUEUE_TIER && isFolder(join(jobs, name));
-}
-
-/** A folder that is no script may hold files that were meant to be: they are named, up to a number. */
-export function listPlainFolder(ignored: Ignored): readonly Ignored[] {
-  if (ignored.reason !== plainFolder) return [ignored];
-  const files = filesWithin(ignored.path, true);
-  if (files.length > mostFilesListed) {
-    return [{ ...ignored, reason: `${plainFolder}; it holds ${files.length} files` }];
+function namesIn(jobs: string): readonly string[] {
+  try {
+    return readdirSync(jobs).toSorted(compareBytes);
+  } catch (error) {
+    throw new UsageError(describeReadFailure(jobs, jobs, error) ?? `${jobs}: it vanished`);
   }
-  const reason = `it lies in ${plainFolder}`;
-  return [ignored, ...files.map((file) => ({ path: join(ignored.path, file), reason }))];
 }
 
-function filesWithin(folder: string, dot: boolean): readonly string[] {
-  const files = globSync('**/*', { cwd: folder, nodir: true, dot, ignore: '**/node_modules/**' });
-  return files.toSorted(compareBytes);
+/** False for whatever cannot be looked at: a broken symlink, one that leads back to itself. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** The folder of a tier that somebody named. @throws {UsageError} with the nearest name there is */
+export function tierFolder(root: string, name: string): string {
+  const isName = name !== '' && !name.includes('/') && reasonAgainstTier(name) === null;
+  const folder = join(root, 'jobs', name);
+  if (isName && isFolder(folder)) return folder;
+  throw new UsageError(describeUnknownTier(root, name));
+}
+
+function describeUnknownTier(root: string, name: string): string {
+  if (name === QUEUE_TIER) {
+    return 'jobs/queue is no tier: it holds the handlers of queued jobs, which `runner work` works off';
+  }
+  const tiers = tierNames(root);
+  const nearest = nearestName(name, tiers);
+  const hint =
+    nearest === null
+      ? `the tiers here are ${tiers.join(', ') || '(none)'}`
+      : `did you mean ${nearest}?`;
+  return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`;
 }

@@ -1,7 +1,7 @@
 import { chmodSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isCurrent, isSettled, markOf, readHandlerBook } from '../../src/discovery/handlers.ts';
+import { isCurrent, isSettled, markOf, readHandlerIndex } from '../../src/discovery/handlers.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -52,7 +52,7 @@ test('what was changed only just may change again unnoticed: it is read again', 
   expect(isSettled(process.execPath)).toBe(true);
   const root = makeTemporaryRoot({ 'jobs/queue/a.ts': '' });
   const place = { root, settings: defaultSettings, distrust: [], matches: () => false };
-  const book = readHandlerBook(place);
+  const book = readHandlerIndex(place);
   expect(isCurrent(book)).toBe(false);
   expect(isCurrent({ ...book, isSettled: true })).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reasonToIgnore } from '../../src/discovery/place.ts';
+import { reasonToIgnore } from '../../src/discovery/jobs-folder.ts';
 
 test.each([
   ['.hidden.sh', 'hidden: its name begins with a dot'],

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { nearestName } from '../../base/suggest.ts';
-import { tierNames } from '../../discovery/place.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
 import { findRoot } from '../../place/root.ts';
 import { jobVerbs } from '../jobs/job-verbs.ts';
 import type { CommandContext } from './context.ts';

@@ -37,7 +37,7 @@ async function describe(
   options: StatusOptions,
 ): Promise<string> {
   const { fallbackStateFolderOf } = await import('../../place/fallback.ts');
-  const { tierNames } = await import('../../discovery/place.ts');
+  const { tierNames } = await import('../../discovery/jobs-folder.ts');
   const { listHandlerNames } = await import('../shared/names.ts');
   const { readStatus } = await import('../../report/model/status.ts');
   const states = [state, fallbackStateFolderOf(root)];

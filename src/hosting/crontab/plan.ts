@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
-import { tierFolder, tierNames } from '../../discovery/place.ts';
+import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { findOwnNode } from '../../process/programs.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { crontabBlock, readBlock } from './block.ts';

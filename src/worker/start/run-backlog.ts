@@ -1,6 +1,6 @@
 import { UsageError } from '../../base/errors.ts';
 import { discover } from '../../discovery/discover.ts';
-import { tierNames } from '../../discovery/place.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { cancelJobs, isDue, selectOpenJobs } from '../../queue/add/scripts.ts';
 import { findPause, selectPauses } from '../../queue/pauses.ts';

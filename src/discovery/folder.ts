@@ -1,0 +1,192 @@
+import { type Dirent, readdirSync, statSync } from 'node:fs';
+import { extname, join, relative } from 'node:path';
+import { compareBytes, printableName } from '../base/values.ts';
+import { buildScript, isNotUtf8, refuseScript } from './build-script.ts';
+import { reasonToIgnore } from './jobs-folder.ts';
+import {
+  describeReadFailure,
+  enterFolder,
+  fileName,
+  type JobsPlace,
+  QUEUE_TIER,
+  type TierPlace,
+} from './place.ts';
+import type { Ignored, Script, Unread } from './script.ts';
+import { isExecutableFile, readScriptFile } from './script-file.ts';
+
+/** What the folder of a tier, or of the handlers, holds. */
+export interface FolderContent {
+  readonly scripts: readonly Script[];
+  readonly ignored: readonly Ignored[];
+  /** The folder itself, where it cannot be read. */
+  readonly unread: readonly Unread[];
+  /** Every folder that was read, absolute. */
+  readonly folders: readonly string[];
+}
+
+/** What a file or a folder turns out to be. */
+type Found = Script | Ignored;
+
+export const plainFolder = 'a folder without an index file or an executable of its own name';
+
+const special = 'not a file: a pipe, a socket or a device';
+
+/** No job's name is longer. */
+const LONGEST_NAME = 255;
+
+/** Reads `jobs/queue/` with all folders in it. There need not be one. */
+export function readHandlers(jobs: JobsPlace): FolderContent {
+  const folder = join(jobs.root, 'jobs', QUEUE_TIER);
+  const isThere = statSync(folder, { throwIfNoEntry: false }) !== undefined;
+  return isThere ? readTier({ ...jobs, tier: QUEUE_TIER }, folder) : nothing;
+}
+
+const nothing: FolderContent = { scripts: [], ignored: [], unread: [], folders: [] };
+
+/** Reads one tier's folder: one `readdir`, and one `read` for each script. */
+export function readTier(outside: TierPlace, folder: string): FolderContent {
+  const place = enterFolder(outside, folder);
+  const entries = tryEntries(place, folder);
+  if ('reason' in entries) return { ...nothing, unread: [entries] };
+  const folders: string[] = [];
+  const found = readEntries({ place, prefix: '', above: [], folders }, folder, entries);
+  return {
+    scripts: rejectDuplicates(place.root, found.filter(isScript)),
+    ignored: found.filter((one): one is Ignored => !isScript(one)),
+    unread: [],
+    folders,
+  };
+}
+
+function tryEntries({ tier }: TierPlace, folder: string): readonly Dirent[] | Unread {
+  try {
+    return sortedEntries(folder);
+  } catch (error) {
+    const name = `jobs/${tier}`;
+    return { tier, reason: describeReadFailure(folder, name, error) ?? `${name}: it vanished` };
+  }
+}
+
+function sortedEntries(folder: string): readonly Dirent[] {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.toSorted((one, other) => compareBytes(one.name, other.name));
+}
+
+function isScript(found: Found): found is Script {
+  return 'launch' in found;
+}
+
+/** Where in the tree a folder is. */
+interface Within {
+  readonly place: TierPlace;
+  /** What the names of the scripts in it begin with: `mail/`. */
+  readonly prefix: string;
+  /** The folders on the way to it, as the file system knows them: a link may lead back to one. */
+  readonly above: readonly string[];
+  readonly folders: string[];
+}
+
+function readEntries(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
+  within.folders.push(folder);
+  return entries.flatMap((entry) => readEntry(within, folder, entry));
+}
+
+function readEntry(within: Within, folder: string, entry: Dirent): readonly Found[] {
+  const path = join(folder, entry.name);
+  const label = within.prefix + withoutExtension(entry.name);
+  const reason = reasonAgainst(entry) ?? reasonAgainstLength(label);
+  if (reason !== null) return [{ path, reason }];
+  const found = entry.isDirectory() ? 'folder' : readScript(within.place, path, label);
+  return found === 'folder' ? readSubfolder(within, path, within.prefix + entry.name) : [found];
+}
+
+/** Why an entry of a folder is no script, as far as can be said without opening it: that alone rewinds a tape. */
+function reasonAgainst(entry: Dirent): string | null {
+  const mayBeScript = entry.isFile() || entry.isDirectory() || entry.isSymbolicLink();
+  return reasonToIgnore(entry.name) ?? (mayBeScript ? null : special);
+}
+
+function reasonAgainstLength(label: string): string | null {
+  return label.length > LONGEST_NAME ? `a job's name has at most ${LONGEST_NAME} characters` : null;
+}
+
+function withoutExtension(name: string): string {
+  return name.slice(0, name.length - extname(name).length);
+}
+
+/** Reads what may be a script, or says that it is a folder, behind a link perhaps. */
+function readScript(place: TierPlace, path: string, label: string): Found | 'folder' {
+  try {
+    const content = readScriptFile(path);
+    if (content === 'folder') return content;
+    if (content === 'special') return { path, reason: special };
+    return buildScript(place, path, label, content);
+  } catch (error) {
+    return explainFailure(place, path, label, error);
+  }
+}
+
+function explainFailure(place: TierPlace, path: string, label: string, error: unknown): Found {
+  const failure = describeReadFailure(path, fileName(place, path), error);
+  const isGone = failure === null && !isNotUtf8(path);
+  if (isGone) return { path, reason: 'it vanished while the folder was read' };
+  return refuseScript(place, path, label, failure);
+}
+
+/**
+ * A folder is one script if it has an `index.*`, whatever else it holds. Else each file in it is one of the
+ * handlers; in a tier only the executable that is called as the folder is.
+ */
+function readSubfolder(parent: Within, folder: string, label: string): readonly Found[] {
+  try {
+    const place = enterFolder(parent.place, folder);
+    const entries = sortedEntries(folder);
+    const names = entries.filter((entry) => reasonAgainst(entry) === null).map(({ name }) => name);
+    const readNamed = (isWanted: (name: string) => boolean): readonly Script[] =>
+      names
+        .filter(isWanted)
+        .map((name) => readScript(place, join(folder, name), label))
+        .filter((found) => found !== 'folder')
+        .filter(isScript);
+    const indexes = readNamed((name) => withoutExtension(name) === 'index');
+    if (place.tier === QUEUE_TIER && indexes.length === 0) {
+      return descend({ ...parent, place, prefix: `${label}/` }, folder, entries);
+    }
+    parent.folders.push(folder);
+    if (indexes.length > 0) return indexes;
+    const own = readNamed((name) => isCalled(label, name) && isExecutableFile(join(folder, name)));
+    return own.length > 0 ? own : [{ path: folder, reason: plainFolder }];
+  } catch (error) {
+    return [explainFailure(parent.place, folder, label, error)];
+  }
+}
+
+function isCalled(label: string, name: string): boolean {
+  return name === label || withoutExtension(name) === label;
+}
+
+function descend(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
+  const { dev, ino } = statSync(folder);
+  const self = `${dev}:${ino}`;
+  if (within.above.includes(self)) {
+    return [{ path: folder, reason: 'a link that leads back to a folder above it' }];
+  }
+  return readEntries({ ...within, above: [...within.above, self] }, folder, entries);
+}
+
+/** Two files with one script name: which one is meant is not for the runner to guess, so none runs. */
+function rejectDuplicates(root: string, scripts: readonly Script[]): readonly Script[] {
+  const byName = Map.groupBy(scripts, ({ name }) => name);
+  return scripts.map((script) => {
+    const others = byName.get(script.name)?.filter((other) => other !== script) ?? [];
+    if (others.length === 0) return script;
+    return { ...script, refusals: [...script.refusals, describeDuplicates(root, script, others)] };
+  });
+}
+
+function describeDuplicates(root: string, script: Script, duplicates: readonly Script[]): string {
+  const [file, ...others] = [script, ...duplicates].map(({ path }) =>
+    printableName(relative(root, path)),
+  );
+  return `${file}: its script name ${script.name} is also that of ${others.join(' and ')}; rename one of them`;
+}
