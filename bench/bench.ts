@@ -1,5 +1,3 @@
-import Table from 'cli-table3';
-
 /** One thing that is measured; it prints its figures and sets its goals. */
 export type Part = (bench: Bench) => Promise<void>;
 
@@ -27,11 +25,13 @@ export class Bench {
   }
 
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
-    const noLines = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
-    const style = { head: [], border: [], compact: true };
-    const table = new Table({ head: [...head], chars: noLines, style });
-    table.push(...rows.map((row) => [...row]));
-    this.say(table.toString());
+    const lines = [head, ...rows];
+    const widths = head.map((_, index) =>
+      Math.max(...lines.map((line) => line[index]?.length ?? 0)),
+    );
+    for (const line of lines) {
+      this.say(widths.map((width, index) => (line[index] ?? '').padEnd(width)).join('  '));
+    }
   }
 
   atMost(what: string, value: number, limit: number): void {

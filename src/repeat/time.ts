@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { nearestName } from '../base/suggest.ts';
 
 const form =
@@ -37,6 +38,38 @@ export function isZone(name: string): boolean {
 export function hostZone(): string {
   const zone: string | undefined = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   return zone !== undefined && isZone(zone) ? zone : 'UTC';
+}
+
+/** The same, to be shown: without `TZ` the machine's link says it, too, and needs no Intl, which takes long to load. */
+export function hostZoneName(): string {
+  const linked = process.env.TZ === undefined ? linkedZone() : null;
+  return linked !== null && /^(?:UTC|(?!Etc)[A-Z]\w+\/[\w/-]+)$/.test(linked) ? linked : hostZone();
+}
+
+/** The zone that cron goes by, whatever `TZ` says here; null: nobody knows. */
+export function machineZone(): string | null {
+  return linkedZone() ?? (existsSync('/etc/localtime') ? writtenZone() : 'UTC');
+}
+
+function linkedZone(): string | null {
+  try {
+    return shorten(readlinkSync('/etc/localtime').split('/zoneinfo/')[1] ?? null);
+  } catch {
+    return null;
+  }
+}
+
+/** Where the link is a copy: Debian's, and what containers have. */
+function writtenZone(): string | null {
+  try {
+    return shorten(readFileSync('/etc/timezone', 'utf8').trim());
+  } catch {
+    return null;
+  }
+}
+
+function shorten(zone: string | null): string | null {
+  return zone === 'Etc/UTC' ? 'UTC' : zone;
 }
 
 /** The zone that was probably meant: `Europe/Berlin` for `Europe/berln`, and for `berlin`. */

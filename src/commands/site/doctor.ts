@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { printableLine } from '../../base/text.ts';
 import type { FindingStatus } from '../../hosting/doctor/check.ts';
 import type { Checked } from '../../hosting/doctor/examine.ts';

@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { findOwnNode, findProgram } from '../../process/programs.ts';
-import { hostZone } from '../../repeat/time.ts';
+import { hostZone, machineZone } from '../../repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 
 import { reasonToVanish } from '../crontab/plan.ts';
@@ -150,7 +150,7 @@ function describeTime(nowMs: number): string {
 
 /** Cron reads no profile: it goes by the machine's zone, whatever is set here. */
 function compareZones({ TZ }: NodeJS.ProcessEnv): CheckFinding[] {
-  const machine = zoneOfMachine();
+  const machine = machineZone();
   if (!TZ || machine === null || hostZone() === machine) return [];
   return [
     note(
@@ -158,28 +158,6 @@ function compareZones({ TZ }: NodeJS.ProcessEnv): CheckFinding[] {
       `Read the times of crontab lines as ${machine}.`,
     ),
   ];
-}
-
-function zoneOfMachine(): string | null {
-  const zone = zoneOfLink() ?? zoneOfFile();
-  return zone === 'Etc/UTC' ? 'UTC' : zone;
-}
-
-function zoneOfLink(): string | null {
-  try {
-    return readlinkSync('/etc/localtime').split('/zoneinfo/')[1] ?? null;
-  } catch {
-    return existsSync('/etc/localtime') ? null : 'UTC';
-  }
-}
-
-/** Where the link is a copy: Debian's, and what containers have. */
-function zoneOfFile(): string | null {
-  try {
-    return readFileSync('/etc/timezone', 'utf8').trim();
-  } catch {
-    return null;
-  }
 }
 
 function compareWithCommand({ commandPath, nowMs }: DoctorPlace): CheckFinding[] {

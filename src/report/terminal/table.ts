@@ -1,5 +1,4 @@
-import Table from 'cli-table3';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import type { Palette } from './screen.ts';
 
 /** A column of a table that gives up what a narrow terminal has no room for. */
@@ -50,29 +49,24 @@ export function renderTable<Row>(
   rows: readonly Row[],
   { palette, indent, below }: TableLayout<Row>,
 ): string[] {
-  const lines = drawTable(columns, [
-    columns.map((column) => palette.dim(column.title)),
-    ...rows.map((row) => columns.map((column) => drawCell(column, row))),
+  const head = drawLine(columns, ({ title }) => palette.dim(title));
+  const body = rows.flatMap((row) => [
+    drawLine(columns, (column) => drawCell(column, row)),
+    ...(below?.(row) ?? []),
   ]);
-  const [head = '', ...body] = lines;
-  const withBelow = rows.flatMap((row, index) => [body[index] ?? '', ...(below?.(row) ?? [])]);
-  return [head, ...withBelow].map((line) => `${indent}${line}`.trimEnd());
+  return [head, ...body].map((line) => `${indent}${line}`.trimEnd());
 }
 
-function drawTable<Row>(columns: readonly FittedColumn<Row>[], cells: string[][]): string[] {
-  const table = new Table({
-    chars: withoutBorders,
-    colWidths: columns.map((column, index) => column.width + (index > 0 ? GAP : 0)),
-    colAligns: columns.map((column) => column.align ?? 'left'),
-    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+function drawLine<Row>(
+  columns: readonly FittedColumn<Row>[],
+  cellOf: (column: FittedColumn<Row>) => string,
+): string {
+  const cells = columns.map((column) => {
+    const cell = cellOf(column);
+    const padding = ' '.repeat(Math.max(0, column.width - stringWidth(cell)));
+    return column.align === 'right' ? padding + cell : cell + padding;
   });
-  table.push(...cells.map((row) => row.map(withGap)));
-  return table.toString().split('\n');
-}
-
-/** The gap stands before a cell and not after it, so that lines have no trailing spaces. */
-function withGap(content: string, index: number): Table.CellOptions {
-  return { content, style: { 'padding-left': index > 0 ? GAP : 0, 'padding-right': 0 } };
+  return cells.join(' '.repeat(GAP));
 }
 
 function drawCell<Row>(column: FittedColumn<Row>, row: Row): string {
@@ -108,24 +102,6 @@ function shrinkToFit<Row>(
     return { ...column, width };
   });
 }
-
-const withoutBorders = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '',
-};
 
 /** Cuts text at the end so that it takes at most so many columns; an ellipsis tells. */
 export function truncate(text: string, columns: number): string {

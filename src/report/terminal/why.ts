@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { printableLine } from '../../base/text.ts';
 import type { Why, WhyFinding } from '../why/explain.ts';
 import type { Palette, Screen } from './screen.ts';

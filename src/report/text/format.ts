@@ -1,7 +1,7 @@
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import { isInstant } from '../../base/values.ts';
-import { hostZone } from '../../repeat/time.ts';
+import { hostZoneName } from '../../repeat/time.ts';
 
 /** What stands where a figure or an instant is unknown. */
 export const UNKNOWN = '–';
@@ -34,9 +34,9 @@ export function formatRate(rate: number | null): string {
   return rate === null ? UNKNOWN : `${Math.floor(rate * 1000) / 10}%`;
 }
 
-/** `12,345`. */
+/** `12,345`. `toLocaleString` would load all of Intl, which a start feels. */
 export function formatCount(count: number): string {
-  return count.toLocaleString('en');
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** `1 run`, `3 runs`, `2 passes`. */
@@ -61,13 +61,12 @@ export interface Clock {
   short(atMs: number): string;
 }
 
-/** A clock of the host's own zone, unless another is named. */
+/** A clock of the host's own zone, unless another is named: only that one needs Intl, which takes long to load. */
 export function createClock(nowMs: number, timeZone?: string): Clock {
-  const format = new Intl.DateTimeFormat('en-GB', { ...fields, ...(timeZone && { timeZone }) });
-  const parts = (atMs: number): Parts => readParts(format, atMs);
+  const parts = timeZone === undefined ? readLocalParts : partsReaderOf(timeZone);
   const thisYear = parts(nowMs).year;
   return {
-    zone: timeZone ?? hostZone(),
+    zone: timeZone ?? hostZoneName(),
     dateTime: (atMs) => {
       if (!isInstant(atMs)) return UNKNOWN;
       const at = parts(atMs);
@@ -82,6 +81,8 @@ export function createClock(nowMs: number, timeZone?: string): Clock {
   };
 }
 
+type Parts = Readonly<Record<keyof typeof fields, string>>;
+
 const fields = {
   year: 'numeric',
   month: '2-digit',
@@ -89,12 +90,25 @@ const fields = {
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
-  hourCycle: 'h23',
 } as const;
 
-type Parts = Readonly<Record<Intl.DateTimeFormatPartTypes, string>>;
+function readLocalParts(atMs: number): Parts {
+  const at = new Date(atMs);
+  const twoDigits = (count: number): string => String(count).padStart(2, '0');
+  return {
+    year: String(at.getFullYear()),
+    month: twoDigits(at.getMonth() + 1),
+    day: twoDigits(at.getDate()),
+    hour: twoDigits(at.getHours()),
+    minute: twoDigits(at.getMinutes()),
+    second: twoDigits(at.getSeconds()),
+  };
+}
 
-function readParts(format: Intl.DateTimeFormat, atMs: number): Parts {
-  const parts = format.formatToParts(atMs).map((part) => [part.type, part.value]);
-  return Object.fromEntries(parts) as Parts;
+function partsReaderOf(timeZone: string): (atMs: number) => Parts {
+  const format = new Intl.DateTimeFormat('en-GB', { ...fields, hourCycle: 'h23', timeZone });
+  return (atMs) => {
+    const parts = format.formatToParts(atMs).map(({ type, value }) => [type, value]);
+    return Object.fromEntries(parts) as Parts;
+  };
 }

@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { describe, expect, test } from 'vitest';
 import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
