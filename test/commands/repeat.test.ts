@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import reference from '../queue/repeat/vectors.json' with { type: 'json' };
+import reference from '../repeat/vectors.json' with { type: 'json' };
 import { inRoot } from '../support/in-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

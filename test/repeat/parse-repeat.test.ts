@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseRepeat } from '../../../src/repeat/parse.ts';
-import type { RepeatRule } from '../../../src/repeat/rule.ts';
+import { parseRepeat } from '../../src/repeat/parse.ts';
+import type { RepeatRule } from '../../src/repeat/rule.ts';
 
 import { problemOf, ruleOf } from './support.ts';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { nextTime } from '../../../src/repeat/series.ts';
-import { formatInstant } from '../../../src/repeat/time.ts';
-import { parseDurationMs } from '../../../src/settings/readers.ts';
+import { nextTime } from '../../src/repeat/series.ts';
+import { formatInstant } from '../../src/repeat/time.ts';
+import { parseDurationMs } from '../../src/settings/readers.ts';
 
 import { at, momentsOf, next, plan, problemOf, ranAt, ruleOf } from './support.ts';
 import reference from './vectors.json' with { type: 'json' };
@@ -65,7 +65,7 @@ describe('what the code makes of a canned rule is to be had by another one:', ()
   });
 
   test('the page names them', () => {
-    const page = readFileSync(new URL('../../../docs/repeat.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../docs/repeat.md', import.meta.url), 'utf8');
     for (const rule of Object.values(asInTheCode)) expect(page).toContain(`| \`${rule}\` |`);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { planNext } from '../../../src/repeat/plan.ts';
-import { applyModifiers } from '../../../src/repeat/series.ts';
+import { planNext } from '../../src/repeat/plan.ts';
+import { applyModifiers } from '../../src/repeat/series.ts';
 
 import { at, plan, ranAt, ruleOf } from './support.ts';
 
