@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { areNoPointsHit, isMachineOurs, leftToCi, sampled } from './test/integration/left-to-ci.ts';
+import { apart, together } from './test/support/together.ts';
 
 const results = process.env.VITEST_RESULTS;
 
@@ -15,11 +16,29 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areNoPointsHit ? sampled : [])];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: [...(isMachineOurs ? [] : leftToCi), ...(areNoPointsHit ? sampled : [])],
-    globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: together,
+          isolate: false,
+          globalSetup: ['test/build.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'apart',
+          include: apart.filter((file) => !notHere.includes(file)),
+          globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
+        },
+      },
+    ],
     // More than there are processors, mostly: tests wait for other processes more than they work.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },

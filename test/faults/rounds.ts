@@ -2,7 +2,7 @@
 export const areAllWanted = process.env.FAULT_POINTS === 'all';
 
 /** Of so many points one is hit where time is short. */
-export const SHARE = 7;
+export const SHARE = 20;
 
 /** What is left to chance goes by it; told at the end of each run of the tests. */
 export const seed = Number(process.env.FAULT_SEED ?? 0);

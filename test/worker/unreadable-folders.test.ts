@@ -124,10 +124,12 @@ test('a temporary folder is removed with what its script has locked itself out o
     'jobs/queue/mail.mjs': `import { execSync } from 'node:child_process';
 export default () => void execSync(${JSON.stringify(lockOut)});\n`,
   });
-  chmodSync(join(root, 'outside'), 0o500);
+  const outside = join(root, 'outside');
+  chmodSync(outside, 0o500);
+  onTestFinished(() => chmodSync(outside, 0o700));
   expect(await run(root, 'hourly')).toEqual({ status: 0, stdout: '', stderr: '' });
   await run(root, 'add', 'mail');
   expect(await run(root, 'work')).toMatchObject({ status: 0, stderr: '' });
   expect(readdirSync(join(root, '.runner/tmp'))).toEqual([]);
-  expect(statSync(join(root, 'outside')).mode & 0o777).toBe(0o500);
+  expect(statSync(outside).mode & 0o777).toBe(0o500);
 });
