@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shellWord } from '../../src/base/values.ts';
+import { tries } from '../support/tries.ts';
 
 test('a plain path stays as it is', () => {
   expect(shellWord('jobs/15min/clean-tmp.v2.sh')).toBe('jobs/15min/clean-tmp.v2.sh');
@@ -17,6 +18,6 @@ test('a shell reads back any path as one word', () => {
       const printed = execFileSync('/bin/sh', ['-c', `printf '%s' ${shellWord(given)}`]);
       expect(printed.toString()).toBe(given);
     }),
-    { numRuns: 50 },
+    { numRuns: tries(50) },
   );
 });

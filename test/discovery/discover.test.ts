@@ -17,6 +17,7 @@ import { discover } from '../../src/discovery/discover.ts';
 import type { Script } from '../../src/discovery/script.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { tries } from '../support/tries.ts';
 
 type Files = Readonly<Record<string, FileContent>>;
 
@@ -700,7 +701,7 @@ describe('any folder', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nextPeriodStart, periodStart, tierPeriodMs } from '../../src/schedule/period.ts';
+import { tries } from '../support/tries.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -108,7 +109,7 @@ describe.each(zones)('in %s', (zone) => {
           expect(instant - start).toBeLessThan(longestMs);
           expect(periodStart(name, start)).toBe(start);
         }),
-        { numRuns: 300 },
+        { numRuns: tries(300) },
       );
     },
   );
@@ -121,7 +122,7 @@ describe.each(zones)('in %s', (zone) => {
         expect(periodStart(name, next)).toBe(next);
         expect(periodStart(name, next - 1)).toBe(periodStart(name, instant));
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 
@@ -131,7 +132,7 @@ describe.each(zones)('in %s', (zone) => {
         const [start, later] = [periodStart(name, instant), periodStart(name, instant + laterMs)];
         expect(later).toBeGreaterThanOrEqual(start ?? Number.NaN);
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createMasker, type Masker } from '../../src/execution/secrets.ts';
+import { tries } from '../support/tries.ts';
 
 const makeMasker = (env: Record<string, string>, secrets: readonly string[] = []): Masker =>
   createMasker({ env, secrets }, {});
@@ -209,7 +210,7 @@ describe('in a stream', () => {
         const expected = masker.bytes(Buffer.from(whole), cut).toString();
         expect(await streamed(whole, pieces, cut)).toBe(expected);
       }),
-      { numRuns: 500 },
+      { numRuns: tries(500) },
     );
   });
 });

@@ -16,6 +16,7 @@ import { type LogContent, readLog } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
 import { queryLog } from '../support/open-log.ts';
 import { MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+import { tries } from '../support/tries.ts';
 import { writeLog } from '../support/written-log.ts';
 
 const LEASE_MS = MINUTE_MS;
@@ -191,5 +192,5 @@ test('whatever is done in whatever order, every life can be, and nobody waits fo
       }
     },
   );
-  await fc.assert(property, { numRuns: 40, endOnFailure: true });
+  await fc.assert(property, { numRuns: tries(40), endOnFailure: true });
 });

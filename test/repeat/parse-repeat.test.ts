@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseRepeat } from '../../src/repeat/parse.ts';
 import type { RepeatRule } from '../../src/repeat/rule.ts';
-
+import { tries } from '../support/tries.ts';
 import { problemOf, ruleOf } from './support.ts';
 
 const moment = (text: string, base: string, ...modifiers: readonly object[]) => ({
@@ -258,6 +258,6 @@ test('any text is a rule or has a problem, and a rule’s text is read as the sa
       if ('problem' in parsed) expect(parsed.problem).toMatch(/^The repeat rule .+[.?]$/s);
       else expect(withoutText(ruleOf(parsed.rule.text))).toEqual(withoutText(parsed.rule));
     }),
-    { numRuns: 5000 },
+    { numRuns: tries(5000) },
   );
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { planNext } from '../../src/repeat/plan.ts';
 import { applyModifiers } from '../../src/repeat/series.ts';
-
+import { tries } from '../support/tries.ts';
 import { at, plan, ranAt, ruleOf } from './support.ts';
 
 /** 4.5 hours late, as in vector 37. */
@@ -254,7 +254,7 @@ describe('whatever the rule and the moments', () => {
           if (missed === 'once') expect(planned.runAt).toBeGreaterThanOrEqual(nowMs);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 
@@ -277,7 +277,7 @@ describe('whatever the rule and the moments', () => {
           if (planned !== null) expect(planned.runAt).toBeGreaterThan(nowMs);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: tries(500) },
     );
   });
 
@@ -336,7 +336,7 @@ describe('whatever the rule and the moments', () => {
           });
         },
       ),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
+import { tries } from '../support/tries.ts';
 import { next, ranAt } from './support.ts';
 
 const sqlite = new Database(':memory:');
@@ -58,7 +59,7 @@ test('what modifiers give is what SQLite’s datetime() gives', async () => {
       const found = await next(['FINISHED', ...list].join(', '), ranAt(atMs));
       expect(found).toBe(bySqlite(atMs, list));
     }),
-    { numRuns: 20_000 },
+    { numRuns: tries(20_000) },
   );
 });
 

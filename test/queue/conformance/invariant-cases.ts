@@ -6,6 +6,7 @@ import { QueueError } from '../../../src/queue/errors.ts';
 import type { LoggedJob, LoggedRun } from '../../support/log-tables.ts';
 import { readJobs, readRuns } from '../../support/open-log.ts';
 import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';
+import { tries } from '../../support/tries.ts';
 import type { Cases } from './cases.ts';
 
 /** One call with whatever job; what is refused is no failure. */
@@ -154,7 +155,7 @@ export const invariantCases: Cases = {
           await begin(log);
           await walk(log, walked);
         }),
-        { numRuns: 100 },
+        { numRuns: tries(100) },
       );
     },
   },

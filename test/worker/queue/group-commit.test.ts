@@ -7,6 +7,7 @@ import { createGroupCommit } from '../../../src/worker/record/group-commit.ts';
 
 import { openRecordedStore } from '../../support/recorded-store.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
+import { tries } from '../../support/tries.ts';
 import { until } from '../../support/until.ts';
 import { writeLog } from '../../support/written-log.ts';
 
@@ -117,7 +118,7 @@ test('whatever is written in whatever order, nobody is told of what is not on th
       await sleep(restMs);
     }
   });
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, { numRuns: tries(40) });
   await commit.sync();
   expect(told).toBe(asked);
 });
