@@ -1,5 +1,7 @@
 import { copyFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import sqlite from 'better-sqlite3/package.json' with { type: 'json' };
 import { defineConfig, type UserConfig } from 'tsdown';
 
 /** Everything pure JavaScript goes into `dist/`; only what is native stays a dependency. */
@@ -71,6 +73,30 @@ const readers = [
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/start/work-pass.ts'];
 
+/**
+ * better-sqlite3's JavaScript in one file instead of 14, without what finds its binary and with the version that
+ * this binary must have.
+ */
+const oneFileOfSqlite = {
+  name: 'one-file-of-better-sqlite3',
+  resolveId: (source: string, importer: string | undefined) =>
+    source === './binding' && /\/better-sqlite3\/lib\/index\.js$/.test(importer ?? '')
+      ? '\0sqlite-binding'
+      : null,
+  load: (id: string) => (id === '\0sqlite-binding' ? sqliteBinding : null),
+};
+
+const sqliteBinding = `
+  const { dirname, join } = require('node:path');
+  const found = require.resolve('better-sqlite3/package.json');
+  const { version } = require(found);
+  if (version !== '${sqlite.version}') throw new Error('version ' + version + ' is not ${sqlite.version}');
+  module.exports = require(join(dirname(found), 'lib/binding.js'));
+`;
+
+/** By which name the driver finds it. */
+const define = { BETTER_SQLITE3: "'./better-sqlite3.cjs'" };
+
 export default defineConfig([
   // CommonJS starts about 10 % faster than ESM, and start-up is the hot path (docs/decisions).
   {
@@ -78,7 +104,8 @@ export default defineConfig([
     entry: { bin: 'src/bin.cts', cli: 'src/cli.ts' },
     minify: true,
     clean: true,
-    deps: { neverBundle: ['better-sqlite3', /^\.\/cli\.cjs$/], onlyBundle: false },
+    define,
+    deps: { neverBundle: [/^\.\/cli\.cjs$/], onlyBundle: false },
     plugins: [withoutUnneeded],
     // graceful-fs waits for free file descriptors; a lock needs one, and 3 ms of start-up less.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
@@ -93,6 +120,13 @@ export default defineConfig([
         ],
       },
     },
+  },
+  {
+    ...shared,
+    entry: { 'better-sqlite3': createRequire(import.meta.url).resolve('better-sqlite3') },
+    minify: true,
+    deps: { neverBundle: ['better-sqlite3/package.json'], onlyBundle: false },
+    plugins: [oneFileOfSqlite],
   },
   // Not minified: it stands in the stacks of users' scripts.
   {
@@ -115,6 +149,7 @@ export default defineConfig([
   {
     ...shared,
     entry: { index: 'src/index.ts' },
+    define,
     format: 'esm',
     dts: true,
     // `require` gets the very same module, but TypeScript asks for types by another name.

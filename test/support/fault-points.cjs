@@ -213,8 +213,8 @@ const wrappedModules = new Set();
 const load = Module._load;
 Module._load = function (request, ...rest) {
   const loaded = load.call(this, request, ...rest);
-  if (!['better-sqlite3', 'node:sqlite'].includes(request) || wrappedModules.has(request))
-    return loaded;
+  const isDriver = /^(?:node:sqlite|(?:\.\/)?better-sqlite3(?:\.cjs)?)$/.test(request);
+  if (!isDriver || wrappedModules.has(request)) return loaded;
   wrappedModules.add(request);
   wrapDatabase((loaded.DatabaseSync ?? loaded.Database ?? loaded).prototype);
   return loaded;

@@ -48,13 +48,17 @@ function firstLine(error: unknown): string {
 
 type Sqlite = typeof SqliteDatabase;
 
+/** Where the package is bundled into one file, that file; tsdown.config.ts puts it in. */
+declare const BETTER_SQLITE3: string | undefined;
+
 /**
  * The driver with its native binary really loaded.
  *
  * @throws whatever keeps the package or its binary from being loaded: too old a glibc, for example
  */
 export function loadBetterSqlite3(): Driver {
-  const Sqlite = createRequire(import.meta.filename)('better-sqlite3') as Sqlite;
+  const name = typeof BETTER_SQLITE3 === 'undefined' ? 'better-sqlite3' : BETTER_SQLITE3;
+  const Sqlite = createRequire(import.meta.filename)(name) as Sqlite;
   takingUris(() => {
     // The binary is not loaded before the first database.
     new Sqlite(':memory:').close();
