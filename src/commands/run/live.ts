@@ -1,4 +1,4 @@
-import { fstatSync } from 'node:fs';
+import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/schema.ts';
@@ -72,9 +72,10 @@ function letTerminalGo(context: CommandContext): void {
   void context.stderr;
 }
 
-/** Cheaper than setting up the stream to ask it: under cron it is a pipe or a file. */
+/** Cheaper than setting up the stream to ask it: under cron it is a pipe, a file or `/dev/null`. */
 function mayBeTerminal(): boolean {
-  return fstatSync(1).isCharacterDevice();
+  const stdout = fstatSync(1);
+  return stdout.isCharacterDevice() && stdout.rdev !== statSync('/dev/null').rdev;
 }
 
 function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
