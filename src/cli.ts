@@ -104,10 +104,10 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
   };
   const program = new Command('runner')
     .description('Runs the scripts of a folder and keeps a log of every run.')
-    .argument('[tier]', 'run every script of jobs/<tier>: what cron calls')
+    .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
     .option(
       '--root <folder>',
-      'the folder that holds jobs/ (default: RUNNER_ROOT, else upward from here)',
+      'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)',
     )
     .version(packageJson.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
@@ -121,7 +121,7 @@ async function buildProgram(context: CommandContext, args: readonly string[]): P
   if (chosen.length !== 1) {
     program.option(
       '--budget <duration>',
-      'start no script that would take longer than this in all',
+      'total time for this call; scripts that would exceed it wait for the next call',
     );
   }
   for (const name of chosen) {
@@ -268,11 +268,11 @@ function goOnWithoutReader(error: NodeJS.ErrnoException): void {
 
 const examples = `
 Examples:
-  runner init                  make jobs/ with an example in each tier
+  runner init                  create jobs/ with an example in each tier
   runner cron --install        let cron call the tiers
   runner hourly                run every script of jobs/hourly now
-  runner add mail/welcome '{}' give a job to jobs/queue/mail/welcome.*
+  runner add mail/welcome '{}' add a job for jobs/queue/mail/welcome.*
   runner report                what ran, how long it took, what failed
   runner help report           more about one command
 
-Exit codes: 0 all succeeded, 1 some run failed, 2 wrong use.`;
+Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.`;

@@ -297,7 +297,7 @@ export function isUnchanged(before: FileState): boolean {
 export function describeExcess(text: string): string | null {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JSON_BYTES) {
-    return `JSON of at most 1 MiB, found ${bytes} bytes; put what is large into a file and name that`;
+    return `JSON of at most 1 MiB, found ${bytes} bytes; put large data into a file and pass its name`;
   }
   return isTooDeep(text) ? `JSON nested at most ${DEEPEST_JSON} deep` : null;
 }

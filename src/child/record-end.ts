@@ -26,7 +26,10 @@ export function recordEnd(
     error = describeError(thrown);
   });
   process.on('exit', (code) => {
-    if (code === UNSETTLED_EXIT_CODE) error ??= failure('a top-level await never settled');
+    if (code === UNSETTLED_EXIT_CODE)
+      error ??= failure(
+        'a top-level await never settled. Did the script wait for input? Its stdin is empty.',
+      );
     const unsettled = code === 0 ? findUnsettled() : null;
     if (unsettled !== null) {
       error = failure(unsettled.sentence);

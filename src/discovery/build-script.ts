@@ -82,7 +82,7 @@ function optionsOf(
 
 function refuseName(file: string, path: string): readonly string[] {
   if (printableName(path) !== path) {
-    return [`${file}: its name holds control characters; rename it`];
+    return [`${file}: its name contains control characters; rename it`];
   }
   return isNotUtf8(path) ? [`${file}: its name is not valid UTF-8; rename it`] : [];
 }
@@ -143,7 +143,7 @@ function warnOfTruncation(file: string, head: Buffer): readonly string[] {
       const place = `${file}:${index + 1}`;
       return device === undefined
         ? []
-        : `${place}: > ${device} empties what the run has written so far; write >&2 or >&1 instead`;
+        : `${place}: > ${device} empties the run's output so far; write >&2 or >&1 instead`;
     });
 }
 

@@ -76,9 +76,9 @@ async function listPlainFolders(ignored: readonly Ignored[]): Promise<readonly I
     const within = { cwd: one.path, nodir: true, dot: true, ignore: '**/node_modules/**' };
     const files = globSync('**/*', within).toSorted(compareBytes);
     if (files.length > MOST_FILES_LISTED) {
-      return [{ ...one, reason: `${plainFolder}; it holds ${files.length} files` }];
+      return [{ ...one, reason: `${plainFolder}; it contains ${files.length} files` }];
     }
-    const reason = `it lies in ${plainFolder}`;
+    const reason = `it is in ${plainFolder}`;
     return [one, ...files.map((file) => ({ path: join(one.path, file), reason }))];
   });
 }
@@ -115,5 +115,5 @@ function describeUnused(
 ): string {
   const nearest = nearestName(key, names);
   const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
-  return `${setting}[${JSON.stringify(key)}] of the settings fits no ${kind} and has no effect${guess}`;
+  return `${setting}[${JSON.stringify(key)}] in the settings matches no ${kind} and has no effect${guess}`;
 }

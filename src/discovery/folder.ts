@@ -27,7 +27,7 @@ export interface FolderContent {
 /** What a file or a folder turns out to be. */
 type Found = Script | Ignored;
 
-export const plainFolder = 'a folder without an index file or an executable of its own name';
+export const plainFolder = 'a folder without an index.* file';
 
 const special = 'not a file: a pipe, a socket or a device';
 

@@ -8,7 +8,7 @@ import type { Ignored } from './script.ts';
 
 /** Names that are no scripts, whatever the file holds, and why. The first that fits counts. */
 const ignoredNames: readonly (readonly [RegExp, string])[] = [
-  [/^node_modules$/, 'node_modules holds packages, not scripts'],
+  [/^node_modules$/, 'node_modules contains packages, not scripts'],
   [/^\./, 'hidden: its name begins with a dot'],
   [/^_/, 'its name begins with _'],
   [/~$/, 'a backup copy: its name ends in ~'],
@@ -40,9 +40,9 @@ const commands: ReadonlySet<string> = new Set(
 
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
 function reasonAgainstTier(name: string): string | null {
-  if (name === QUEUE_TIER) return 'it holds the handlers of queued jobs';
+  if (name === QUEUE_TIER) return 'it contains the handlers of queued jobs';
   if (commands.has(name)) return `\`runner ${name}\` is a command; rename the folder`;
-  if (printableName(name) !== name) return 'its name holds control characters';
+  if (printableName(name) !== name) return 'its name contains control characters';
   return reasonToIgnore(name);
 }
 
@@ -105,7 +105,7 @@ export function tierFolder(root: string, name: string): string {
 
 function describeUnknownTier(root: string, name: string): string {
   if (name === QUEUE_TIER) {
-    return 'jobs/queue is no tier: it holds the handlers of queued jobs, which `runner work` works off';
+    return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes';
   }
   const tiers = tierNames(root);
   const nearest = nearestName(name, tiers);

@@ -91,7 +91,7 @@ function refuseFirstLine(extension: string, file: string, source: string): strin
 
 function describeByteOrderMark(file: string): string {
   const cure = String.raw`sed -i '1s/^\xEF\xBB\xBF//' ${shellWord(file)}`;
-  return `${file}:1: a byte-order mark stands before #!, which hides the interpreter; remove it with: ${cure}`;
+  return `${file}:1: a byte-order mark before #! hides the interpreter; remove it with: ${cure}`;
 }
 
 function describeCarriageReturn(file: string, { line }: Shebang): string {

@@ -53,10 +53,10 @@ export function describeReadFailure(path: string, file: string, error: unknown):
   const code = error instanceof Error && 'code' in error ? error.code : null;
   const target = code === 'ENOENT' ? linkTarget(path) : null;
   if (target !== null) {
-    return `${file}: a symlink to ${JSON.stringify(target)}, which does not exist; mend or remove it`;
+    return `${file}: a symlink to ${JSON.stringify(target)}, which does not exist; fix or remove it`;
   }
   if (code === 'ENOENT') return null;
-  if (code === 'ELOOP') return `${file}: a symlink that leads back to itself; mend or remove it`;
+  if (code === 'ELOOP') return `${file}: a symlink that leads back to itself; fix or remove it`;
   if (code === 'EACCES' || code === 'EPERM') {
     return `${file}: it cannot be read: permission denied; allow it with: chmod u+rX ${shellWord(file)}`;
   }

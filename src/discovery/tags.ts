@@ -184,7 +184,16 @@ function readSetting(setting: ScriptSetting, tags: readonly Tag[], file: string)
 function readTag(setting: ScriptSetting, tag: Tag, file: string): Reading {
   const reading = setting.read(tidy(tag.value));
   if ('value' in reading) return { options: reading.value, problems: [] };
-  return { options: {}, problems: [problemOf(tag, file, reading.expected)] };
+  const problem = problemOf(tag, file, reading.expected);
+  return { options: {}, problems: [{ ...problem, statement: describeSecondTag(tag) }] };
+}
+
+/** `@timeout 20s @retries 2`: a tag's value is the rest of its line. */
+function describeSecondTag({ name, value }: Tag): string | undefined {
+  const [, own, second, rest] = /^(.*?)\s@([a-z][a-z-]*)\b(.*)$/.exec(tidy(value)) ?? [];
+  if (second === undefined || !settingsByTag.has(second)) return undefined;
+  const lines = `\`@${name} ${own}\`, then \`@${second}${rest}\``;
+  return `shares its line with another tag; write each tag on a line of its own: ${lines}`;
 }
 
 function tidy(value: string): string {
@@ -201,8 +210,8 @@ function problemOf(tag: Tag, file: string, expected: string): Problem {
 }
 
 function repetitions([first, ...repeated]: readonly Tag[], file: string): readonly Problem[] {
-  const expected = `to be given only once (it is in line ${first?.line} too)`;
-  return repeated.map((tag) => problemOf(tag, file, expected));
+  const statement = `is given twice (also in line ${first?.line}); keep one of them`;
+  return repeated.map((tag) => ({ ...problemOf(tag, file, 'one value'), statement }));
 }
 
 /** `@env` and `@tags` add up; of a repeated tag that does not, the problem is told elsewhere. */

@@ -64,7 +64,7 @@ function refuseServed(root: string, webRoot: string | null): void {
 
 function describeServed(root: string, webRoot: string): string {
   return (
-    `${root} is inside ${webRoot}, which a web server probably hands out: anybody could read your scripts and what ` +
+    `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and what ` +
     'they print, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
     '`runner init ~/runner`, or make it there all the same with --force'
   );

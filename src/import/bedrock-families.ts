@@ -73,7 +73,7 @@ export function decidePaused(
     .childrenOf(id)
     .some((child) => isUnfinished(child.state) && !child.isMocked && !bad.has(child.id));
   if (isWaiting) return { state: 'paused', notes: [] };
-  return { state: 'queued', notes: ['PAUSED, though no child is left to wait for: queued'] };
+  return { state: 'queued', notes: ['PAUSED, but no child is left to wait for: queued'] };
 }
 
 function decidePausedChild(parent: string, state: string): PausedState {

@@ -105,7 +105,7 @@ function readFamily(id: string, row: ExternalRow, { families, bad }: BedrockQueu
   const found = families.find(parent);
   if (found === null) throw invalidJob(`its parent ${parent} is not in the file`);
   if (found.parent !== null) throw invalidJob(`its parent ${parent} is a child itself`);
-  if (bad.has(parent)) throw invalidJob(`its parent ${parent} cannot be taken over`);
+  if (bad.has(parent)) throw invalidJob(`its parent ${parent} cannot be imported`);
   if (textOf(row.repeat) !== '') {
     throw invalidJob('it is a child and repeats: its parent would wait for ever');
   }
@@ -117,14 +117,14 @@ interface StateHere {
   readonly notes: readonly string[];
 }
 
-const AT_WORK = 'a worker of Bedrock may be at it: queued, and run here as well';
+const AT_WORK = 'a worker of Bedrock may be running it: queued, and run here as well';
 
 function decideState(id: string, state: string, { families, bad }: BedrockQueue): StateHere {
   const end = ended[state];
   if (end !== undefined) return { state: end, notes: [] };
   if (state === 'QUEUED') return { state: 'queued', notes: [] };
   if (state === 'PAUSED') return decidePaused(families, id, bad);
-  return { state: 'queued', notes: [`${state}, so that ${AT_WORK}`] };
+  return { state: 'queued', notes: [`${state}, so ${AT_WORK}`] };
 }
 
 /** Kept word for word. @throws {QueueError} when it is none */
@@ -165,7 +165,7 @@ function readTimes(row: ExternalRow, state: JobState, isRepeating: boolean): Tim
 
 function readData(row: ExternalRow): string {
   const text = readUtf8('its data', row.data);
-  if (Number(row.isObject) !== 1) throw invalidJob('its data is no JSON object');
+  if (Number(row.isObject) !== 1) throw invalidJob('its data is not a JSON object');
   return checkSize(text);
 }
 
@@ -181,7 +181,7 @@ function readTries({ retryAfterCount }: ExternalRow) {
 function readLease(retryAfter: string): Pick<GoodJob, 'leaseMs' | 'notes'> {
   const leaseMs = parseDurations(retryAfter);
   if (leaseMs !== null || retryAfter === '') return { leaseMs, notes: [] };
-  const note = `retryAfter ${JSON.stringify(retryAfter)} is no fixed time: a claim holds as long as the settings say`;
+  const note = `retryAfter ${JSON.stringify(retryAfter)} is not a fixed time: the settings decide how long a claim is valid`;
   return { leaseMs, notes: [note] };
 }
 

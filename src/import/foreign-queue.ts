@@ -82,7 +82,7 @@ export function readUtf8(what: string, bytes: unknown): string {
   if (bytes === null || bytes === undefined) return '';
   const content = Buffer.from(bytes as Uint8Array);
   if (isUtf8(content)) return content.toString('utf8');
-  throw invalidJob(`${what} is no text in UTF-8`);
+  throw invalidJob(`${what} is not UTF-8 text`);
 }
 
 /** @throws {QueueError} */

@@ -73,7 +73,7 @@ function planJob(job: GoodJob, known: KnownJobs): GoodJob | BadJob {
   const parent = job.parentKey === null ? undefined : known.get(job.parentKey);
   if (parent === undefined || (parent !== null && isEnded(job.state))) return job;
   if (parent === null || isEnded(parent.state)) {
-    const problem = `its parent ${job.parent} was taken over before, and has ended here since`;
+    const problem = `its parent ${job.parent} was imported before, and has ended here since`;
     return { id: job.id, problem };
   }
   return { ...job, state: parent.state === 'paused' ? 'queued' : 'paused' };
@@ -82,6 +82,6 @@ function planJob(job: GoodJob, known: KnownJobs): GoodJob | BadJob {
 function changedMeanwhile({ id, problem }: BadJob): Error {
   return new QueueError(
     'wrong-state',
-    `Nothing was taken over, as the queue has changed meanwhile (job ${id}: ${problem}); try again.`,
+    `Nothing was imported, because the queue has changed meanwhile (job ${id}: ${problem}); try again.`,
   );
 }

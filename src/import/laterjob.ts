@@ -104,7 +104,7 @@ const states: Readonly<Record<string, State>> = {
   1: { state: 'queued', note: null },
   2: {
     state: 'queued',
-    note: 'STARTED, so that a worker of LaterJob may be at it: queued for the end of its lock',
+    note: 'STARTED, so a worker of LaterJob may be running it: queued for the end of its lock',
   },
   3: { state: 'finished', note: null },
   4: { state: 'retrying', note: null },
@@ -156,6 +156,6 @@ function readData({ data, isJson }: ExternalRow): Data {
   if (data === null) return { json: 'null', note: null };
   const text = readUtf8('its job_data', data);
   if (Number(isJson) === 1) return { json: checkSize(text), note: null };
-  const what = serialized.test(text) ? 'serialized by PHP' : 'no JSON';
-  return { json: checkSize(JSON.stringify(text)), note: `data that is ${what}: a JSON string now` };
+  const what = serialized.test(text) ? 'serialized by PHP' : 'not JSON';
+  return { json: checkSize(JSON.stringify(text)), note: `data that is ${what}: now a JSON string` };
 }

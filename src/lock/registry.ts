@@ -41,7 +41,7 @@ export function takeTierSlot(
   return db.transaction().execute(async (transaction) => {
     const worker = await selectRunningWorker(transaction, tier);
     if (worker !== undefined && checkWorker(worker) !== 'dead') {
-      const reason = `${tier} is held by ${describeHolder(holderOf(worker))}`;
+      const reason = `another pass of ${tier} is running: ${describeHolder(holderOf(worker))}`;
       await insertSkipped(transaction, request, reason);
       return { free: false, reason };
     }
@@ -87,7 +87,7 @@ function selectRunningWorker(db: Database, tier: string): Promise<WorkerRow | un
 
 /** Ends the row of a worker whose process is gone. */
 export async function markCrashed(db: Database, worker: WorkerRow, at: number): Promise<void> {
-  const reason = 'its process is gone without having finished';
+  const reason = 'its process has gone without finishing';
   const { numUpdatedRows } = await db
     .updateTable('workers')
     .set({ state: 'crashed', finished_at: at, reason })

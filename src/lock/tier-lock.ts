@@ -18,7 +18,7 @@ export interface TierLock {
 
 export interface TierLockRefused {
   readonly held: false;
-  /** "hourly is held by pid 4711 on web3, since …" */
+  /** "another pass of hourly is running: pid 4711 on web3, since …" */
   readonly reason: string;
 }
 
@@ -38,7 +38,7 @@ export async function takeTier(
   const self = { ...request.self, since: request.startedAt };
   const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
   if (!('release' in lock)) {
-    const reason = `${request.tier} is held by ${describeHolder(lock)}`;
+    const reason = `another pass of ${request.tier} is running: ${describeHolder(lock)}`;
     await skipTier(store.db, request, reason);
     return { held: false, reason };
   }

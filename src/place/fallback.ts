@@ -56,7 +56,7 @@ function reasonAgainstParent(path: string): string | null {
     return `${path} belongs to another user (uid ${stats.uid})`;
   const isSticky = (stats.mode & 0o1000) !== 0;
   if (isSticky || (stats.mode & 0o022) === 0) return null;
-  return `others can replace what is in ${path} (mode ${octal(stats.mode)})`;
+  return `others can replace files in ${path} (mode ${octal(stats.mode)})`;
 }
 
 function isOurs({ uid }: { readonly uid: number }): boolean {

@@ -16,7 +16,7 @@ export interface RootSearch {
 export function findRoot(search: RootSearch): string {
   const { optionName = '--root' } = search;
   if (search.option === '') {
-    throw new UsageError(`${optionName} is empty: it expects the folder that holds jobs/.`);
+    throw new UsageError(`${optionName} is empty: it must be the folder that contains jobs/.`);
   }
   if (search.option !== undefined) return namedRoot(optionName, resolve(search.cwd, search.option));
   if (search.variable) return namedRoot('RUNNER_ROOT', resolve(search.cwd, search.variable));
@@ -24,7 +24,7 @@ export function findRoot(search: RootSearch): string {
   if (root !== undefined) return root;
   throw new UsageError(
     `No jobs folder in ${search.cwd} or above it. ` +
-      'Make one with `runner init`, or name the folder that holds it with ' +
+      'Create one with `runner init`, or name the folder that contains it with ' +
       `${optionName} or RUNNER_ROOT.`,
   );
 }
@@ -32,7 +32,7 @@ export function findRoot(search: RootSearch): string {
 function namedRoot(source: string, root: string): string {
   if (holdsJobs(root)) return root;
   throw new UsageError(
-    `${source} names ${root}, which has no jobs folder. Make one there with \`runner init\`.`,
+    `${source} names ${root}, which has no jobs folder. Create one there with \`runner init\`.`,
   );
 }
 

@@ -42,8 +42,8 @@ export function usableStateFolder(root: string): StateFolder {
 function refuseWithoutRoot(root: string): void {
   if (existsSync(join(root, 'jobs'))) return;
   throw new UsageError(
-    `${root} holds no jobs folder any more: it was moved or removed meanwhile. ` +
-      'Nothing that ran since then could be recorded; call the runner where it is now.',
+    `${root} has no jobs folder any more: it was moved or removed meanwhile. ` +
+      'Runs since then could not be recorded; call the runner at the new place.',
   );
 }
 

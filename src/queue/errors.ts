@@ -46,27 +46,27 @@ interface Rule {
 
 const rules: Readonly<Record<JobVerb, Rule>> = {
   finish: { expected: 'runs', done: 'finished' },
-  retry: { expected: 'runs', done: 'given back to be tried again' },
+  retry: { expected: 'runs', done: 'put back into the queue' },
   fail: { expected: 'runs', done: 'failed' },
   touch: { expected: 'runs', done: 'touched' },
-  bury: { expected: 'runs, or waits to be taken,', done: 'buried' },
-  kick: { expected: 'has failed, or is not due yet,', done: 'kicked' },
-  cancel: { expected: 'waits, or has failed,', done: 'cancelled' },
+  bury: { expected: 'runs or waits', done: 'buried' },
+  kick: { expected: 'has failed or is not due yet', done: 'kicked' },
+  cancel: { expected: 'waits or has failed', done: 'cancelled' },
   delete: { expected: 'does not run', done: 'deleted' },
   requeue: { expected: 'waits for no children', done: 'requeued' },
 };
 
 /** What to do with a job in a state that the verb is not for. */
 const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>>> = {
-  queued: { kick: 'it is due, and is taken in its turn', else: 'claim it first' },
-  retrying: { kick: 'it is due, and is taken in its turn', else: 'claim it first' },
+  queued: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
+  retrying: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
   running: {
     kick: 'bury it first, or wait for its end',
     else: 'wait for its end; fail or bury it to end it now',
   },
-  paused: { else: 'end or delete the jobs that it waits for' },
+  paused: { else: 'end or delete the jobs it waits for' },
   finished: { else: 'add a new one, or requeue it' },
-  failed: { bury: 'it is set aside already', else: 'kick it first' },
+  failed: { bury: 'it has already been set aside', else: 'kick it first' },
   cancelled: { else: 'add a new one, or requeue it' },
 };
 
@@ -92,15 +92,15 @@ export function refuse(job: NamedJob, matter: string): QueueError {
 export function noSuchJob(id: number): QueueError {
   return new QueueError(
     'no-such-job',
-    `There is no job ${id} in the queue; \`runner jobs\` lists those there are.`,
+    `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`,
   );
 }
 
 export function staleClaim(job: NamedJob): QueueError {
-  const now = job.state === 'running' ? 'another has the job by now' : `the job is ${job.state}`;
+  const now = job.state === 'running' ? 'another worker has claimed it' : `the job is ${job.state}`;
   return new QueueError(
     'stale-claim',
-    `The claim of job ${job.id} (${job.name}) holds no more: ${now}; nothing was changed.`,
+    `The claim of job ${job.id} (${job.name}) has expired: ${now}; nothing was changed.`,
   );
 }
 

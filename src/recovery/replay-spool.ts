@@ -86,9 +86,9 @@ function listTrusted({ taking, notes }: Context, folder: StateFolder): readonly 
     if (files.length === 0 || folder.path === taking.state.path) return files;
     const reason = reasonAgainstPrivateFolder(folder.path);
     if (reason === null) return files;
-    notes.push(`${folder.spool} was not looked at: ${reason}.`);
+    notes.push(`${folder.spool} could not be read: ${reason}.`);
   } catch (error) {
-    notes.push(`${folder.spool} was not looked at: ${(error as Error).message}.`);
+    notes.push(`${folder.spool} could not be read: ${(error as Error).message}.`);
   }
   return [];
 }
@@ -194,7 +194,7 @@ function endOf({ context, file, worker, finish, lastAt }: Taking): SpoolWorkerEn
 }
 
 function crashed({ taking }: Context): SpoolWorkerEnd {
-  const reason = 'its process is gone without having finished';
+  const reason = 'its process has gone without finishing';
   return { state: 'crashed', finishedAt: taking.at, reason };
 }
 
@@ -243,15 +243,16 @@ async function endInLog({ db, taking }: Context, ended: SpooledEnd): Promise<boo
 /** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
 function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   const { path } = file;
-  if (isTorn) context.notes.push(`The last line of ${path} breaks off; it was never complete.`);
+  if (isTorn)
+    context.notes.push(`The last line of ${path} is incomplete; it was never acknowledged.`);
   if (problem === null) {
     rmSync(path, { force: true });
     return;
   }
   renameSync(path, unreadablePath(path));
-  const what = worker === null ? 'Nothing of it' : 'All that could be read of it';
+  const what = worker === null ? 'Nothing of it' : 'Its readable part';
   context.notes.push(
-    `${path} was set aside as ${basename(unreadablePath(path))}: ${problem}. ` +
+    `${path} was renamed to ${basename(unreadablePath(path))}: ${problem}. ` +
       `${what} is in the log; look at the file, then remove it.`,
   );
 }

@@ -69,11 +69,11 @@ function refuseUnsafeFile(root: string, name: string): void {
   const distrusted = [...(ofRoot === null ? [] : [ofRoot]), ...judgePath(root, join(root, name))];
   if (distrusted.length === 0) return;
   const reasons = distrusted.map((each) => describeDistrust(root, each, orAllowOutside));
-  throw new UsageError(`${root}/${name} is not loaded: ${reasons.join('\n')}`);
+  throw new UsageError(`${root}/${name} cannot be loaded: ${reasons.join('\n')}`);
 }
 
 function describeRivals(root: string, name: string, other: string): string {
-  return `${root} has both ${name} and ${other}, and only one can hold the settings; remove one of them.`;
+  return `${root} has both ${name} and ${other}, but only one settings file is allowed; remove one of them.`;
 }
 
 /** The schema is loaded only here: most roots have no settings, and zod costs every start. */
@@ -85,12 +85,13 @@ async function checkConfigFile(file: ConfigFile): Promise<Settings> {
 }
 
 function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly Problem[] {
-  const problems = issues.map(({ path, expected, found }) => ({
+  const problems = issues.map(({ path, expected, found, statement }) => ({
     file: file.name,
     line: findSettingLine(file.source, path),
     setting: path.join('.') || 'the default export',
     expected,
     found,
+    statement,
     // Cron would mail it.
     isSecret: path[0] === 'env' && found !== path[1],
   }));
@@ -193,7 +194,7 @@ function keyForm(key: string): RegExp {
 /** Long enough to fetch a password over the network. */
 const LONGEST_MS = 30_000;
 
-const UNSETTLED = 'outside of functions it awaits what never happens';
+const UNSETTLED = 'its top-level code never finishes';
 
 /**
  * Settings are code: they may wait for what never comes, or end the process. Either would look as if
@@ -212,7 +213,7 @@ export async function waitForSettings<T>(
   });
   const onIdle = () => giveUp(UNSETTLED);
   // A turn later: a process that stood still finds both its time over and its settings loaded.
-  const onLate = () => setImmediate(giveUp, `${UNSETTLED}, or not within ${longestMs} ms`);
+  const onLate = () => setImmediate(giveUp, `${UNSETTLED}, or takes longer than ${longestMs} ms`);
   const onExit = () => tellExit(name);
   const timer = setTimeout(onLate, longestMs).unref();
   process.once('beforeExit', onIdle).once('exit', onExit);

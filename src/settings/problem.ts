@@ -8,6 +8,8 @@ export interface Problem {
   /** Completes "expects …". */
   readonly expected: string;
   readonly found: unknown;
+  /** Completes the setting's name instead of "expects …, found …". */
+  readonly statement?: string | undefined;
   /** Whether only the kind of what was found may be told. */
   readonly isSecret?: boolean;
 }
@@ -15,6 +17,7 @@ export interface Problem {
 /** `jobs/hourly/clean.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"` */
 export function describeProblem(problem: Problem): string {
   const place = problem.line === null ? problem.file : `${problem.file}:${problem.line}`;
+  if (problem.statement !== undefined) return `${place}: ${problem.setting} ${problem.statement}`;
   const found = problem.isSecret ? describeKind(problem.found) : describeValue(problem.found);
   return `${place}: ${problem.setting} expects ${problem.expected}, found ${found}`;
 }

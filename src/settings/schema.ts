@@ -152,6 +152,8 @@ export interface SettingIssue {
   readonly path: readonly string[];
   readonly expected: string;
   readonly found: unknown;
+  /** As in `Problem`. */
+  readonly statement?: string;
 }
 
 type CheckedSettings =
@@ -183,11 +185,15 @@ function foundIn(issue: z.core.$ZodIssue, input: unknown): unknown {
 }
 
 function unknownKey(path: readonly string[], key: string): SettingIssue {
-  const keys = keysAt(path);
-  const nearest = nearestName(key, keys);
-  const expected =
-    nearest === null ? `one of ${keys.join(', ')}` : `the name of a setting, such as ${nearest}`;
-  return { path: [...path, key], expected, found: key };
+  const statement = `is not a known setting; ${hintFor(key, keysAt(path), path.length === 0)}`;
+  return { path: [...path, key], expected: 'a known setting', found: key, statement };
+}
+
+function hintFor(key: string, known: readonly string[], isOnTop: boolean): string {
+  if (isOnTop && Object.hasOwn(scriptShape, key))
+    return 'put it under defaults, tiers.<tier> or scripts';
+  const nearest = nearestName(key, known);
+  return nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
 }
 
 function keysAt([first]: readonly string[]): readonly string[] {

@@ -19,22 +19,22 @@ const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
     `${path} cannot be written (${reason}). ` +
     'Make it and its folder writable for the user that cron runs the runner as.',
   full: (path, reason) =>
-    `There is no room for ${path} (${reason}): the disk is full, or your quota is used up. ` +
-    'Delete what you do not need.',
+    `No space left for ${path} (${reason}): the disk is full, or your quota is used up. ` +
+    'Delete files that you do not need.',
   broken: (path, reason) =>
-    `${path} is damaged (${reason}). The next pass looks through it, sets it aside if that is so, ` +
-    'and begins a new log; nothing is deleted.',
+    `${path} is damaged (${reason}). The next pass checks it, quarantines it if it is, ` +
+    'and creates a new log; nothing is deleted.',
   'newer-schema': (path, reason) =>
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
   foreign: (path) =>
-    `${path} is not an activity log: another program made it. Move it away; a new log is made then.`,
+    `${path} is not an activity log: another program created it. Move it away; then a new log is created.`,
   'no-driver': (path, reason) =>
     `${path} cannot be opened: SQLite could not be loaded (${reason}). ` +
     'Install the package again for this Node, or use a Node that has `node:sqlite`.',
   io: (path, reason) =>
     `${path} cannot be used (${reason}). ` +
-    'Look at the disk it is on, your quota, and the owner and the mode of the file and its folder.',
+    'Check the disk it is on, your quota, and the owner and mode of the file and its folder.',
 };
 
 /** What happened to the log and what to do about it, for people. */
@@ -86,7 +86,7 @@ function describe(error: unknown, kind: StoreFailureKind, { database }: StateFol
     return `${database} is not used: ${path} is a file, and a folder of that name is needed. Remove it.`;
   }
   if (code === 'SQLITE_READONLY_DBMOVED') {
-    return `${database} was moved away while it was in use. The next pass writes to the one that is there then.`;
+    return `${database} was moved away while it was in use. The next pass uses the log that exists then.`;
   }
   return sentences[kind](database, reasonOf(error));
 }

@@ -63,7 +63,7 @@ export default async () => { await sleep(60_000); };\n`,
       signal: null,
       output: 'tidied up true\n',
       reason: expect.stringMatching(
-        /^timed out after \d+ms \(limit 300ms\), ended itself with exit code 0 after SIGTERM$/,
+        /^timed out after \d+ms \(limit 300ms\), exited with code 0 after SIGTERM$/,
       ),
       measured_by: 'self',
     });

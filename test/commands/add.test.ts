@@ -80,16 +80,16 @@ describe('runner add', () => {
     const again = async (...args: string[]) =>
       (await inRoot(root, 'add', 'export', '{"b":2}', '--unique', 'k', ...args)).stdout;
     expect(await again()).toBe(
-      'Job 1 (export) has that unique key already; nothing was changed.\n',
+      'Job 1 (export) already has that unique key; nothing was changed.\n',
     );
     expect(await again('--on-duplicate', 'merge')).toBe(
-      'Job 1 (export) has that unique key already; the data was merged into its own.\n',
+      'Job 1 (export) already has that unique key; the data was merged into its own.\n',
     );
     expect(jobsOf(root)).toMatchObject([{ data: '{"a":1,"b":2}' }]);
     expect(await again('--on-duplicate', 'replace')).toContain('its data was replaced.');
     await inRoot(root, 'claim');
     expect(await again('--on-duplicate', 'replace')).toContain(
-      'it runs, so that its data was not changed',
+      'it is running, so its data was not changed',
     );
     expect(await again('--json')).toBe('{"id":1,"added":false}\n');
     expect(await again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
@@ -101,7 +101,7 @@ describe('runner add', () => {
     const id = await queue.add('export', {}, { uniqueKey: 'k' });
     await queue.close();
     expect((await inRoot(root, 'add', 'export', '--unique', 'k')).stdout).toBe(
-      `Job ${id} (export) has that unique key already; nothing was changed.\n`,
+      `Job ${id} (export) already has that unique key; nothing was changed.\n`,
     );
   });
 
@@ -132,16 +132,16 @@ describe('runner add', () => {
     await inRoot(root, 'add', 'export');
     await inRoot(root, 'claim');
     expect((await inRoot(root, 'add', 'mail/welcome', '--parent', '1')).stdout).toBe(
-      'Added job 2 (mail/welcome), waits until job 1 has ended its own run.\n',
+      'Added job 2 (mail/welcome), waits until job 1 has finished.\n',
     );
   });
 
   test.each([
     [[], 'runner add expects the name of a job, such as mail/welcome.'],
-    [['x', '{a'], 'The data expects JSON'],
+    [['x', '{a'], 'The data is not valid JSON'],
     [
       ['x', '{}', '--stdin'],
-      'The data is either an argument or, with --stdin, on stdin; not both.',
+      'Give the data either as an argument or, with --stdin, on stdin; not both.',
     ],
     [['../x'], "A job's name expects"],
     [['x', '--priority', '1.5'], 'A priority expects a whole number such as 500, found "1.5".'],
@@ -152,8 +152,8 @@ describe('runner add', () => {
     ],
     [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
     [['x', '--missed', 'never'], 'expects one of all, once, skip, found "never".'],
-    [['x', '--missed', 'skip'], 'expects a repeat rule beside it.'],
-    [['x', '--on-duplicate', 'merge'], 'expects a unique key beside it.'],
+    [['x', '--missed', 'skip'], 'needs a repeat rule.'],
+    [['x', '--on-duplicate', 'merge'], 'needs a unique key.'],
     [['x', '--lease', '5'], 'A lease expects a duration'],
     [['x', '--parent', 'one'], 'The parent expects a job\'s number, found "one".'],
     [['x', '--many'], '`runner add --many` reads the names from stdin.'],

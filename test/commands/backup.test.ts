@@ -225,5 +225,5 @@ test('its help has examples', () => {
   const { status, stdout } = runCommand(['backup', '--help'], { cwd: '/', env: {} });
   expect(status).toBe(0);
   expect(stdout).toContain('runner backup ~/backups');
-  expect(stdout).toContain('Exit codes: 0 the copy is there, 1 there is none, 2 wrong use.');
+  expect(stdout).toContain('Exit codes: 0 the copy was made, 1 there is none, 2 usage error.');
 });

@@ -25,7 +25,7 @@ describe('help', () => {
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
       for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
       expect(stdout).toContain('Examples:');
-      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 wrong use.');
+      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
     },
   );
 

@@ -107,7 +107,7 @@ test('of tries that were made again meanwhile it says so, and of the others when
   const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
   const later = (when: string) =>
     expect.stringMatching(
-      `no output\\),  tried again by the next worker, ${when} from now or later$`,
+      `no output\\),  will be retried by the next worker, ${when} from now or later$`,
     );
   expect(told).toEqual([
     '  | (no output),  tried again meanwhile',

@@ -39,9 +39,15 @@ test.each(['queue/', '[mail', 'queue/[mail'])('%j, which fits no name, is refuse
 
 describe('what could be meant otherwise is refused', () => {
   test.each([
-    ['mail', '"mail" can be 2 things: hourly/mail, daily/mail. Name one of them in full'],
-    ['backup', '"backup" can be 2 things: daily/backup, queue/backup. Name one of them in full'],
-    ['hourly/*', "`runner pause hourly` pauses that tier, `runner pause 'queue/hourly/*'` jobs"],
+    ['mail', '"mail" is ambiguous (2 matches): hourly/mail, daily/mail. Write one of them in full'],
+    [
+      'backup',
+      '"backup" is ambiguous (2 matches): daily/backup, queue/backup. Write one of them in full',
+    ],
+    [
+      'hourly/*',
+      "`runner pause hourly` pauses that tier, `runner pause 'queue/hourly/*'` pauses jobs",
+    ],
     [
       'houly',
       'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?',
@@ -49,7 +55,7 @@ describe('what could be meant otherwise is refused', () => {
     ['mail/welcom', 'did you mean mail/welcome?'],
     [
       'zebra',
-      '"zebra". `runner list` shows them all; queue/zebra names jobs that are yet to come.',
+      '"zebra". `runner list` shows them all; use queue/zebra for jobs that do not exist yet.',
     ],
     ['zeb\u0007ra', '"zeb␇ra"'],
   ])('%j', (word, message) => {

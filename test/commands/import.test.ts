@@ -46,8 +46,8 @@ describe('an imported queue of Bedrock', () => {
       status: 0,
       stderr: '',
       stdout:
-        `Took over 4 jobs from ${path} (Bedrock, table jobs): 2 queued, 1 paused, 1 finished.\n` +
-        '1 job that has ended was left out; --with-ended takes over these too.\n',
+        `Imported 4 jobs from ${path} (Bedrock, table jobs): 2 queued, 1 paused, 1 finished.\n` +
+        '1 job that has ended was left out; --with-ended imports these too.\n',
     });
     expect((await inRoot(root, 'work')).status).toBe(0);
     expect(readEvidence(root)).toEqual([
@@ -63,7 +63,7 @@ describe('an imported queue of Bedrock', () => {
 
     const again = await inRoot(root, 'import', 'bedrock', path, '--with-ended');
     expect(again.stdout).toBe(
-      `Took over 1 job from ${path} (Bedrock, table jobs): 1 failed.\n4 jobs were taken over before.\n`,
+      `Imported 1 job from ${path} (Bedrock, table jobs): 1 failed.\n4 jobs were imported before.\n`,
     );
     expect((await inRoot(root, 'work')).status).toBe(0);
     expect(readEvidence(root)).toHaveLength(3);
@@ -121,9 +121,9 @@ test('a dry run makes no log, and says what would be done', async () => {
   const { status, stdout } = await inRoot(root, 'import', 'bedrock', path, '--dry-run');
   expect(status).toBe(0);
   expect(stdout).toBe(
-    `Would take over 2 jobs from ${path} (Bedrock, table jobs): 2 queued. Nothing was written.\n` +
+    `Would import 2 jobs from ${path} (Bedrock, table jobs): 2 queued. Nothing was written.\n` +
       'Note: 1 job (1): HOURLY means FINISHED, +1 HOUR here; Bedrock itself runs it at the full hour.\n' +
-      'Note: 1 job (2): RUNNING, so that a worker of Bedrock may be at it: queued, and run here as well.\n',
+      'Note: 1 job (2): RUNNING, so a worker of Bedrock may be running it: queued, and run here as well.\n',
   );
   expect(readdirSync(root).filter((name) => name !== '.cache')).toEqual(['bedrock.db', 'jobs']);
 });
@@ -148,11 +148,11 @@ describe('bad jobs', () => {
     const { status, stdout, stderr } = await inRoot(root, 'import', 'bedrock', 'bedrock.db');
     const lines = stderr.trimEnd().split('\n');
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-    expect(lines[0]).toBe('runner: 24 jobs of Bedrock cannot be taken over, so that none was:');
+    expect(lines[0]).toBe('runner: 24 jobs of Bedrock cannot be imported, so none was:');
     expect(lines[1]).toBe('  job 2: its nextRun is "soon", expected such as 2026-12-24 18:00:00');
     expect(lines.slice(-2)).toEqual([
       '  and 4 more, which --json lists',
-      'Mend them there, or leave them out with --skip-bad.',
+      'Fix them there, or leave them out with --skip-bad.',
     ]);
     expect(selectJobs(root)).toEqual([]);
   });
@@ -216,14 +216,14 @@ describe('told in one sentence, with exit code 2:', () => {
     [
       'another system’s file',
       ['bedrock', 'later.db'],
-      /no queue of Bedrock's: there is no table jobs/,
+      /not a queue of Bedrock: there is no table jobs/,
     ],
     [
       'a table that is another',
       ['laterjob', 'bedrock.db', '--table', 'jobs'],
       /table jobs has no job_id/,
     ],
-    ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is no SQLite database\.$/],
+    ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is not an SQLite database\.$/],
     [
       'an unknown system',
       ['celery', 'bedrock.db'],

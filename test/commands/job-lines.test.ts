@@ -18,20 +18,14 @@ test('numbers of the data stay as they are written, those of options are numbers
 
 describe('a wrong line is named:', () => {
   test.each([
-    [
-      '{"name":"a"}\n{"name":',
-      'Line 2 expects JSON, such as {"name":"mail/welcome","data":{}}, found',
-    ],
+    ['{"name":"a"}\n{"name":', 'Line 2 is not valid JSON'],
     ['\n[]', 'Line 2 expects an object such as {"name":"mail/welcome","data":{}}.'],
     ['null', 'Line 1 expects an object'],
     [
       '{"name":"a","prioriti":1}',
-      'Line 1: "prioriti" is nothing that a job has; did you mean priority?',
+      'Line 1: "prioriti" is not a key of a job; did you mean priority?',
     ],
-    [
-      '{"name":"a","zzzzzzz":1}',
-      'Line 1: "zzzzzzz" is nothing that a job has; a job has name, data',
-    ],
+    ['{"name":"a","zzzzzzz":1}', 'Line 1: "zzzzzzz" is not a key of a job; a job has name, data'],
   ])('%j', (text, message) => {
     expect(() => readJobLines(text)).toThrow(message);
   });

@@ -98,15 +98,15 @@ describe('runner job', () => {
     [['0'], 2, 'runner job expects the number of a job'],
     [['bury', '1'], 2, 'found "bury"; did you mean `runner job 1 bury`?'],
     [['x', '1'], 2, 'found "x"; `runner jobs` lists them.'],
-    [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists those there are.'],
+    [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists all jobs.'],
     [['9', 'kick'], 1, 'There is no job 9 in the queue'],
     [['1', 'explode'], 2, 'runner job <id> expects one of finish, retry'],
     [['1', 'cancel', '--reason', 'x'], 2, '`runner job <id> cancel` takes no --reason'],
     [['1', '--result', '{}'], 2, '--result goes with a verb: `runner job <id> finish --result …`.'],
-    [['1', 'finish', '--result', '{a'], 2, '--result expects JSON'],
+    [['1', 'finish', '--result', '{a'], 2, '--result is not valid JSON'],
     [['1', 'finish', '--result', '-', '--data', '-'], 2, 'Either --data or --result'],
     [['1', 'update'], 2, '`runner job <id> update` expects --data, --priority'],
-    [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) holds no more'],
+    [['1', 'finish', '--token', 'wrong'], 1, 'The claim of job 1 (export) has expired'],
     [['1', 'retry', '--delay', '5m', '--at', '+1h'], 2, 'cannot be used with option'],
     [['1', 'retry', '--delay', '5'], 2, 'expects a duration such as'],
     [['1', 'retry', '--delay', '99999999d'], 2, 'at most 100000d, found "99999999d"'],
@@ -179,7 +179,7 @@ describe('runner job <id>', () => {
     const { token, job, read } = await makeJob();
     const before = Date.now();
     expect((await job('touch', '--lease', '2h', '--token', token)).stdout).toMatch(
-      /^Job 1 \(export\) is running; its claim holds until \d{4}-.* \(UTC\)\.\n$/,
+      /^Job 1 \(export\) is running; its claim expires \d{4}-.* \(UTC\)\.\n$/,
     );
     expect(Date.parse((await read()).leasedUntil)).toBeGreaterThanOrEqual(before + 7_200_000);
   });
@@ -216,6 +216,8 @@ describe('runner job <id>', () => {
     const settings = JSON.stringify({ queue: { archive: { export: 'remove' } } });
     writeFileSync(join(root, 'runner.config.json'), settings);
     await inRoot(root, 'claim');
-    expect((await job('finish')).stdout).toBe('Job 1 is ended, and removed as the settings say.\n');
+    expect((await job('finish')).stdout).toBe(
+      'Job 1 has ended and was removed, as the settings say.\n',
+    );
   });
 });

@@ -181,7 +181,7 @@ describe('runner jobs', () => {
     expect(stdout).toContain('\n~2036-01-01 02:00:00');
     expect(stdout).toContain('~ if the runs before it take no time · times in UTC\n');
     expect((await inRoot(root, 'jobs', 'nothing', '--upcoming', '3')).stdout).toBe(
-      'Nothing waits, and nothing repeats.\n',
+      'No job is waiting or repeating.\n',
     );
   });
 

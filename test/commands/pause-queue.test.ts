@@ -90,7 +90,7 @@ describe('a pause of jobs of the queue', () => {
   test.each([
     [['hourly', '--fail'], '--fail expects names of jobs of the queue'],
     [['--fail'], '--fail expects names of jobs of the queue'],
-    [['hourly/*'], 'Patterns are for jobs of the queue: `runner pause hourly`'],
+    [['hourly/*'], 'Patterns are for queue jobs: `runner pause hourly`'],
     [['mail/welcom'], 'did you mean mail/welcome?'],
     [['mail/[a-m'], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail/[a-m"'],
     [['queue/mail/[a-m', '--fail'], 'A pattern expects a ] for each ['],
@@ -110,7 +110,7 @@ describe('runner status', () => {
     }
     await inRoot(root, 'add', 'export', '--at', '+1h');
     expect((await inRoot(root, 'status')).stdout).toMatch(
-      /^Nothing runs\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
+      /^Nothing is running\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
     );
     await inRoot(root, 'claim', 'mail/welcome');
     await inRoot(root, 'add', 'nobody', '--parent', '1');
@@ -129,7 +129,7 @@ describe('runner status', () => {
       ],
     });
     expect((await inRoot(root, 'status')).stdout).toMatch(
-      /^Nothing runs but jobs that were claimed from outside/,
+      /^Nothing is running except externally claimed jobs/,
     );
   });
 

@@ -5,17 +5,17 @@ test.each([['{"a":1}'], ['[]'], ['"x"'], ['1'], ['null'], [' true ']])('%s is JS
   expect(parseJson(text, 'The data')).toEqual(JSON.parse(text));
 });
 
-test('what is nested too deep is told so', () => {
+test('JSON that is nested too deep is reported', () => {
   const deep = '['.repeat(100_000) + ']'.repeat(100_000);
-  expect(() => parseJson(deep, 'The data')).toThrow(/found what is nested too deep\.$/);
+  expect(() => parseJson(deep, 'The data')).toThrow(/\(nested too deep\); expected JSON/);
 });
 
 test.each([
-  ['', 'found nothing'],
-  ['  \n', 'found nothing'],
-  ['{secret:1}', 'found what is none from character 2 on'],
-  ['{"secret":', 'found what ends too early'],
-  ['secret', 'found what is none'],
+  ['', '(it is empty)'],
+  ['  \n', '(it is empty)'],
+  ['{secret:1}', '(error at character 2)'],
+  ['{"secret":', '(it ends too early)'],
+  ['secret', '(not a JSON value)'],
 ])('%j is none, and is not shown: it may be secret', (text, found) => {
   let message = '';
   try {
@@ -23,7 +23,9 @@ test.each([
   } catch (error) {
     message = (error as Error).message;
   }
-  expect(message).toMatch(/^The data expects JSON, such as '.*' in single quotes, found .*\.$/);
+  expect(message).toMatch(
+    /^The data is not valid JSON \(.*\); expected JSON such as '.*' in single quotes\.$/,
+  );
   expect(message).toContain(found);
   expect(message).not.toContain('secret');
 });

@@ -112,7 +112,7 @@ Runs every day at 02:30 in Europe/Berlin.
     'warns of %s, which does not get ahead',
     async (rule) => {
       expect((await repeat(rule, ...moments)).stdout).toMatch(
-        /\n\nIt does not get ahead by itself: a job would wait 1 second and run again\.\n$/,
+        /\n\nIt never moves forward: a job would wait 1 second and run again\.\n$/,
       );
       expect((await json(rule, ...moments, '--missed', 'skip', '--count', '2')).next).toEqual([
         '2026-03-10 13:45:01',

@@ -136,7 +136,7 @@ describe('wrong use exits 2 with one sentence', () => {
     expect({ status, stderr }).toEqual({
       status: 2,
       stderr:
-        'runner: No jobs folder in /proc or above it. Make one with `runner init`, or name the folder that holds it with --root or RUNNER_ROOT.\n',
+        'runner: No jobs folder in /proc or above it. Create one with `runner init`, or name the folder that contains it with --root or RUNNER_ROOT.\n',
     });
   });
 });

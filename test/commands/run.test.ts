@@ -29,7 +29,7 @@ test('a handler is run for jobs, not by itself', () => {
   const place = { cwd: root, env: cronEnv(root) };
   const { status, stderr } = runCommand(['run', 'queue/mail/welcome'], place);
   expect(status).toBe(2);
-  expect(stderr).toContain('`runner add mail/welcome` adds one, `runner work mail/welcome` works');
+  expect(stderr).toContain('`runner add mail/welcome` adds a job, `runner work mail/welcome`');
 });
 
 test('a script that fails exits 1 and is told of', () => {
@@ -52,7 +52,7 @@ test('while a pass runs it says so and exits 1; another pass is silent and exits
   const byHand = runCommand(['run', 'hourly/b'], place);
   expect(byHand).toMatchObject({ status: 1, stdout: '' });
   expect(byHand.stderr).toMatch(
-    new RegExp(`^runner: skipped: hourly is held by .*${pass.pid}.*\\n$`),
+    new RegExp(`^runner: skipped: another pass of hourly is running: .*${pass.pid}.*\\n$`),
   );
   expect(runCommand(['hourly'], place)).toEqual({ status: 0, stdout: '', stderr: '' });
   const ended = once(pass, 'exit');

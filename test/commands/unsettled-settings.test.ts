@@ -26,8 +26,7 @@ describe('settings that never settle', () => {
       expect({ status, stdout, stderr }).toEqual({
         status: 2,
         stdout: '',
-        stderr:
-          'runner: runner.config.mjs cannot be loaded: outside of functions it awaits what never happens\n',
+        stderr: 'runner: runner.config.mjs cannot be loaded: its top-level code never finishes\n',
       });
     },
   );
@@ -44,7 +43,7 @@ describe('settings that never settle', () => {
   test('are given up after their time though they hold the process', async () => {
     const loading = new Promise(() => {});
     await expect(waitForSettings('runner.config.ts', loading, 1)).rejects.toThrow(
-      'outside of functions it awaits what never happens, or not within 1 ms',
+      'its top-level code never finishes, or takes longer than 1 ms',
     );
   });
 

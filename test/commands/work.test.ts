@@ -58,7 +58,7 @@ test('with --json it tells at its end how its runs have ended', async () => {
   const other = startWaiting(root);
   await untilRuns(root);
   const { skipped } = JSON.parse(work(root, '--json').stdout);
-  expect(skipped).toBe('1 workers of the queue are at work already (workers.max is 1)');
+  expect(skipped).toBe('1 queue workers are already running (workers.max is 1)');
   writeFileSync(join(root, 'go'), '');
   await endInPeace(root, other);
 });
@@ -73,7 +73,7 @@ test('patterns say which jobs it takes, --max-jobs how many', async () => {
   expect(work(root, 'mail/*', '--max-jobs', '1').status).toBe(0);
   expect(ids.map((id) => stateOf(root, id))).toEqual(['queued', 'finished', 'queued']);
   const told = "select reason from workers where kind = 'queue'";
-  expect(queryLog(root, told)).toEqual([{ reason: 'it has taken 1 job' }]);
+  expect(queryLog(root, told)).toEqual([{ reason: 'it has run 1 job' }]);
 });
 
 test('parameters in the names of jobs tell them apart, and their handler is the same', async () => {
@@ -104,7 +104,7 @@ test('patterns that lead to no job are told of, or refused', async () => {
     status: 0,
     stdout: '',
     stderr:
-      'Note: jobs/queue/ has no handler that fits mial/* here, so no job of such a name is taken.\n',
+      'Note: jobs/queue/ has no handler that matches mial/* here, so no such job is claimed.\n',
   });
   expect(work(root, 'mial/*', '--fail-unknown').stderr).toBe('');
   for (const wrong of ['', 'mail[']) {
@@ -272,7 +272,7 @@ test('more workers than there may be say so and end', async () => {
   expect(work(root).status).toBe(0);
   const skipped = "select reason from workers where state = 'skipped'";
   expect(queryLog(root, skipped)).toEqual([
-    { reason: '1 workers of the queue are at work already (workers.max is 1)' },
+    { reason: '1 queue workers are already running (workers.max is 1)' },
   ]);
   await endInPeace(root, worker);
 });

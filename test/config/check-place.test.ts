@@ -24,7 +24,7 @@ describe('a root', () => {
     for (const path of [root, join(home, 'tools')]) {
       expect(() => check(path)).toThrow(UsageError);
       expect(() => check(path)).toThrow(
-        `${path} is inside ${home}/domains/a.org/public_html, which a web server probably hands out`,
+        `${path} is inside ${home}/domains/a.org/public_html, which a web server probably serves`,
       );
       expect(() => check(path)).toThrow(`mv ${path} ~/runner`);
       expect(() => check(path)).toThrow(/allowUnsafe: true .* or RUNNER_ALLOW_UNSAFE=1/);
@@ -80,7 +80,7 @@ function makeSite() {
 test('a state folder that is a link into a web root is refused, with the command that ends it', () => {
   const { home, root } = makeSite();
   expect(() => check(root)).toThrow(
-    `${root}/.runner leads into ${home}/public_html, which a web server probably hands out`,
+    `${root}/.runner leads into ${home}/public_html, which a web server probably serves`,
   );
   expect(() => check(root)).toThrow(
     `with: rm ${root}/.runner && mv ${home}/public_html/st ${root}/.runner, or allow it with`,
@@ -118,7 +118,7 @@ test('a copy of the log is refused in a web root, also behind a link, unless it 
   for (const folder of ['public_html', 'public_html/st', 'site']) {
     const path = join(home, folder, 'x.db');
     await expect(checkCopy(root, path, {})).rejects.toThrow(
-      `${path} is inside ${home}/public_html, which a web server probably hands out`,
+      `${path} is inside ${home}/public_html, which a web server probably serves`,
     );
     await checkCopy(root, path, { RUNNER_ALLOW_UNSAFE: '1' });
   }

@@ -80,7 +80,7 @@ test('a place where others can replace it is refused', () => {
   const place = makeTemporaryPlace(0o777);
   const state = fallbackStateFolderOf(makeTemporaryRoot());
   expect(() => createFallbackStateFolder(state)).toThrow(
-    `${state.path} is not used: others can replace what is in ${place} (mode 0777). ${cure}`,
+    `${state.path} is not used: others can replace files in ${place} (mode 0777). ${cure}`,
   );
 });
 

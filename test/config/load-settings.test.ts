@@ -135,7 +135,7 @@ test('two config files are refused, whichever they are', () => {
   const { root, name, message } = load({ 'runner.config.ts': esm, 'runner.config.json': '{}' });
   expect(name).toBe('UsageError');
   expect(message).toBe(
-    `${root} has both runner.config.ts and runner.config.json, and only one can hold the settings; remove one of them.`,
+    `${root} has both runner.config.ts and runner.config.json, but only one settings file is allowed; remove one of them.`,
   );
 });
 
@@ -160,10 +160,10 @@ test('all wrong settings are reported at once, in the order of their lines', () 
   expect(name).toBe('UsageError');
   expect(message.split('\n').map((line: string) => line.replace('runner.config.mjs:', ''))).toEqual(
     [
-      '2: concurency expects the name of a setting, such as concurrency, found "concurency"',
+      '2: concurency is not a known setting; did you mean concurrency?',
       '3: defaults.timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
       '3: defaults.nice expects a whole number from 0 to 19, found 77',
-      '3: defaults.timout expects the name of a setting, such as timeout, found "timout"',
+      '3: defaults.timout is not a known setting; did you mean timeout?',
       '6: tiers.hourly.timeout expects a duration of at most 24 days, found "99d"',
       '7: tiers.hourly.concurrency expects a whole number from 1 to 64, found 0',
       '9: tiers.daily expects an object, found 3',
@@ -171,7 +171,7 @@ test('all wrong settings are reported at once, in the order of their lines', () 
       '12: env.a b expects a name such as API_KEY, found "a b"',
       '12: env.B expects a text, found a number',
       '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
-      '13: retention.forever expects one of succeeded, failed, maxDatabaseSize, found "forever"',
+      '13: retention.forever is not a known setting; known are succeeded, failed, maxDatabaseSize',
       '14: exitZeroOnFailure expects true or false, found "yes"',
       '15: maxOutput expects a size of at least 64kb, found "1kb"',
     ],
@@ -197,6 +197,12 @@ test('settings made by code are reported without a line', () => {
   const source = `export default Object.fromEntries([['conc' + 'urrency', 0]]);`;
   expect(load({ 'runner.config.mjs': source }).message).toBe(
     'runner.config.mjs: concurrency expects a whole number from 1 to 64, found 0',
+  );
+});
+
+test('an option of scripts at the top says where it belongs', () => {
+  expect(load({ 'runner.config.json': '{ "timeout": "5m" }' }).message).toBe(
+    'runner.config.json:1: timeout is not a known setting; put it under defaults, tiers.<tier> or scripts',
   );
 });
 
@@ -257,7 +263,7 @@ describe('a config file that others could have written', () => {
     const { root, name, message } = load({ 'runner.config.json': open });
     expect(name).toBe('UsageError');
     expect(message).toBe(
-      `${root}/runner.config.json is not loaded: runner.config.json can be written by anybody (mode 0646); close it with: chmod go-w runner.config.json, or allow it with RUNNER_ALLOW_UNSAFE=1 in the environment`,
+      `${root}/runner.config.json cannot be loaded: runner.config.json can be written by anybody (mode 0646); close it with: chmod go-w runner.config.json, or allow it with RUNNER_ALLOW_UNSAFE=1 in the environment`,
     );
   });
 
@@ -269,7 +275,9 @@ describe('a config file that others could have written', () => {
       ...defaultSettings,
       allowUnsafe: true,
     });
-    await expect(loadSettings(root, { RUNNER_ALLOW_UNSAFE: '0' })).rejects.toThrow('not loaded');
+    await expect(loadSettings(root, { RUNNER_ALLOW_UNSAFE: '0' })).rejects.toThrow(
+      'cannot be loaded',
+    );
   });
 
   test('also by being put into its folder', () => {

@@ -67,7 +67,7 @@ test.each([
   const [folder, cwd] = [makeFolderWithoutJobs(), makeTemporaryRoot()];
   expect(() => search({ [key]: folder, cwd })).toThrow(
     new UsageError(
-      `${name} names ${folder}, which has no jobs folder. Make one there with \`runner init\`.`,
+      `${name} names ${folder}, which has no jobs folder. Create one there with \`runner init\`.`,
     ),
   );
 });

@@ -88,9 +88,9 @@ describe('tiers', () => {
       'jobs/package.json': outside,
       'jobs/broken': outside,
       'jobs/_shared': 'its name begins with _',
-      'jobs/node_modules': 'node_modules holds packages, not scripts',
+      'jobs/node_modules': 'node_modules contains packages, not scripts',
       'jobs/hourly.disabled': 'disabled: its name ends in .disabled',
-      'jobs/bad\nname': 'its name holds control characters',
+      'jobs/bad\nname': 'its name contains control characters',
     });
   });
 
@@ -152,7 +152,7 @@ test('to run the handlers as a tier is wrong use, with the command that runs the
   const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
   await expect(discover(root, defaultSettings, { tier: 'queue' })).rejects.toThrow(
     new UsageError(
-      'jobs/queue is no tier: it holds the handlers of queued jobs, which `runner work` works off',
+      'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes',
     ),
   );
 });
@@ -370,7 +370,7 @@ describe('folders', () => {
       'x.sh/readme': '',
     });
     mkdirSync(join(root, 'jobs/hourly/empty'));
-    const folder = 'a folder without an index file or an executable of its own name';
+    const folder = 'a folder without an index.* file';
     const pass = await discoverHourly(root);
     expect(pass.scripts).toEqual([]);
     expect(reasons(root, pass.ignored)).toEqual({
@@ -381,11 +381,11 @@ describe('folders', () => {
     expect(reasons(root, (await discover(root, defaultSettings)).ignored)).toEqual({
       'jobs/hourly/empty': folder,
       'jobs/hourly/lib': folder,
-      'jobs/hourly/lib/helper.ts': `it lies in ${folder}`,
-      'jobs/hourly/lib/lib.ts': `it lies in ${folder}`,
-      'jobs/hourly/lib/deep/.hidden': `it lies in ${folder}`,
+      'jobs/hourly/lib/helper.ts': `it is in ${folder}`,
+      'jobs/hourly/lib/lib.ts': `it is in ${folder}`,
+      'jobs/hourly/lib/deep/.hidden': `it is in ${folder}`,
       'jobs/hourly/x.sh': folder,
-      'jobs/hourly/x.sh/readme': `it lies in ${folder}`,
+      'jobs/hourly/x.sh/readme': `it is in ${folder}`,
     });
   });
 
@@ -395,8 +395,7 @@ describe('folders', () => {
     );
     const root = makeHourly(files);
     expect(reasons(root, (await discover(root, defaultSettings)).ignored)).toEqual({
-      'jobs/hourly/vendor':
-        'a folder without an index file or an executable of its own name; it holds 21 files',
+      'jobs/hourly/vendor': 'a folder without an index.* file; it contains 21 files',
     });
   });
 });
@@ -425,7 +424,7 @@ describe('ignored files', () => {
       'data.csv': 'not executable, and its extension is not known',
       forgotten:
         'not executable, and its extension is not known; its #! line counts after chmod +x',
-      node_modules: 'node_modules holds packages, not scripts',
+      node_modules: 'node_modules contains packages, not scripts',
       'old.disabled': 'disabled: its name ends in .disabled',
       'pipe.sh': 'not a file: a pipe, a socket or a device',
       'to-pipe.sh': 'not a file: a pipe, a socket or a device',
@@ -479,7 +478,7 @@ describe('refusals', () => {
       'a byte-order mark',
       "it's.sh",
       '\ufeff#!/bin/sh\necho works\n',
-      /^jobs\/hourly\/it's\.sh:1: a byte-order mark stands before #!, which hides the interpreter; remove it with: (.*)$/,
+      /^jobs\/hourly\/it's\.sh:1: a byte-order mark before #! hides the interpreter; remove it with: (.*)$/,
     ],
   ])(
     '%s in the #! line is refused with a cure that works',
@@ -532,7 +531,7 @@ describe('refusals', () => {
     const script = await discoverOne({ 'a\n\u001b[31m.sh': '' });
     expect(script.name).toBe('hourly/a\\n\\u001b[31m');
     expect(script.refusals).toEqual([
-      'jobs/hourly/a\\n\\u001b[31m.sh: its name holds control characters; rename it',
+      'jobs/hourly/a\\n\\u001b[31m.sh: its name contains control characters; rename it',
     ]);
   });
 
@@ -567,9 +566,9 @@ describe('refusals', () => {
       'hourly/b': [],
       'hourly/c': [],
       'hourly/d': [
-        'jobs/hourly/d.sh: a symlink to "nowhere", which does not exist; mend or remove it',
+        'jobs/hourly/d.sh: a symlink to "nowhere", which does not exist; fix or remove it',
       ],
-      'hourly/e': ['jobs/hourly/e.sh: a symlink that leads back to itself; mend or remove it'],
+      'hourly/e': ['jobs/hourly/e.sh: a symlink that leads back to itself; fix or remove it'],
       'hourly/lib': [],
     });
     expect(ignored.map(({ path }) => relative(root, path))).toEqual(['jobs/hourly/f']);

@@ -97,7 +97,7 @@ describe('names', () => {
       ['mail/logo.png', 'not executable, and its extension is not known'],
       ['mail/notes.txt', 'text'],
       ['mail/welcome.test.ts', 'a test'],
-      ['node_modules', 'node_modules holds packages, not scripts'],
+      ['node_modules', 'node_modules contains packages, not scripts'],
       ['old.disabled', 'disabled: its name ends in .disabled'],
     ]);
   });

@@ -21,7 +21,7 @@ test.each([
   ['readme.md', 'documentation'],
   ['notes.txt', 'text'],
   ['package.json', 'data'],
-  ['node_modules', 'node_modules holds packages, not scripts'],
+  ['node_modules', 'node_modules contains packages, not scripts'],
 ])('%s is no script', (name, reason) => {
   expect(reasonToIgnore(name)).toBe(reason);
 });

@@ -64,12 +64,19 @@ test('all wrong values are told, in the order of their lines', () => {
   ]);
 });
 
+test('two tags in one line are a problem, with the lines to write instead', () => {
+  expect(readShell('@timeout 20s @retries 2', '@nice 5 @author me').problems).toEqual([
+    'jobs/hourly/a.sh:2: @timeout shares its line with another tag; write each tag on a line of its own: `@timeout 20s`, then `@retries 2`',
+    'jobs/hourly/a.sh:3: @nice expects a whole number from 0 to 19, found "5 @author me"',
+  ]);
+});
+
 test('a tag given twice is a problem, whatever its values', () => {
   expect(
     readShell('@timeout 5m', '@timeout 5m', '@description a', '@description b').problems,
   ).toEqual([
-    'jobs/hourly/a.sh:3: @timeout expects to be given only once (it is in line 2 too), found "5m"',
-    'jobs/hourly/a.sh:5: @description expects to be given only once (it is in line 4 too), found "b"',
+    'jobs/hourly/a.sh:3: @timeout is given twice (also in line 2); keep one of them',
+    'jobs/hourly/a.sh:5: @description is given twice (also in line 4); keep one of them',
   ]);
 });
 

@@ -20,10 +20,10 @@ test('settings of tiers and scripts that fit nothing are pointed out', async () 
   };
   const { warnings } = await discover(makeTemporaryRoot(files), settings);
   expect(warnings).toEqual([
-    'tiers["dayly"] of the settings fits no tier and has no effect; did you mean daily?',
-    'tiers["queue"] of the settings fits no tier and has no effect',
-    'scripts["hourly/clean-tpm"] of the settings fits no script and has no effect; did you mean hourly/clean-tmp?',
-    'scripts["weekly/**"] of the settings fits no script and has no effect',
+    'tiers["dayly"] in the settings matches no tier and has no effect; did you mean daily?',
+    'tiers["queue"] in the settings matches no tier and has no effect',
+    'scripts["hourly/clean-tpm"] in the settings matches no script and has no effect; did you mean hourly/clean-tmp?',
+    'scripts["weekly/**"] in the settings matches no script and has no effect',
   ]);
 });
 

@@ -106,7 +106,7 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
   [
     { ...timedOut, exitCode: 0 },
     'timed-out',
-    'timed out after 30s (limit 30s), ended itself with exit code 0 after SIGTERM',
+    'timed out after 30s (limit 30s), exited with code 0 after SIGTERM',
   ],
   [
     { termination: 'stop', ...bySignal('SIGTERM') },

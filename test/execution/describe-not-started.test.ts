@@ -9,11 +9,11 @@ test.for([
   ['EACCES', 'not allowed to execute php'],
   [
     'EAGAIN',
-    "no process could be started for php: the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+    "no process could be started for php: the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
   ],
   [
     'ENOMEM',
-    'no process could be started for php: the host has no memory left for it; run less at the same time, or set limits.minFreeMemory to wait for room',
+    'no process could be started for php: the host has no memory left for it; run fewer scripts at the same time, or set limits.minFreeMemory to wait',
   ],
   ['EMFILE', "could not start php: too many files are open for the host's limit (ulimit -n)"],
   ['E2BIG', 'could not start php: spawn E2BIG'],

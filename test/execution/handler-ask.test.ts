@@ -26,7 +26,7 @@ test.each<[Omit<SpokenRetry, 'kind'>, string]>([
   [{ data: nested(1001) }, 'the data of retry() expects JSON nested at most 1000 deep'],
   [
     { data: textOf(MiB + 1) },
-    `the data of retry() expects JSON of at most 1 MiB, found ${MiB + 1} bytes; put what is large into a file and name that`,
+    `the data of retry() expects JSON of at most 1 MiB, found ${MiB + 1} bytes; put large data into a file and pass its name`,
   ],
 ])('a retry that the log would refuse is none: %#', (asked, sentence) => {
   expect(readAsk({ kind: 'retry', ...asked })).toEqual({ ask: null, sentence });

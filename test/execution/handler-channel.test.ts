@@ -23,7 +23,7 @@ export default async ({ data }) => {
   return 'written';
 };\n`;
   const reason =
-    'something in its process wrote to descriptor 4, which leads to the runner, and it was ended for that';
+    'it was ended because its process wrote to descriptor 4, which belongs to the runner';
 
   test.each<[string, { text?: string; repeat?: number; lasts?: number }]>([
     ['junk', { text: 'junk\n' }],

@@ -103,7 +103,7 @@ export default ({ data }) => ({ data, rest: readFileSync(0, 'utf8') });\n`,
     });
     expect(await lane.run('a', { timeoutMs: 500 })).toMatchObject({
       outcome: 'timed-out',
-      reason: expect.stringMatching(/ended itself with exit code 0 after SIGTERM$/),
+      reason: expect.stringMatching(/exited with code 0 after SIGTERM$/),
       output: { text: 'tidied up\n' },
     });
   });

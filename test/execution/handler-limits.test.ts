@@ -64,7 +64,7 @@ export default async () => {
       outcome: 'timed-out',
       exitCode: null,
       signal: null,
-      reason: expect.stringMatching(/\(limit 400ms\), ended itself after SIGTERM$/),
+      reason: expect.stringMatching(/\(limit 400ms\), exited after SIGTERM$/),
       output: { text: 'tidied up\n' },
     });
     expect(end).not.toHaveProperty('result');
@@ -193,7 +193,7 @@ describe('a process that does not come to its first job', () => {
     const end = await lane.run('a', { variables, hangAfterMs: 600 });
     expect(end).toMatchObject({ outcome: 'succeeded', result: 'false' });
     expect(end.warning).toMatch(
-      /^hung before its first line: for 600ms Node neither got on nor ended/,
+      /^hung before its first line: for 600ms Node made no progress and did not end/,
     );
     expect(lane.pids.length).toBe(2);
   });
@@ -203,6 +203,6 @@ describe('a process that does not come to its first job', () => {
     const state = { ...lane.state, temporary: '/proc/nowhere' };
     const end = await lane.run('a', { state });
     expect(end).toMatchObject({ outcome: 'not-started' });
-    expect(end.reason).toMatch(/^no place for its output or its temporary files: /);
+    expect(end.reason).toMatch(/^no space for its output or its temporary files: /);
   });
 });

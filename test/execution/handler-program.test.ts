@@ -66,7 +66,7 @@ describe('a program as a handler', () => {
     const end = await lane.run('a');
     expect(end).toMatchObject({
       outcome: 'succeeded',
-      warning: `its last line is longer than a result may be (${MB} bytes), and was not taken for one`,
+      warning: `its last line is longer than a result may be (${MB} bytes), and was ignored`,
     });
     expect(end).not.toHaveProperty('result');
   });

@@ -5,7 +5,7 @@ import { runScript } from '../../src/execution/isolated/run-script.ts';
 import { requestRun } from '../support/run-one.ts';
 
 const HUNG =
-  "hung before its first line: for 600ms Node neither got on nor ended; probably the host's limit of processes is nearly reached; run less at the same time, or set limits.maxProcesses to wait for room";
+  "hung before its first line: for 600ms Node made no progress and did not end; probably the host's limit of processes is nearly reached; run fewer scripts at the same time, or set limits.maxProcesses to wait";
 
 /** What Node loads before the probe: it stands where a Node that hangs does. */
 async function requestWithStart(start: string, script: string) {

@@ -78,7 +78,7 @@ describe('at the time limit', () => {
       outcome: 'timed-out',
       exitCode: 0,
       output: { text: expect.stringContaining('tidied up\n') },
-      reason: expect.stringMatching(/, ended itself with exit code 0 after SIGTERM$/),
+      reason: expect.stringMatching(/, exited with code 0 after SIGTERM$/),
     });
   });
 

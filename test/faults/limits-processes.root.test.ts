@@ -79,7 +79,7 @@ describe('at the limit of processes', () => {
     const end = await runWith(room);
     expect(end).toMatchObject({ outcome: 'not-started', signal: 'SIGKILL' });
     expect(end.reason).toMatch(
-      /^hung before its first line: for 1.5s Node neither got on nor ended/,
+      /^hung before its first line: for 1.5s Node made no progress and did not end/,
     );
     expect(end.reason).toContain(ROOM);
     await until('nothing of it is left', () => !listPids().some(isOfUser));

@@ -43,7 +43,7 @@ test('what ran in a root that is moved is recorded where it is now, and the rest
     0,
     [
       expect.stringMatching(/activity\.db was moved away while it was in use/),
-      `runner: ${root} was moved to ${to} during the pass: the next one there records what ran, and runs the rest.`,
+      `runner: ${root} was moved to ${to} during the pass: the next pass there records the finished runs and runs the rest.`,
       '',
     ],
   ]);
@@ -82,7 +82,7 @@ test('a root that is removed is not made again', async () => {
   });
   expect([status, stderr]).toEqual([
     2,
-    expect.stringContaining(`${root} holds no jobs folder any more`),
+    expect.stringContaining(`${root} has no jobs folder any more`),
   ]);
   expect(existsSync(root)).toBe(false);
 });

@@ -28,7 +28,7 @@ test('a worker that finds its disk full says so; what it has done is not lost', 
     name: 'warm',
     lose: () => fill(path),
     giveBack: () => rmSync(join(path, 'cache/filler')),
-    says: /There is no room for \S+activity\.db/,
+    says: /No space left for \S+activity\.db/,
     // Neither the log nor the child may have had room to say how it ended.
     mayLoseEnd: true,
   });

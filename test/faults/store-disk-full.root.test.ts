@@ -85,7 +85,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await expect(openStore(folder, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'full',
-      message: expect.stringMatching(/^There is no room for \S+activity\.db \(/),
+      message: expect.stringMatching(/^No space left for \S+activity\.db \(/),
     });
     const reading = (await openExistingStore(folder, options)) as Store;
     onTestFinished(() => reading.close());
@@ -100,7 +100,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const before = readdirSync(folder.path);
     const copy = join(folder.path, 'copy.db');
     await expect(backUp(store, copy)).rejects.toThrow(
-      `${copy} was not written: there is no room in ${folder.path}; delete what you do not need, or name another folder`,
+      `${copy} was not written: no space left in ${folder.path}; delete files that you do not need, or name another folder`,
     );
     expect(readdirSync(folder.path)).toEqual(before);
   });
@@ -129,7 +129,7 @@ test('without room `runner resume` says so and how to cure it, and what is pause
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(
-      /^runner: There is no room for \S+activity\.db \(.+\): the disk is full, .+ Delete what you do not need\.\n$/,
+      /^runner: No space left for \S+activity\.db \(.+\): the disk is full, .+ Delete files that you do not need\.\n$/,
     ),
   });
   empty(state);

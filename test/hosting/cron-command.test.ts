@@ -50,11 +50,11 @@ test('--install adds the block once, --remove takes it out, and the rest stays a
   expect(installed?.subarray(0, mine.length)).toEqual(mine);
 
   const second = cron(root, ['--install'], crontab);
-  expect(second.stdout).toContain('Your crontab had already these lines');
+  expect(second.stdout).toContain('Your crontab already had these lines');
   expect(crontab.read()).toEqual(installed);
 
   const removed = cron(root, ['--remove'], crontab);
-  expect(removed.stdout).toContain('The lines are out of your crontab');
+  expect(removed.stdout).toContain('The lines were removed from your crontab');
   expect(crontab.read()).toEqual(mine);
   expect([first.status, second.status, removed.status]).toEqual([0, 0, 0]);
 });
@@ -261,9 +261,9 @@ describe('--work', () => {
     [['--print', '--work', '90s'], '--work expects how often a worker begins'],
     [['--print', '--work', '2h'], 'such as 1m, 5m, 15m or 1h'],
     [['--print', '--work', 'often'], 'found "often"'],
-    [['--work'], '--work needs --print or --install beside it'],
-    [['--no-work'], '--no-work needs --print or --install beside it'],
-    [['--remove', '--work'], '--remove takes out all lines of the root; leave out --work.'],
+    [['--work'], '--work needs --print or --install'],
+    [['--no-work'], '--no-work needs --print or --install'],
+    [['--remove', '--work'], '--remove removes all lines of the root; leave out --work.'],
   ])('%j is refused: %s', (args, sentence) => {
     const { status, stdout, stderr } = cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -274,7 +274,7 @@ describe('--work', () => {
 test.each([
   [['--print', '--budget', '55s'], '--budget needs --due beside it'],
   [['--print', '--due', '--budget', 'soon'], '--budget expects a duration'],
-  [['--due'], '--due needs --print or --install beside it'],
+  [['--due'], '--due needs --print or --install'],
   [['--remove', '--due'], 'leave out --due'],
   [['--print', '--due', '--tiers', 'hourly'], "option '--due' cannot be used with option '--tiers"],
 ])('%j is refused: %s', (args, sentence) => {

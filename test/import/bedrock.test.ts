@@ -99,9 +99,9 @@ describe('a job of Bedrock', () => {
 
   test.each([
     ['QUEUED', 'queued', []],
-    ['RUNNING', 'queued', [expect.stringMatching(/^7: RUNNING, so that .* queued/)]],
-    ['RUNQUEUED', 'queued', [expect.stringMatching(/^7: RUNQUEUED, so that .* queued/)]],
-    ['PAUSED', 'queued', [expect.stringMatching(/^7: PAUSED, though no child is left/)]],
+    ['RUNNING', 'queued', [expect.stringMatching(/^7: RUNNING, so .* queued/)]],
+    ['RUNQUEUED', 'queued', [expect.stringMatching(/^7: RUNQUEUED, so .* queued/)]],
+    ['PAUSED', 'queued', [expect.stringMatching(/^7: PAUSED, but no child is left/)]],
     ['FINISHED', 'finished', []],
     ['FAILED', 'failed', []],
     ['CANCELLED', 'cancelled', []],
@@ -190,7 +190,7 @@ describe('a job of Bedrock', () => {
   ])('with retryAfter %j has a lease of %s ms', async (retryAfter, leaseMs) => {
     const taken = await takeOver([{ jobID: 4, retryAfter }]);
     expect(taken.rows).toMatchObject([{ lease_ms: leaseMs }]);
-    const note = expect.stringContaining(`4: retryAfter "${retryAfter}" is no fixed`);
+    const note = expect.stringContaining(`4: retryAfter "${retryAfter}" is not a fixed time`);
     expect(noted(taken)).toEqual(leaseMs === null && retryAfter !== '' ? [note] : []);
   });
 
@@ -251,7 +251,7 @@ describe('a family', () => {
   test('whose children have all ended waits no more', async () => {
     const taken = await takeOver([parent, { ...child, jobID: 1, state: 'FAILED' }]);
     expect(taken.rows).toMatchObject([{ state: 'queued' }, { state: 'failed' }]);
-    expect(noted(taken)).toEqual([expect.stringContaining('500: PAUSED, though no child')]);
+    expect(noted(taken)).toEqual([expect.stringContaining('500: PAUSED, but no child')]);
   });
 
   test('whose parent runs has its children wait for that', async () => {
@@ -296,14 +296,14 @@ describe('cannot be taken over, and keeps all others back:', () => {
       [{ jobID: 1, repeat: 'FINISHED, WEEKDAY 7' }],
       /its repeat "FINISHED, WEEKDAY 7"/,
     ],
-    ['data that is no JSON', [{ jobID: 1, data: '{"a":' }], /its data is no JSON object/],
-    ['data that is no object', [{ jobID: 1, data: '[1]' }], /its data is no JSON object/],
+    ['data that is no JSON', [{ jobID: 1, data: '{"a":' }], /its data is not a JSON object/],
+    ['data that is no object', [{ jobID: 1, data: '[1]' }], /its data is not a JSON object/],
     [
       'data of two megabytes',
       [{ jobID: 1, data: `{"a":"${'x'.repeat(2e6)}"}` }],
       /has 2000008 bytes/,
     ],
-    ['bytes', [{ jobID: 1, data: Buffer.from([0xff, 0xfe]) }], /no (text in UTF-8|JSON object)/],
+    ['bytes', [{ jobID: 1, data: Buffer.from([0xff, 0xfe]) }], /not (UTF-8 text|a JSON object)/],
     ['a name that is a way out', [{ jobID: 1, name: '../x' }], /A job's name expects/],
     ['a priority that is none', [{ jobID: 1, priority: 'high' }], /its priority is "high"/],
     ['an unknown state', [{ jobID: 1, state: 'SLEEPING' }], /its state is "SLEEPING"/],

@@ -143,8 +143,8 @@ describe('a job of LaterJob', () => {
       /PHP/,
     ],
     ['a serialized text', 's:2:"hi";', 's:2:"hi";', /serialized by PHP/],
-    ['plain text', 'send the mail', 'send the mail', /no JSON/],
-    ['no text at all', '', '', /no JSON/],
+    ['plain text', 'send the mail', 'send the mail', /not JSON/],
+    ['no text at all', '', '', /not JSON/],
   ])('with data that is %s', async (_what, job_data, data, note) => {
     const { rows, report } = await takeOver({ jobs: [{ job_id: ID, job_data }] });
     expect(JSON.parse(rows[0]?.data ?? '')).toEqual(data);
@@ -173,7 +173,7 @@ test.each([
   ['its time', { dte_add: '31.12.2026' }, /its dte_add is "31\.12\.2026"/],
   ['its state', { state_id: 6 }, /its state_id is "6", expected 1 to 5/],
   ['its retries', { retry_count: 'many' }, /its retry_count is "many", not a whole number/],
-  ['its data', { job_data: Buffer.from([0xc3, 0x28]) }, /its job_data is no text in UTF-8/],
+  ['its data', { job_data: Buffer.from([0xc3, 0x28]) }, /its job_data is not UTF-8 text/],
   ['their size', { job_data: 'x'.repeat(1024 * 1024) }, /a job's data is JSON of at most 1 MiB/],
 ])('a job that is bad for %s keeps all others back', async (_what, bad, problem) => {
   const jobs = [{ job_id: '1', ...bad }, { job_id: '2' }];

@@ -64,7 +64,7 @@ test('of eight first passes of one tier at once, one runs it and the others reco
   );
   expect(Object.keys(countBy(root, 'workers', 'reason'))).toEqual([
     'null',
-    expect.stringContaining(`hourly is held by pid ${holder?.pid} `),
+    expect.stringContaining(`another pass of hourly is running: pid ${holder?.pid} `),
   ]);
 });
 

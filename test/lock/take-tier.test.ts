@@ -109,7 +109,7 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
 test('a tier held by a living process is refused, and the skipped pass tells by whom', async () => {
   const { root, take } = await openRoot();
   const lock = (await take(requestFor('hourly'))) as TierLock;
-  const reason = `hourly is held by pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
+  const reason = `another pass of hourly is running: pid ${process.pid} on ${hostname()}, since 2026-11-01T12:00:00.000Z`;
   const refused = await take(requestFor('hourly', { startedAt: NOON + 60_000 }));
   expect(refused).toEqual({ held: false, reason });
   expect(queryLog(root, workers)).toEqual([
@@ -141,7 +141,7 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
       tier: 'hourly',
       state: 'crashed',
       finished_at: NOON,
-      reason: 'its process is gone without having finished',
+      reason: 'its process has gone without finishing',
     },
     { tier: 'hourly', state: 'running', finished_at: null, reason: null },
   ]);
@@ -150,7 +150,7 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
     {
       worker_id: 1,
       event: 'worker-crashed',
-      detail: 'its process is gone without having finished',
+      detail: 'its process has gone without finishing',
     },
     { worker_id: 2, event: 'worker-started', detail: null },
     {
@@ -223,11 +223,11 @@ test('a lock file is respected even when the log knows nothing of its holder', a
   const newLog = await openStore({ ...state, database: join(state.path, 'new.db') });
   expect(await take(requestFor('hourly'), newLog)).toMatchObject({
     held: false,
-    reason: expect.stringMatching(/^hourly is held by pid \d+ on /),
+    reason: expect.stringMatching(/^another pass of hourly is running: pid \d+ on /),
   });
   const rows = await newLog.db.selectFrom('workers').select(['state', 'reason']).execute();
   expect(rows).toEqual([
-    { state: 'skipped', reason: expect.stringMatching(/^hourly is held by pid/) },
+    { state: 'skipped', reason: expect.stringMatching(/^another pass of hourly is running: pid/) },
   ]);
   await newLog.close();
   await lock.release();
@@ -261,7 +261,7 @@ test.each([
     await markDeadWorkers(store.db, state, NOON);
     expect(await take(requestFor('hourly'))).toEqual({
       held: false,
-      reason: `hourly is held by pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
+      reason: `another pass of hourly is running: pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
     });
     leaveLock(state.locks, 'hourly', holder, limitMs + 1_000);
     const lock = (await take(requestFor('hourly'))) as TierLock;

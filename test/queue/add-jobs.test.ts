@@ -139,11 +139,11 @@ describe('what is refused, in a sentence', () => {
     [{ name: 'a\ud800' }, `${name}, found "a\\ud800".`],
     [
       { data: 'x'.repeat(MEBIBYTE - 1) },
-      `${data}, found 1048577 bytes; put what is large into a file and name that.`,
+      `${data}, found 1048577 bytes; put large data into a file and pass its name.`,
     ],
     [
       { data: 'ä'.repeat(MEBIBYTE / 2) },
-      `${data}, found 1048578 bytes; put what is large into a file and name that.`,
+      `${data}, found 1048578 bytes; put large data into a file and pass its name.`,
     ],
     [
       { data: 1n },
@@ -198,11 +198,11 @@ describe('what is refused, in a sentence', () => {
     [{ lease: '0s' }, 'A lease expects a duration such as 30s, 10m or 2h, found "0s".'],
     [{ lease: '99999999d' }, 'A lease expects a duration of at most 100000d, found "99999999d".'],
     [{ lease: 30 }, 'A lease expects a duration such as 30s, 10m or 2h, found 30.'],
-    [{ onDuplicate: 'merge' }, 'A policy for duplicates expects a unique key beside it.'],
-    [{ missed: 'skip' }, 'A policy for missed times expects a repeat rule beside it.'],
+    [{ onDuplicate: 'merge' }, 'A policy for duplicates needs a unique key.'],
+    [{ missed: 'skip' }, 'A policy for missed times needs a repeat rule.'],
     [
       { repeat: `FINISHED${', +999 YEARS'.repeat(9)}` },
-      `"FINISHED${', +999 YEARS'.repeat(9)}" gives no time: it leads beyond the year 9999.`,
+      `"FINISHED${', +999 YEARS'.repeat(9)}" gives no time: it goes beyond the year 9999.`,
     ],
     [{ parent: 0 }, "The parent expects a job's number, found 0."],
     [{ parent: '1' }, 'The parent expects a job\'s number, found "1".'],
@@ -409,7 +409,7 @@ describe('a child', () => {
       if (state === 'cancelled') await queue.cancel(parent.id);
       await expect(queue.add('child', {}, { parent: parent.id })).rejects.toMatchObject({
         code: 'wrong-state',
-        message: `Job 1 is ${state}; children can be added while their parent runs, or waits for others.`,
+        message: `Job 1 is ${state}; children can be added while their parent runs or waits for other children.`,
       });
     },
   );
@@ -432,7 +432,7 @@ describe('a child', () => {
     await queue.claim('child');
     await expect(queue.add('grandchild', {}, { parent: child })).rejects.toMatchObject({
       code: 'wrong-state',
-      message: `Job ${child} is a child itself; a child can have no children.`,
+      message: `Job ${child} is a child itself; a child cannot have children.`,
     });
   });
 
@@ -443,11 +443,11 @@ describe('a child', () => {
     expect(await queue.add('c', {}, { parent: one.id, uniqueKey: 'k' })).toBe(child);
     await expect(queue.add('c', {}, { parent: other.id, uniqueKey: 'k' })).rejects.toMatchObject({
       code: 'wrong-state',
-      message: `Job ${child} has the unique key "k" already and is a child of job ${one.id}.`,
+      message: `Job ${child} already has the unique key "k" and is a child of job ${one.id}.`,
     });
     await queue.add('d', {}, { uniqueKey: 'l' });
     await expect(queue.add('c', {}, { parent: one.id, uniqueKey: 'l' })).rejects.toMatchObject({
-      message: expect.stringMatching(/has the unique key "l" already and is no child\.$/),
+      message: expect.stringMatching(/already has the unique key "l" and is no child\.$/),
     });
     // Who asks for no parent is given the job, whoever's it is.
     expect(await queue.add('c', {}, { uniqueKey: 'k' })).toBe(child);

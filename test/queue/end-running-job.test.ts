@@ -38,7 +38,7 @@ test('of a long reason the beginning is kept: it stands in more than one row', a
 });
 
 test.each([
-  ['fail', 'it was failed by who had claimed it'],
+  ['fail', 'it was failed by its claimant'],
   ['bury', 'it was buried'],
   ['retry', null],
 ] as const)('a blank reason to %s is none', async (verb, reason) => {

@@ -122,8 +122,8 @@ describe('a failed child that is kicked', () => {
     await expect(queue.kick(failed)).rejects.toMatchObject({
       code: 'wrong-state',
       message:
-        `Job ${failed} (child) belongs to job ${parent}, which is finished and waits for no child ` +
-        'any more; add a new job instead.',
+        `Job ${failed} (child) belongs to job ${parent}, which is finished and no longer waits for ` +
+        'children; add a new job instead.',
     });
     expect(await queue.kickMany('*', 10)).toBe(0);
   });

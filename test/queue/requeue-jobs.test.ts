@@ -71,7 +71,7 @@ test('all or none: one that cannot be queued keeps the others from it', async ()
     code: 'wrong-state',
     message:
       `Job ${parent.id} (parent) is paused, and only a job that waits for no children can be requeued; ` +
-      'end or delete the jobs that it waits for.',
+      'end or delete the jobs it waits for.',
   });
   expect(dump()).toBe(before);
   expect(await queue.requeue([plain, child])).toBe(2);

@@ -171,7 +171,7 @@ test('a worker that died has crashed; one whose last line found no room has not'
   expect(queryLog(root, 'select tier, state, finished_at, reason from workers')).toEqual([
     {
       ...{ tier: 'hourly', state: 'crashed', finished_at: AT },
-      reason: `its process is gone without having finished; ${because}`,
+      reason: `its process has gone without finishing; ${because}`,
     },
     {
       ...{ tier: 'daily', state: 'finished', finished_at: SPOOL_AT },
@@ -379,7 +379,7 @@ test('a last line that breaks off is dropped, with a note', async () => {
   const content = toLines(makeSpoolHeader(), makeSpooledRun('run-0001'));
   writeSpool(state, `${content}{"type":"run","spoo`, '100-1-a.part');
   expect((await takeIn()).notes).toEqual([
-    `The last line of ${join(state.spool, '100-1-a.part')} breaks off; it was never complete.`,
+    `The last line of ${join(state.spool, '100-1-a.part')} is incomplete; it was never acknowledged.`,
   ]);
   expect(queryLog(root, 'select spool_id from runs')).toEqual([{ spool_id: 'run-0001' }]);
   expect(listSpool(state)).toEqual([]);
@@ -405,8 +405,8 @@ test('what is not understood is set aside, and what is comes into the log', asyn
   expect(await takeIn()).toMatchObject({
     runs: 2,
     notes: [
-      `${path} was set aside as 100-1-a.jsonl.unreadable: line 3 is no record: it is no JSON. ` +
-        'All that could be read of it is in the log; look at the file, then remove it.',
+      `${path} was renamed to 100-1-a.jsonl.unreadable: line 3 is no record: it is no JSON. ` +
+        'Its readable part is in the log; look at the file, then remove it.',
     ],
   });
   expect(readFileSync(`${path}.unreadable`, 'utf8')).toBe(content);
@@ -498,7 +498,7 @@ test('a folder that others have access to is not looked at', async () => {
   const { runs, notes } = await takeIn({}, [state, fallback]);
   expect(runs).toBe(0);
   expect(notes).toEqual([
-    `${fallback.spool} was not looked at: others have access to it (mode 0755).`,
+    `${fallback.spool} could not be read: others have access to it (mode 0755).`,
   ]);
   expect(existsSync(join(fallback.spool, '100-1-a.jsonl'))).toBe(true);
 });

@@ -74,6 +74,6 @@ test('of 64 MB in all a handler can be told, of more not', async () => {
   expect(await describeUntellable(log.db, 1)).toBeNull();
   await addEnded(log, child);
   expect(await describeUntellable(log.db, 1)).toBe(
-    'the data and results of its children are 66 MB in all, and its handler can be told of 64 MB; put what is large into files and name those',
+    'the data and results of its children are 66 MB in total, and its handler can get 64 MB; put large data into files and pass their names',
   );
 });

@@ -109,7 +109,7 @@ describe('a new rule', () => {
     const repeat = `FINISHED${', +999 YEARS'.repeat(9)}`;
     await expect(queue.update(id, { repeat })).rejects.toMatchObject({
       code: 'invalid',
-      message: `"${repeat}" gives job ${id} no time: it leads beyond the year 9999.`,
+      message: `"${repeat}" gives job ${id} no time: it goes beyond the year 9999.`,
     });
     expect(dump()).toBe(before);
   });

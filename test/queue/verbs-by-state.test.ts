@@ -183,7 +183,7 @@ test.each(Object.keys(verbs).filter((verb) => verb !== 'requeue') as Verb[])(
     for (const id of [1, 99]) {
       await expect(verbs[verb](log.queue, id)).rejects.toMatchObject({
         code: 'no-such-job',
-        message: `There is no job ${id} in the queue; \`runner jobs\` lists those there are.`,
+        message: `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`,
       });
     }
     for (const id of [0, -1, 1.5, Number.NaN, '1', null, undefined, 2 ** 53] as number[]) {
@@ -214,7 +214,7 @@ test.each(['finish', 'retry', 'fail', 'touch', 'bury', 'delete', 'update'] as co
     const before = dump();
     await expect(act()).rejects.toMatchObject({
       code: 'stale-claim',
-      message: `The claim of job ${late.id} (mail/a) holds no more: another has the job by now; nothing was changed.`,
+      message: `The claim of job ${late.id} (mail/a) has expired: another worker has claimed it; nothing was changed.`,
     });
     expect(dump()).toBe(before);
     await queue.finish({ id: late.id, token: again?.token ?? '' });

@@ -37,10 +37,10 @@ describe('what was left of a pass of `runner due` that died', () => {
     );
     expect(await isDueAgain(root)).toBe(true);
     const { stdout } = await inRoot(root, 'why', 'left');
-    expect(stdout).toMatch(/✔ called +cron called it .*, and due again, as its pass died\n/);
-    expect(stdout).toMatch(/→ The next call of `runner due` does what it left\.\n/);
+    expect(stdout).toMatch(/✔ called +cron called it .*, and due again, because its pass died\n/);
+    expect(stdout).toMatch(/→ The next call of `runner due` does the rest\.\n/);
     expect(stdout).toMatch(
-      /\n\nIt will run with the next call of `runner due`, as the last pass of yearly died\.\n/,
+      /\n\nIt will run with the next call of `runner due`, because the last pass of yearly died\.\n/,
     );
   });
 

@@ -86,9 +86,9 @@ test.each([
   ['jobs/hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],
   ['ROOT/jobs/daily/', '', 'is a tier: .* name it: daily/<script>\\.$'],
   ['.', 'jobs/daily', 'is a tier: .* name it: daily/<script>\\.$'],
-  ['jobs', '', 'holds the tiers: `runner list`'],
-  ['queue', '', 'holds the handlers of queued jobs: `runner jobs`'],
-  ['jobs/queue', '', 'holds the handlers of queued jobs: `runner jobs`'],
+  ['jobs', '', 'contains the tiers: `runner list`'],
+  ['queue', '', 'contains the handlers of queued jobs: `runner jobs`'],
+  ['jobs/queue', '', 'contains the handlers of queued jobs: `runner jobs`'],
   ['same', '', 'is the name of 2 scripts: hourly/same, daily/same\\.'],
 ])('%s, said in %j, is no answerable question', async (word, cwd, answer) => {
   await expect(find(word, cwd)).rejects.toThrow(new RegExp(`^"\\S+" ${answer}`));

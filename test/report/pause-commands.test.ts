@@ -106,7 +106,7 @@ describe('a pause is shown by', () => {
     expect(await shown('why', 'b')).toMatch(
       /✖ paused +daily is paused until .*\n +→ `runner resume daily`/,
     );
-    expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends that.');
+    expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends the pause.');
     expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
     expect(await shown('list')).toContain('a.sh\n    paused\n');
     expect(await shown('report')).toMatch(
@@ -129,7 +129,7 @@ describe('a pause is shown by', () => {
     const root = await paused();
     const { status, stderr } = await inRoot(root, 'run', 'hourly/a');
     expect(status).toBe(0);
-    expect(stderr).toContain('Note: hourly/a is paused; hourly/a is run all the same');
+    expect(stderr).toContain('Note: hourly/a is paused; hourly/a runs all the same');
     expect(runsOf(root)).toEqual(['hourly/a', 'hourly/a']);
   });
 

@@ -64,7 +64,7 @@ describe('runner report', () => {
       err: '',
       out:
         `Nothing has run yet; 1 script in ${root}/jobs.\n` +
-        '`runner hourly` runs that tier now, `runner cron --install` lets cron do it.\n',
+        '`runner hourly` runs that tier now; `runner cron --install` makes cron run it.\n',
     });
     expect(JSON.parse((await runner(root, 'report', '--json')).out)).toMatchObject({
       tiers: [{ tier: 'hourly', lastPass: null, missedPasses: null }],
@@ -106,7 +106,7 @@ describe('runner report', () => {
     await writeFailure(root);
     const { out, err, code } = await runner(root, 'report');
     expect(out).toContain('clean-tmp');
-    expect(err).toContain('jobs/ was not looked at. runner.config.json:1: concurrency expects');
+    expect(err).toContain('jobs/ could not be read. runner.config.json:1: concurrency expects');
     expect(code).toBe(0);
   });
 

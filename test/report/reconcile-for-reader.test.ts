@@ -64,10 +64,14 @@ describe('somebody who looks', () => {
     });
     await until('its time is over', () => Date.now() > startOf(root) + 1200);
     expect((await inRoot(root, 'status')).stdout).toMatch(
-      /hourly\/waits · for .* · runs on though its runner is gone · /,
+      /hourly\/waits · for .* · still running, although its runner is gone · /,
     );
-    expect((await inRoot(root, 'report')).stdout).toContain('runs on though its runner is gone');
-    expect((await inRoot(root, 'why', 'waits')).stdout).toContain('It still runs since ');
+    expect((await inRoot(root, 'report')).stdout).toContain(
+      'still running, although its runner is gone',
+    );
+    expect((await inRoot(root, 'why', 'waits')).stdout).toContain(
+      'It has been running without its runner since ',
+    );
     expect(isAlive(pid)).toBe(true);
     expect(stateOf(root)).toMatchObject({
       runs: [{ outcome: 'running' }],
@@ -112,7 +116,7 @@ describe('somebody who looks', () => {
     expect(status).toBe(0);
     expect(stdout).toContain('hourly/waits · for ');
     expect(stdout).toContain('cut off: its process is gone');
-    expect(stderr).toMatch(/^Note: what has died was not recorded, .*locked\n$/);
+    expect(stderr).toMatch(/^Note: dead runs could not be recorded, .*locked\n$/);
     const why = (await inRoot(root, 'why', 'waits')).stdout;
     expect(why).toContain('and was cut off: its process is gone');
     expect(why).toMatch(/\n\nIt was cut off some time after .*: its process is gone\.\n/);

@@ -22,9 +22,9 @@ describe.each([
   test('may still run, says status, and no more', async () => {
     const root = await leaveRunElsewhere(pid);
     const { stdout } = await inRoot(root, 'status');
-    expect(stdout).toMatch(/\n {2}hourly\/a · for .* · may still run, on web9 · since /);
+    expect(stdout).toMatch(/\n {2}hourly\/a · for .* · may still be running, on web9 · since /);
     expect(stdout).not.toContain('runs on');
-    expect((await inRoot(root, 'report')).stdout).toContain(' · may still run, on web9 · ');
+    expect((await inRoot(root, 'report')).stdout).toContain(' · may still be running, on web9 · ');
     expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).running).toMatchObject([
       { isOrphan: true, liveness: 'on-another-host', pid },
     ]);
@@ -36,13 +36,13 @@ describe.each([
     const who = pid === null ? '' : ` \\(pid ${pid}\\)`;
     expect(text).toMatch(
       new RegExp(
-        `! job run 1 began .{11}${who} on web9; its runner gives no sign of life, and whether it runs on ` +
-          'cannot be seen from here → A call on that host sees it',
+        `! job run 1 began .{11}${who} on web9; its runner gives no sign of life, and this host ` +
+          'cannot see whether it is still running → A call on that host can check it',
       ),
     );
     expect(text).toMatch(/✔ last run run 1 of .{11} has no end in the log yet/);
     expect(text).toMatch(
-      /It may still run on web9, since .{11}; hourly starts it again once it is known to have ended\./,
+      /It may still be running on web9, since .{11}; hourly starts it again once it is known to have ended\./,
     );
     expect(text).not.toMatch(/still runs|goes on/);
   });
@@ -54,7 +54,7 @@ describe.each([
     const told = "select detail from activity where event = 'job-left-running'";
     expect(queryLog(root, told)).toEqual([
       {
-        detail: `hourly/a may still run, left by a runner that gives no sign of life (pid ${NO_SUCH_PID} on web9)`,
+        detail: `hourly/a may still be running, left by a runner that gives no sign of life (pid ${NO_SUCH_PID} on web9)`,
       },
     ]);
   });

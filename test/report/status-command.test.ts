@@ -23,7 +23,7 @@ test('where nothing goes on, status is short', async () => {
   expect(await inRoot(root, 'status')).toEqual({
     status: 0,
     stderr: '',
-    stdout: `Nothing runs, nothing waits.
+    stdout: `Nothing is running, nothing is waiting.
 
 tier     last pass  next
 hourly   –          never called by cron (every hour)
@@ -84,7 +84,7 @@ test('status tells what waits, and why', async () => {
     .execute();
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(
-    /^Nothing runs\.\n\nwaiting\n {2}daily\/b · deferred, waits since .* · the load/,
+    /^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/,
   );
   expect(stdout).toMatch(/\n {2}hourly\/a · next try \d\d-\d\d \d\d:\d\d, 2 of 4 · exit code 3\n/);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
@@ -102,7 +102,7 @@ test('status tells of a tier that cron has stopped calling, and of one that it c
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(/\nhourly .* overdue since .*: cron has not called it\n/);
   expect(stdout).toMatch(/\ndaily .*, in (20|21|22)h/);
-  expect(stdout).toContain('`runner doctor` looks at why cron does not call.');
+  expect(stdout).toContain('`runner doctor` checks why cron does not call.');
 });
 
 test('status tells of what waits to be taken in and of logs that were set aside', async () => {
@@ -116,9 +116,9 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain(
-    '1 broken log set aside in .runner/: activity.db.broken-20261103-140500\n',
+    '1 broken log quarantined in .runner/: activity.db.broken-20261103-140500\n',
   );
-  expect(stdout).toContain('recorded without the log wait to be taken into it');
+  expect(stdout).toContain('recorded without the log wait for the next pass');
 });
 
 test('a file in the spool’s folder that is not the runner’s holds nothing up', async () => {
@@ -151,7 +151,9 @@ test('status names a pass that works without the log by its lock file', async ()
     new RegExp(`hourly +– +without the log: pid ${process.pid} on ${hostname()}, since `),
   );
   await lock.release();
-  expect((await inRoot(root, 'status')).stdout).toContain('Nothing runs, nothing waits.');
+  expect((await inRoot(root, 'status')).stdout).toContain(
+    'Nothing is running, nothing is waiting.',
+  );
 });
 
 test.each([
@@ -170,7 +172,7 @@ test('with wrong settings status says that nothing will start', async () => {
   expect(status).toBe(0);
   expect(JSON.parse(stdout).tiers).toHaveLength(1);
   expect(stderr).toMatch(
-    /^Note: no call starts anything until the settings are put right\. runner\.config\.json:1: nope /,
+    /^Note: no call starts anything until the settings are fixed\. runner\.config\.json:1: nope /,
   );
 });
 
@@ -180,9 +182,9 @@ test('without a readable log status still shows the tiers', async () => {
   writeFileSync(state.database, 'no database at all, whatever SQLite makes of it'.repeat(100));
   const { stdout, stderr, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
-  expect(stdout).toContain('is not known without the log');
+  expect(stdout).toContain('Unknown without the log: what is running');
   expect(stdout).not.toContain('never');
-  expect(stderr).toMatch(/^Note: the activity log was not read\. /);
+  expect(stderr).toMatch(/^Note: the activity log could not be read\. /);
   const { queue, isLogUnread } = JSON.parse((await inRoot(root, 'status', '--json')).stdout);
   expect(isLogUnread).toBe(true);
   expect(queue).toEqual({

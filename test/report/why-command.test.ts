@@ -14,6 +14,7 @@ const site = () =>
     'jobs/hourly/fails.sh': executable('#!/bin/sh\n# @retries 3\n# @retry-delay 10m\nexit 3\n'),
     'jobs/hourly/wrong.sh': executable('#!/bin/sh\n# @timeout 10 parsecs\n'),
     'jobs/by-hand/c.sh': says,
+    'jobs/houry/d.sh': says,
     'jobs/hourly/notes.txt': '',
   });
 
@@ -44,14 +45,21 @@ describe('before anything has run', () => {
     ]);
     expect(finding(found, 'called')?.cure).toContain('`runner cron --install`');
     expect(found.conclusion).toBe(
-      'It does not run by itself because cron has never called hourly: `runner cron --install` lets it.',
+      'It does not run by itself because cron has never called hourly: run `runner cron --install`.',
     );
   });
 
   test('a tier without a period is run by hand', async () => {
     const found = await why(site(), 'c');
     expect(finding(found, 'tier')).toMatchObject({ verdict: 'notable' });
-    expect(found.conclusion).toBe('It runs when somebody calls `runner by-hand`.');
+    expect(found.conclusion).toBe('It runs only when you call `runner by-hand`.');
+  });
+
+  test('a tier that is nearly named after a period says which one may be meant', async () => {
+    expect(finding(await why(site(), 'd'), 'tier')).toMatchObject({
+      text: 'houry is not a schedule name, so cron never runs it',
+      cure: 'Did you mean hourly? `runner houry` runs it by hand.',
+    });
   });
 
   test('a refused script says what is to be put right, with its line', async () => {
@@ -62,7 +70,10 @@ describe('before anything has run', () => {
 
   test('what is no script says why', async () => {
     const found = await why(site(), 'jobs/hourly/notes.txt');
-    expect(found).toMatchObject({ script: null, conclusion: expect.stringContaining('no script') });
+    expect(found).toMatchObject({
+      script: null,
+      conclusion: expect.stringContaining('not a script'),
+    });
     expect(finding(found, 'ignored')).toMatchObject({ verdict: 'wrong', text: 'text' });
   });
 
@@ -78,7 +89,7 @@ describe('before anything has run', () => {
     const found = await why(root, 'a');
     expect(found.findings[0]).toMatchObject({ topic: 'settings', verdict: 'wrong' });
     expect(found.findings[0]?.text).toContain('runner.config.json:1: concurrency expects');
-    expect(found.conclusion).toContain('until the settings are put right');
+    expect(found.conclusion).toContain('until the settings are fixed');
   });
 
   test('a tier is no script: wrong use', async () => {
@@ -105,8 +116,8 @@ describe('by the log', () => {
     await inRoot(root, 'hourly');
     const found = await why(root, 'fails');
     expect(finding(found, 'job')?.text).toMatch(/^try 2 of 4 is due .*: exit code 3$/);
-    expect(finding(found, 'last run')?.cure).toMatch(/^`runner show \d+` tells more\.$/);
-    expect(found.conclusion).toMatch(/^It is tried again with the first call of any tier after /);
+    expect(finding(found, 'last run')?.cure).toMatch(/^`runner show \d+` shows more\.$/);
+    expect(found.conclusion).toMatch(/^It will be retried by the first call of any tier after /);
   });
 
   test('cron that has stopped calling is the reason', async () => {
@@ -116,7 +127,7 @@ describe('by the log', () => {
     const found = await why(root, 'a');
     expect(finding(found, 'called')).toMatchObject({
       verdict: 'wrong',
-      cure: '`runner doctor` looks at the crontab.',
+      cure: '`runner doctor` checks the crontab.',
     });
     expect(found.conclusion).toMatch(/^It did not run because cron has not called hourly since /);
   });
@@ -129,7 +140,7 @@ describe('by the log', () => {
     const old = new Date(Date.now() - 100 * HOUR);
     utimesSync(join(root, 'jobs/hourly/a.sh'), old, old);
     expect(finding(await why(root, 'a'), 'last pass')?.text).toMatch(
-      /before its file was changed or put/,
+      /before its file was changed or added/,
     );
   });
 
@@ -179,7 +190,7 @@ test('what the log would tell is not made up where it cannot be read', async () 
   writeFileSync(state.database, 'no database at all, whatever SQLite makes of it'.repeat(100));
   const { status, stdout, stderr } = await inRoot(root, 'why', 'a', '--json');
   expect(status).toBe(0);
-  expect(stderr).toMatch(/^Note: the activity log was not read\. /);
+  expect(stderr).toMatch(/^Note: the activity log could not be read\. /);
   const found: Why = JSON.parse(stdout);
   expect(found.findings.map(({ topic }) => topic)).toEqual(['found', 'options', 'log']);
   expect(found.conclusion).toContain('More is not known.');

@@ -27,7 +27,7 @@ describe('a pass that was left out', () => {
     expect(await inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
     expect(queryLog(root, "select state from workers where state = 'skipped'")).toHaveLength(1);
     expect(await textOf(root, 'skipped')).toMatch(
-      /^the pass of .+ was left out: it was missed by \d+d, and its tier's catchUp is 'skip'$/,
+      /^the pass of .+ was skipped: it was missed by \d+d, and its tier's catchUp is 'skip'$/,
     );
   });
 
@@ -35,7 +35,7 @@ describe('a pass that was left out', () => {
     const root = makeRoot();
     const { addPass } = await writeLog(root);
     await addPass('yearly', Date.now() - 2000, { state: 'skipped', reason: 'yearly is held' });
-    expect(await textOf(root, 'skipped')).toContain('was left out: yearly is held');
+    expect(await textOf(root, 'skipped')).toContain('was skipped: yearly is held');
     expect((await inRoot(root, 'yearly')).status).toBe(0);
     expect(await textOf(root, 'skipped')).toBeUndefined();
   });

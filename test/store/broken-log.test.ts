@@ -81,7 +81,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const broken = readFileSync(folder.database);
     const store = await open(folder);
     expect(store.setAside).toMatch(
-      /^\S+activity\.db was damaged \([^)]+\): set aside as \S+activity\.db\.broken-20261121-123059, /,
+      /^\S+activity\.db was damaged \([^)]+\): renamed to \S+activity\.db\.broken-20261121-123059, /,
     );
     const [event, ...more] = await readEvents(store);
     expect(event).toEqual({ at: NOON, event: 'log-set-aside', detail: store.setAside });
@@ -172,7 +172,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     expect(wal.length).toBeGreaterThan(PAGE);
     const fresh = await open(orphan);
     expect(fresh.setAside).toMatch(
-      /^\S+activity\.db-wal, \S+activity\.db-shm lay there without \S+activity\.db: set aside as /,
+      /^\S+activity\.db-wal, \S+activity\.db-shm existed without \S+activity\.db: renamed to /,
     );
     expect((await readEvents(fresh)).map(({ event }) => event)).toEqual(['log-set-aside']);
     expect(await checkIntegrity(fresh)).toEqual([]);
@@ -192,7 +192,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     connection.close();
     expect(statSync(`${orphan.database}-journal`).size).toBeGreaterThan(PAGE);
     const fresh = await open(orphan);
-    expect(fresh.setAside).toContain('activity.db-journal lay there without');
+    expect(fresh.setAside).toContain('activity.db-journal existed without');
     expect(await checkIntegrity(fresh)).toEqual([]);
     expect((await readEvents(fresh)).length).toBe(1);
     expect(existsSync(`${orphan.database}.broken-${STAMP}-journal`)).toBe(true);

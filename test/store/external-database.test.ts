@@ -144,9 +144,9 @@ describe.each(drivers)('with %s', (_name, driver) => {
     [
       'text',
       (path: string) => writeFileSync(path, 'create table'.repeat(50)),
-      /no SQLite database\.$/,
+      /not an SQLite database\.$/,
     ],
-    ['an empty file', (path: string) => writeFileSync(path, ''), /is no SQLite database\.$/],
+    ['an empty file', (path: string) => writeFileSync(path, ''), /is not an SQLite database\.$/],
     [
       'half a file',
       (path: string) =>

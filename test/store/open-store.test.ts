@@ -145,7 +145,7 @@ test('another program’s database is refused in one sentence and left alone', a
   const refused = openStore(state);
   await expect(refused).rejects.toThrow(StoreUnavailable);
   await expect(refused).rejects.toThrow(
-    `${state.database} is not an activity log: another program made it. Move it away; a new log is made then.`,
+    `${state.database} is not an activity log: another program created it. Move it away; then a new log is created.`,
   );
   const after = new Sqlite(state.database, { readonly: true });
   expect(after.prepare('select name from sqlite_master').all()).toEqual([{ name: 'posts' }]);

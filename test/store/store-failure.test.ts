@@ -82,23 +82,23 @@ test.each([
   ],
   [
     'SQLITE_READONLY_DBMOVED',
-    '/home/me/site/.runner/activity.db was moved away while it was in use. The next pass writes to the one ' +
-      'that is there then.',
+    '/home/me/site/.runner/activity.db was moved away while it was in use. The next pass uses the log ' +
+      'that exists then.',
   ],
   [
     'SQLITE_FULL',
-    'There is no room for /home/me/site/.runner/activity.db (as the system says): the disk is full, or your ' +
-      'quota is used up. Delete what you do not need.',
+    'No space left for /home/me/site/.runner/activity.db (as the system says): the disk is full, or your ' +
+      'quota is used up. Delete files that you do not need.',
   ],
   [
     'SQLITE_CORRUPT',
-    '/home/me/site/.runner/activity.db is damaged (as the system says). The next pass looks through it, sets ' +
-      'it aside if that is so, and begins a new log; nothing is deleted.',
+    '/home/me/site/.runner/activity.db is damaged (as the system says). The next pass checks it, quarantines ' +
+      'it if it is, and creates a new log; nothing is deleted.',
   ],
   [
     'SQLITE_IOERR_READ',
-    '/home/me/site/.runner/activity.db cannot be used (as the system says). Look at the disk it is on, your ' +
-      'quota, and the owner and the mode of the file and its folder.',
+    '/home/me/site/.runner/activity.db cannot be used (as the system says). Check the disk it is on, your ' +
+      'quota, and the owner and mode of the file and its folder.',
   ],
 ])('%s is told with its cure', (code, sentence) => {
   expect(describeStoreFailure(withCode(code), folder)).toBe(sentence);

@@ -31,7 +31,7 @@ test('a failed script is tried again by the next pass of any tier, when that is 
   const { status, stderr } = runner(root, 'daily');
   expect(status).toBe(1);
   expect(stderr).toMatch(
-    /tried again by the next pass of any tier, (?:59m \d+s|1h) from now or later/,
+    /will be retried by the next pass of any tier, (?:59m \d+s|1h) from now or later/,
   );
   expect(runner(root, '15min').status).toBe(0);
   expect(queryLog(root, jobs)[0]).toMatchObject({
@@ -121,7 +121,7 @@ test('what waits for a script that is gone is cancelled', () => {
   unlinkSync(join(root, 'jobs/daily/a.sh'));
   expect(runner(root, 'hourly').status).toBe(0);
   expect(queryLog(root, `select state, reason from jobs where name = 'daily/a'`)).toEqual([
-    { state: 'cancelled', reason: 'its script is not there any more' },
+    { state: 'cancelled', reason: 'its script no longer exists' },
   ]);
 });
 

@@ -177,7 +177,7 @@ test('a script that usually takes longer than what is left of the budget is not 
     'select reason from jobs where finished_at is null',
   );
   expect(deferred?.reason).toMatch(
-    /^hourly\/b usually takes 1\.\ds, and of the budget of 1s only \d+ms are left$/,
+    /^hourly\/b usually takes 1\.\ds, and only \d+ms of the budget of 1s is left$/,
   );
   // First in line, it is begun whatever it takes: else it would never come to its turn.
   expect(due(root, '--budget', '1s')).toEqual(silent);

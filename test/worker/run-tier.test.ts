@@ -230,7 +230,7 @@ test('a script without a place for its files is not started; the others beside i
     {
       script: 'hourly/c',
       outcome: 'not-started',
-      reason: expect.stringMatching(/^no place for its output or its temporary files: ENOTDIR/),
+      reason: expect.stringMatching(/^no space for its output or its temporary files: ENOTDIR/),
     },
   ]);
 });

@@ -38,7 +38,7 @@ test.each([
     const { status, stderr } = await pass.ended;
     expect(status).toBe(exitCode);
     expect(stderr).toContain('hourly/a failed');
-    const stopped = 'stopped with the runner, ended itself with exit code 9 after SIGTERM';
+    const stopped = 'stopped with the runner, exited with code 9 after SIGTERM';
     expect(queryLog(root, 'select script, outcome, reason, output from runs')).toEqual([
       {
         script: 'hourly/a',

@@ -58,10 +58,12 @@ test('a held tier is skipped without a word, and the log tells who held it', asy
   expect(runner(root, 'hourly')).toEqual(silent);
   const byHand = runner(root, 'run', 'hourly/a');
   expect(byHand).toMatchObject({ status: 1, stdout: '' });
-  expect(byHand.stderr).toMatch(/^runner: skipped: hourly is held by pid \d+ on .+\n$/);
+  expect(byHand.stderr).toMatch(
+    /^runner: skipped: another pass of hourly is running: pid \d+ on .+\n$/,
+  );
   letGo(root);
   expect(await pass.ended).toEqual(silent);
-  const holder = `^hourly is held by pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
+  const holder = `^another pass of hourly is running: pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
   const reason = expect.stringMatching(new RegExp(holder));
   expect(queryLog(root, 'select kind, state, reason from workers order by id')).toEqual([
     { kind: 'tier', state: 'finished', reason: null },
@@ -120,7 +122,7 @@ test('the tier of a killed runner is taken over at once, and what it left is put
     { name: 'hourly/c', state: 'finished', reason: null },
   ]);
   expect(queryLog(root, 'select state, reason from workers order by id')).toEqual([
-    { state: 'crashed', reason: 'its process is gone without having finished' },
+    { state: 'crashed', reason: 'its process has gone without finishing' },
     { state: 'finished', reason: null },
   ]);
   const takenOver = `select worker_id, detail from activity where event = 'lock-taken-over'`;

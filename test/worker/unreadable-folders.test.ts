@@ -80,8 +80,8 @@ test.each([
   [['list'], 0, 'hourly/a'],
   [['report', '--json'], 0, '"presence": "unknown"'],
   [['why', 'hourly/a'], 0, 'hourly/a.sh'],
-  [['why', '15min/r'], 0, `It does not run: nothing in a folder runs that cannot be read.`],
-  [['why', '15min/other'], 0, `It does not run: nothing in a folder runs that cannot be read.`],
+  [['why', '15min/r'], 0, `It does not run: scripts in an unreadable folder cannot run.`],
+  [['why', '15min/other'], 0, `It does not run: scripts in an unreadable folder cannot run.`],
 ])('who looks is told, and of all else besides: %j', async (args, status, text) => {
   const root = await close('jobs/15min', [['15min'], ['hourly']]);
   const answer = await run(root, ...args);

@@ -17,9 +17,9 @@ describe('this machine', () => {
     [{ maxLoad: -1 }, /^the load average is \d+\.\d \(maxLoad -1\)$/],
     [
       { minFreeMemoryBytes: 1024 ** 5 },
-      /^only \d+ [GM]B of memory are free \(minFreeMemory 1 PB\)$/,
+      /^only \d+ [GM]B of memory is free \(minFreeMemory 1 PB\)$/,
     ],
-    [{ maxProcesses: 0 }, /^[1-9]\d* processes run \(maxProcesses 0\)$/],
+    [{ maxProcesses: 0 }, /^[1-9]\d* processes are running \(maxProcesses 0\)$/],
   ])('has no room for %j', async ([limits, reason]) => {
     expect(await waitForRoom(limit(limits), never)).toMatch(reason);
   });

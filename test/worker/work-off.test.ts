@@ -60,5 +60,5 @@ test('a pass that loses its log lets what runs come to its end, and starts nothi
   await expect(workOff({ ...pass, runner }, jobs)).rejects.toThrow();
   expect(existsSync(join(root, 'ended'))).toBe(true);
   expect(existsSync(join(root, 'started'))).toBe(false);
-  expect(pass.stop.reason).toMatch(/^the pass broke off: /);
+  expect(pass.stop.reason).toMatch(/^the pass was aborted: /);
 });

@@ -18,47 +18,47 @@ interface AddOptions extends AddWords {
 const EXAMPLES = `
 Examples:
   runner add mail/welcome '{"to":"a@example.org"}'     a job for jobs/queue/mail/welcome.*
-  runner add mail/welcome - < mail.json                data that is large or secret, from stdin
+  runner add mail/welcome - < mail.json                large or secret data, from stdin
   runner add export --at '+10 minutes' --priority 750  later, and before others
   runner add export --at '2026-12-24 18:00'            local time of this machine
-  runner add export --unique export:7                  not twice while one of that key is unfinished
+  runner add export --unique export:7                  only if no unfinished job has that key
   runner add cleanup --repeat 'SCHEDULED, +1 HOUR'     again and again
-  runner add --many < jobs.jsonl                       a job each line, all or none:
+  runner add --many < jobs.jsonl                       one job per line, all or none:
                                                        {"name":"mail/welcome","data":{"to":"…"}}
 
-Higher priorities go first; 500 is the default. Keys of a line are those of the options in
-TypeScript: runAt, priority, retries, retryDelay, uniqueKey, repeat … docs/queue.md has them all.
+Higher priorities run first; 500 is the default. The keys of a line are the options of the
+TypeScript API: runAt, priority, retries, retryDelay, uniqueKey, repeat … docs/queue.md has them all.
 
-Exit codes: 0 added, 1 not possible as things stand, 2 wrong use.`;
+Exit codes: 0 added, 1 not possible in the present state, 2 usage error.`;
 
 /** `runner add`: a job for the queue. */
 export function addCommand(context: CommandContext): Command {
   const command = new Command('add');
   return command
     .description('add a job to the queue')
-    .argument('[name]', 'of its handler: mail/welcome for jobs/queue/mail/welcome.ts')
+    .argument('[name]', 'name of its handler: mail/welcome for jobs/queue/mail/welcome.ts')
     .argument('[data]', 'JSON for the handler; - reads it from stdin (default: {})')
     .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00" (default: now)')
-    .option('--priority <n>', 'higher ones go first (default: 500)')
-    .option('--retries <n>', 'how often it is tried again (default: as its handler says)')
-    .option('--retry-delay <delay>', 'before each of these tries: 5m, "exponential 30s 6h"')
+    .option('--priority <n>', 'higher ones run first (default: 500)')
+    .option('--retries <n>', 'how often it is retried (default: as its handler says)')
+    .option('--retry-delay <delay>', 'delay before each retry: 5m, "exponential 30s 6h"')
     .option('--unique <key>', 'at most one unfinished job has this key')
     .option(
       '--on-duplicate <what>',
-      'if one has it: keep, replace or merge its data (default: keep)',
+      'if a job has that key: keep, replace or merge its data (default: keep)',
     )
-    .option('--repeat <rule>', 'when it runs again after it has finished: "SCHEDULED, +1 HOUR"')
-    .option('--missed <what>', 'times that passed meanwhile: all, once or skip (default: all)')
+    .option('--repeat <rule>', 'rule for running again after each finish: "SCHEDULED, +1 HOUR"')
+    .option('--missed <what>', 'what to do about missed times: all, once or skip (default: all)')
     .option('--parent <id>', 'the job that waits for this one')
     .option(
       '--on-child-failure <what>',
-      'should a child of it fail: resume or fail (default: resume)',
+      'what to do when a child job fails: resume or fail (default: resume)',
     )
-    .option('--group <name>', 'what shares a limit of jobs at the same time')
-    .option('--lease <duration>', 'how long a claim holds (default: as the settings say)')
+    .option('--group <name>', 'jobs of one group share a limit of how many run at once')
+    .option('--lease <duration>', 'how long a claim is valid (default: as the settings say)')
     .option('--stdin', 'read the data from stdin')
     .addOption(
-      new Option('--many', 'read jobs from stdin, one JSON object a line').conflicts('stdin'),
+      new Option('--many', 'read jobs from stdin, one JSON object per line').conflicts('stdin'),
     )
     .option('--json', 'print the number, and whether it was added, as JSON')
     .addHelpText('after', EXAMPLES)
@@ -93,7 +93,9 @@ async function readData(
   { stdin }: AddOptions,
 ): Promise<JsonValue | undefined> {
   if (stdin === true && word !== undefined && word !== '-') {
-    throw new UsageError('The data is either an argument or, with --stdin, on stdin; not both.');
+    throw new UsageError(
+      'Give the data either as an argument or, with --stdin, on stdin; not both.',
+    );
   }
   const source = stdin === true ? '-' : word;
   if (source === undefined) return undefined;

@@ -13,7 +13,7 @@ interface ClaimCommandOptions {
 
 const EXAMPLES = `
 Prints the job as JSON, with its data, the number of the try and the token of this claim; with --count
-as {"jobs":[…]}. Whoever claims a job ends it, before the lease is over:
+as {"jobs":[…]}. The claimant must end the job before the lease expires:
 \`runner job <id> finish --token <token>\`, or retry, fail, bury; touch renews the lease.
 
 Examples:
@@ -23,21 +23,21 @@ Examples:
   runner claim --count 20                    up to twenty at once
   job=$(runner claim --wait 1m) || exit 0    in a shell
 
-Exit codes: 0 there was one, 1 there was none, and nothing is printed, 2 wrong use.`;
+Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage error.`;
 
 /** `runner claim`: takes a job, for workers outside of the runner. */
 export function claimCommand(context: CommandContext): Command {
   const command = new Command('claim');
   return command
-    .description('take a job from the queue, to work it off yourself')
+    .description('claim a job of the queue, to process it yourself')
     .argument('[pattern...]', 'names: mail/welcome, or patterns such as "mail/*" (default: all)')
-    .option('--wait <duration>', 'how long to wait for one (default: not at all)')
+    .option('--wait <duration>', 'how long to wait for a job (default: not at all)')
     .option(
       '--lease <duration>',
-      'how long the claim holds (default: as the job or the settings say)',
+      'how long the claim is valid (default: as the job or the settings say)',
     )
-    .option('--count <n>', 'take up to so many')
-    .option('--json', 'as JSON, which it is anyway')
+    .option('--count <n>', 'maximum number of jobs')
+    .option('--json', 'accepted for consistency; the output is always JSON')
     .addHelpText('after', EXAMPLES)
     .action((patterns: string[]) =>
       claim(context, patterns, command.optsWithGlobals<ClaimCommandOptions>()),

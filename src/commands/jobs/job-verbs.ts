@@ -173,5 +173,5 @@ export function describeChanged(
     return `${describeJob(job, createClock(nowMs), nowMs)}\n`;
   }
   if (verb === 'delete') return `Job ${id} is deleted.\n`;
-  return `Job ${id} is ended, and removed as the settings say.\n`;
+  return `Job ${id} has ended and was removed, as the settings say.\n`;
 }

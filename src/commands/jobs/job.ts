@@ -27,51 +27,53 @@ interface JobCommandOptions extends JobWords {
 
 const EXAMPLES = `
 Verbs, with what each takes:
-  finish   --result --data --token     it runs and is done; what it gave
+  finish   --result --data --token     running: it is done; stores its result
   retry    --delay --at --priority --name --data --reason --ignore-repeat --token
-                                       it runs and is given back, to be taken again
+                                       running: puts it back into the queue
   fail     --reason --data --may-retry --token
-                                       it runs and is not tried again, or as its retries say
-  bury     --reason --priority --token it runs or waits, and is set aside until it is kicked
-  kick                                 it failed or waits for its time, and is due at once
-  cancel                               it waits, and is not to be run
-  touch    --lease --token             it runs; its claim holds anew
-  delete   --token                     it does not run, and goes with its history
+                                       running: it has failed; with --may-retry only this try
+  bury     --reason --priority --token running, waiting: sets it aside until it is kicked
+  kick                                 failed, delayed: makes it due at once
+  cancel                               waiting: it will not run
+  touch    --lease --token             running: renews its claim
+  delete   --token                     not running: removes it with its runs
   update   --data --priority --at --repeat --no-repeat --token
-                                       in any state, without changing that
-  requeue  --name --forget-try         queued anew from whatever state, as first in line
+                                       any state, which stays
+  requeue  --name --forget-try         any state: queues it again, first in line
 
 Examples:
-  runner job 12                                     shows it: its data, runs and activity
+  runner job 12                                     show its data, runs and activity
   runner job 12 --json                              for programs; docs/json.md names the keys
   runner job 12 finish --token "$token" --result '{"sent":true}'
   runner job 12 retry --delay 10m --reason 'the server is busy'
-  runner job 12 update --data - < data.json         data that is large or secret, from stdin
+  runner job 12 update --data - < data.json         large or secret data, from stdin
 
-With the token that \`runner claim\` gave, only as long as that claim holds.
-Exit codes: 0 done, 1 not possible as things stand, 2 wrong use.`;
+With \`--token\`, the command works only while that claim is valid.
+Exit codes: 0 done, 1 not possible in the present state, 2 usage error.`;
 
 /** `runner job`: shows one job of the queue, or does something to it. */
 export function jobCommand(context: CommandContext): Command {
   const command = new Command('job');
   return command
-    .description('show one job of the queue, or finish, retry, kick, cancel … it')
-    .argument('<id>', 'its number')
-    .argument('[verb]', 'what to do to it (default: show it)')
-    .option('--token <token>', 'of the claim')
-    .option('--result <json>', 'what it gave; - reads it from stdin')
+    .description('show one job of the queue, or change it: finish, retry, kick, cancel …')
+    .argument('<id>', 'number of the job')
+    .argument('[verb]', 'what to do with it (default: show it)')
+    .option('--token <token>', 'token of the claim')
+    .option('--result <json>', 'its result; - reads it from stdin')
     .option('--data <json>', 'replaces its data; - reads it from stdin')
-    .addOption(new Option('--delay <duration>', 'not before this has passed: 10m').conflicts('at'))
+    .addOption(
+      new Option('--delay <duration>', 'not before this time has passed: 10m').conflicts('at'),
+    )
     .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00"')
-    .option('--priority <n>', 'higher ones go first')
-    .option('--name <name>', 'it goes on under this name')
-    .option('--reason <text>', 'why, in one sentence')
-    .option('--repeat <rule>', 'when it runs again: "SCHEDULED, +1 HOUR"')
-    .option('--no-repeat', 'it repeats no more')
-    .option('--ignore-repeat', 'of a repeating job: not at its next time, but as said here')
-    .option('--lease <duration>', 'how long the claim holds from now on')
-    .option('--may-retry', 'only this try has failed: its retries say what follows')
-    .option('--forget-try', 'the last claim counts as no try')
+    .option('--priority <n>', 'higher ones run first')
+    .option('--name <name>', 'its new name')
+    .option('--reason <text>', 'reason, in one sentence')
+    .option('--repeat <rule>', 'its repeat rule: "SCHEDULED, +1 HOUR"')
+    .option('--no-repeat', 'stop repeating it')
+    .option('--ignore-repeat', 'repeating job: use --delay or --at instead of its next time')
+    .option('--lease <duration>', 'how long the claim is valid from now on')
+    .option('--may-retry', 'only this try has failed: its retries decide what follows')
+    .option('--forget-try', 'do not count the last claim as a try')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((id: string, verb: string | undefined) =>

@@ -18,12 +18,12 @@ interface JobsOptions {
 const EXAMPLES = `
 Examples:
   runner jobs                         the newest 50 jobs of the queue
-  runner jobs 'mail/*'                only those of such names; * also stands for /
-  runner jobs --state failed          what has failed, or was buried; \`runner kick\` queues it again
-  runner jobs --state ready           what is due; delayed: what waits for its time
-  runner jobs --order next            what is taken next comes first
-  runner jobs --count                 how many of each name are in which state
-  runner jobs --upcoming 10           the next ten times, also of jobs that repeat
+  runner jobs 'mail/*'                only matching names; * also matches /
+  runner jobs --state failed          failed and buried jobs; \`runner kick\` queues them again
+  runner jobs --state ready           due jobs; delayed: jobs that wait for their time
+  runner jobs --order next            waiting jobs in the order of processing
+  runner jobs --count                 how many jobs of each name are in each state
+  runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
 States: queued, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
@@ -34,9 +34,9 @@ export function jobsCommand(context: CommandContext): Command {
   return command
     .description('list the jobs of the queue')
     .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
-    .option('--state <state>', 'only in this state; several with commas between')
+    .option('--state <state>', 'only this state; several separated by commas')
     .addOption(
-      new Option('--upcoming <n>', 'the next n times, in their order').conflicts([
+      new Option('--upcoming <n>', 'the next n run times, in order').conflicts([
         'state',
         'count',
         'limit',
@@ -44,13 +44,17 @@ export function jobsCommand(context: CommandContext): Command {
       ]),
     )
     .addOption(
-      new Option('--count', 'how many of each name').conflicts(['state', 'limit', 'order']),
+      new Option('--count', 'number of jobs by name and state').conflicts([
+        'state',
+        'limit',
+        'order',
+      ]),
     )
     .option(
       '--order <what>',
-      'newest; next: as they are taken; soonest: by their time (default: newest)',
+      'newest; next: order of processing; soonest: by time (default: newest)',
     )
-    .option('--limit <n>', 'at most so many (default: 50)')
+    .option('--limit <n>', 'maximum number of jobs (default: 50)')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((pattern: string | undefined) =>

@@ -9,8 +9,8 @@ interface KickOptions {
 }
 
 const EXAMPLES = `
-Jobs that have failed or were buried are queued again, with all their tries, those first that failed
-first. Only if there are none of these names, those that wait for a later time become due at once.
+Failed and buried jobs are queued again with all their tries, the earliest failures first. Only if
+there are none with a matching name, delayed jobs become due at once.
 
 Examples:
   runner kick 'mail/*'              all that have failed
@@ -23,9 +23,9 @@ Examples:
 export function kickCommand(context: CommandContext): Command {
   const command = new Command('kick');
   return command
-    .description('queue failed jobs of these names again')
+    .description('queue failed jobs with these names again')
     .argument('<pattern...>', 'names: mail/welcome, or a pattern such as "mail/*"')
-    .option('--count <n>', 'at most so many (default: all)')
+    .option('--count <n>', 'maximum number of jobs (default: all)')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((patterns: string[]) =>

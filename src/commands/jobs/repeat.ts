@@ -18,10 +18,10 @@ interface RepeatOptions {
 }
 
 const EXAMPLES = `
-Times are given as 2026-03-10 (its midnight) or "2026-03-10 13:00:00", in UTC unless they end in Z or in
-a zone such as +01:00. If not all are given, the others are the same; without any, all are now. Each
-further time is computed as if the job had run at the one before. Without --missed the times are
-shown as the rule gives them, even if they have passed by then. docs/repeat.md has the rules.
+Write times as 2026-03-10 (midnight) or "2026-03-10 13:00:00", in UTC unless they end in Z or an offset
+such as +01:00. A missing time takes the value of the others; without any, all are now. Each further
+time is computed as if the job had run at the previous one. Without --missed the times are exactly
+those of the rule, including past ones. docs/repeat.md has the rules.
 
 Examples:
   runner repeat 'SCHEDULED, +1 HOUR'
@@ -30,16 +30,15 @@ Examples:
   runner repeat 'weekly on monday at 01:00 in Europe/Berlin' --count 3 --json`;
 
 const missedPolicies: readonly MissedPolicy[] = ['all', 'once', 'skip'];
-const MISSED_HELP =
-  'when a job would run that does this with times that have passed by when it finished';
+const MISSED_HELP = 'policy for missed times: shows when a job would really run';
 
 /** `runner repeat`: what a repeat rule means. */
 export function repeatCommand(context: CommandContext): Command {
   const command = new Command('repeat');
   return command
-    .description('explain a repeat rule of the queue and show the times it gives')
+    .description('explain a repeat rule of the queue and show its next times')
     .argument('<rule>', 'such as "SCHEDULED, +1 HOUR" or "daily at 10:00"')
-    .option('--scheduled <time>', 'when the run was scheduled after which it repeats')
+    .option('--scheduled <time>', 'when the previous run was scheduled')
     .option('--started <time>', 'when that run started')
     .option('--finished <time>', 'when that run finished')
     .option('--count <number>', 'how many times to show, up to 1000', '5')
@@ -148,7 +147,7 @@ function renderRepeat(explained: ExplainedRepeat): string {
   const { rule, times, isStuck, plan } = explained;
   const lines = plan === null ? times.map(describeTime(rule)) : plan.times.map(describePlan);
   if (isStuck) {
-    lines.push('', 'It does not get ahead by itself: a job would wait 1 second and run again.');
+    lines.push('', 'It never moves forward: a job would wait 1 second and run again.');
   }
   if (lines.length === 0) lines.push('It gives no time before the year 10000.');
   return `${[rule.text, explainRepeat(rule), '', ...lines].join('\n')}\n`;

@@ -78,7 +78,7 @@ async function describeFailure(
   const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
   const who = script.startsWith('queue/') ? 'worker' : 'pass of any tier';
   const nextTry = (at: number) =>
-    `  tried again by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
+    `  will be retried by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
   const reason = printable(end.reason ?? '').replaceAll('\n', '\n  ');
   const lines = printable(end.output.text).trimEnd().split('\n').slice(-LAST_LINES);
   const none = end.outcome === 'not-started' ? [] : ['(no output)'];

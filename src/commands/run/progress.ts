@@ -62,9 +62,9 @@ interface ShownPass extends PassStarted {
 }
 
 function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass): string {
-  if (!hasScripts) return `${tier} holds no scripts.`;
+  if (!hasScripts) return `jobs/${tier} contains no scripts.`;
   if (scripts.length === 0 && ended.length === 0)
-    return `${tier}: nothing to run now; \`runner status\` tells why.`;
+    return `${tier}: nothing to run now; \`runner status\` shows why.`;
   const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
   const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
   const released = ended.length - succeeded - failed;

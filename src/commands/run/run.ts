@@ -5,7 +5,7 @@ import type { RunTierOptions } from './run-tier.ts';
 /** `runner run <tier>/<script>`: one script now, as cron would run it. */
 export function runCommand(context: CommandContext): Command {
   return new Command('run')
-    .description('run one script now, under its tier’s lock and in cron’s environment')
+    .description('run one script now, with its tier’s lock and cron’s environment')
     .argument('<tier/script>', 'the name that `runner list` shows')
     .addHelpText('after', examples)
     .action(async (name: string, _options: unknown, command: Command) => {
@@ -35,20 +35,20 @@ async function notePause(context: CommandContext, root: string, script: string):
   const { printableLine } = await import('../../base/text.ts');
   const what = describePaused(pause, '', createClock(context.now()));
   context.stderr.write(
-    `Note: ${what}; ${printableLine(script)} is run all the same, as you named it.\n`,
+    `Note: ${what}; ${printableLine(script)} runs all the same, because you named it.\n`,
   );
 }
 
 const examples = `
-It waits for nobody: when a pass of the tier runs, it says so and exits 1.
+If a pass of the tier is already running, it says so and exits 1.
 
 Examples:
   runner run hourly/clean-tmp
   runner run daily/backup --root ~/site`;
 
 const EXAMPLES = `
-A tier is due when a new period has begun since its last pass: a new hour, a new day. However many
-periods were missed, it runs once; with the setting \`catchUp: 'skip'\` of a tier, a pass that is more
+A tier is due when a new period has begun since its last pass: a new hour, a new day. It runs once,
+however many periods were missed. With \`catchUp: 'skip'\` in a tier's settings, a pass that is more
 than an hour late is left out. A pass that was killed is due again.
 
 Examples:
@@ -61,8 +61,11 @@ Examples:
 export function dueCommand(context: CommandContext): Command {
   const command = new Command('due');
   return command
-    .description('run each tier that is due: for hosts where cron cannot have a line for each')
-    .option('--budget <duration>', 'start no script that would take longer than this in all')
+    .description('run each tier that is due: one crontab line for hosts that allow only a few')
+    .option(
+      '--budget <duration>',
+      'total time for this call; scripts that would exceed it wait for the next call',
+    )
     .addHelpText('after', EXAMPLES)
     .action(() => due(context, command.optsWithGlobals<RunTierOptions>()));
 }

@@ -13,17 +13,18 @@ import { runAndShow } from './live.ts';
 import { countRuns } from './progress.ts';
 
 const EXAMPLES = `
-Handlers are scripts in jobs/queue/: jobs/queue/mail/welcome.ts works off the jobs called mail/welcome.
-A worker takes one job after the other, the highest priority first. Any number of workers may
-overlap; each job goes to one of them. Without --for and --wait it ends when nothing is due.
+Handlers are scripts in jobs/queue/: jobs/queue/mail/welcome.ts processes the jobs named mail/welcome.
+Jobs with the highest priority run first. Any number of workers may overlap; each job goes to one of
+them. Without --for and --wait a worker ends when nothing is due.
 
-SIGTERM or Ctrl-C: the jobs in hand are finished, no more are taken; a second one ends them, and they
-are given back. A changed runner.config or runner, or \`touch .runner/restart\`, has workers finish, too.
+On SIGTERM or Ctrl-C, a worker finishes the jobs in hand and claims no more; a second signal ends them
+and puts them back into the queue. Workers also finish when runner.config or the runner has changed,
+or after \`touch .runner/restart\`.
 
 Examples:
-  runner work                               all that is due now
+  runner work                               all jobs that are due now
   runner work --for 55s                     called by cron each minute, see runner cron --work
-  runner work 'mail/*' --for 14m            only jobs of these names
+  runner work 'mail/*' --for 14m            only jobs with a matching name
   runner work --for 55s --concurrency 2     two at the same time
   runner work --max-load 4 --adaptive --concurrency 8 --for 14m`;
 
@@ -31,18 +32,21 @@ Examples:
 export function workCommand(context: CommandContext): Command {
   const command = new Command('work');
   return command
-    .description('work off jobs of the queue')
-    .argument('[pattern...]', 'globs over job names (default: all that have a handler here)')
-    .option('--for <duration>', 'take no more jobs after this, and wait for new ones until then')
+    .description('process jobs of the queue')
+    .argument('[pattern...]', 'globs over job names (default: all with a handler here)')
+    .option('--for <duration>', 'wait for new jobs until this time is over, then claim no more')
     .option('--wait <duration>', 'how long to wait for a job when none is due')
-    .option('--max-jobs <n>', 'take so many at most')
-    .option('--max-memory <size>', 'take no more once it and its children hold more than this')
-    .option('--max-load <n>', 'take none while the load average is higher')
-    .option('--concurrency <n>', 'how many at the same time, 1 to 64 (default: 1)')
-    .option('--adaptive', 'find out how many at the same time are good, up to --concurrency')
-    .option('--fail-unknown', 'let jobs fail that have no handler here, instead of leaving them')
-    .option('--watch-file <path>', 'finish when this file changes, besides .runner/restart')
-    .option('--json', 'in the end, how many succeeded, failed and were given back, as JSON')
+    .option('--max-jobs <n>', 'stop after this many jobs')
+    .option(
+      '--max-memory <size>',
+      'claim no more once the worker and its children use more than this',
+    )
+    .option('--max-load <n>', 'claim none while the load average is higher')
+    .option('--concurrency <n>', 'how many jobs at the same time, 1 to 64 (default: 1)')
+    .option('--adaptive', 'find the best number of jobs at the same time, up to --concurrency')
+    .option('--fail-unknown', 'fail jobs without a handler here instead of leaving them')
+    .option('--watch-file <path>', 'finish when this file changes (as for .runner/restart)')
+    .option('--json', 'print at the end how many succeeded, failed and were released, as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (patterns: string[]) => {
       await workAndShow(context, patterns, command.optsWithGlobals());
@@ -101,7 +105,7 @@ async function workOffQueue(call: Invocation, request: WorkRequest): Promise<Cal
     call,
     async (logged) => await workQueue(logged, request),
     async () => {
-      call.events.emit('trouble', 'no job of the queue was taken: there are none but in the log');
+      call.events.emit('trouble', 'no queue job was run: they are only in the log');
       return { ends: [], isBroken: true };
     },
   );

@@ -36,8 +36,8 @@ export async function noteUnfitting(
   const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
   for (const pattern of patterns.slice(0, MOST_NOTES)) {
     if (fits(pattern) || fits(withoutParameters(pattern))) continue;
-    const what = `no handler that fits ${printableLine(pattern)} here`;
-    context.stderr.write(`Note: jobs/queue/ has ${what}, so no job of such a name is taken.\n`);
+    const what = `no handler that matches ${printableLine(pattern)} here`;
+    context.stderr.write(`Note: jobs/queue/ has ${what}, so no such job is claimed.\n`);
   }
 }
 
@@ -108,8 +108,8 @@ function patternName(word: string, tierNames: readonly string[]): string {
   if (tier === undefined) return nameOfJobs(word);
   const shown = printableLine(word);
   throw new UsageError(
-    `Patterns are for jobs of the queue: \`runner pause ${printableLine(tier)}\` pauses that tier, ` +
-      `\`runner pause '${WHOLE_QUEUE}/${shown}'\` jobs whose names are like ${shown}.`,
+    `Patterns are for queue jobs: \`runner pause ${printableLine(tier)}\` pauses that tier, ` +
+      `\`runner pause '${WHOLE_QUEUE}/${shown}'\` pauses jobs with names like ${shown}.`,
   );
 }
 
@@ -118,13 +118,13 @@ function describeUnknown(word: string, names: readonly string[], meant: readonly
   const quoted = JSON.stringify(shown);
   if (meant.length > 1) {
     const all = meant.map(printableLine).join(', ');
-    return `${quoted} can be ${meant.length} things: ${all}. Name one of them in full.`;
+    return `${quoted} is ambiguous (${meant.length} matches): ${all}. Write one of them in full.`;
   }
   const nearest = nearestName(word, names);
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
   return (
     `There is no tier, no script, no handler and no waiting job ${quoted}${guess} ` +
-    `\`runner list\` shows them all; ${WHOLE_QUEUE}/${shown} names jobs that are yet to come.`
+    `\`runner list\` shows them all; use ${WHOLE_QUEUE}/${shown} for jobs that do not exist yet.`
   );
 }
 

@@ -74,7 +74,7 @@ async function openLogOrTell(context: CommandContext, root: string): Promise<Ope
     return { store: await openLog(root), problem: null };
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
-    context.stderr.write(`Note: the activity log was not read. ${error.message}\n`);
+    context.stderr.write(`Note: the activity log could not be read. ${error.message}\n`);
     return { store: null, problem: error.message };
   }
 }
@@ -131,7 +131,7 @@ export async function findKnownTiers(
     return toKnownTiers(discovery);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    context.stderr.write(`Note: jobs/ was not looked at. ${error.message}\n`);
+    context.stderr.write(`Note: jobs/ could not be read. ${error.message}\n`);
     return undefined;
   }
 }

@@ -91,17 +91,17 @@ export function parseJson(json: string, what: string, such = shellExample): Json
     return parseExactly(json) as JsonValue;
   } catch (error) {
     throw new UsageError(
-      `${what} expects JSON, such as ${such}, found ${describeFault(json, error)}.`,
+      `${what} is not valid JSON (${describeFault(json, error)}); expected JSON such as ${such}.`,
     );
   }
 }
 
 function describeFault(json: string, error: unknown): string {
-  if (json.trim() === '') return 'nothing';
-  if (error instanceof RangeError) return 'what is nested too deep';
+  if (json.trim() === '') return 'it is empty';
+  if (error instanceof RangeError) return 'nested too deep';
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
-  if (position !== undefined) return `what is none from character ${Number(position) + 1} on`;
-  return /end of JSON/.test(String(error)) ? 'what ends too early' : 'what is none';
+  if (position !== undefined) return `error at character ${Number(position) + 1}`;
+  return /end of JSON/.test(String(error)) ? 'it ends too early' : 'not a JSON value';
 }
 
 /** A job of a list, and where it stands in it. */
@@ -158,7 +158,7 @@ function unknownKey(key: string, line: number): UsageError {
   const hint =
     nearest === null ? `a job has ${Object.keys(keys).join(', ')}.` : `did you mean ${nearest}?`;
   return new UsageError(
-    `Line ${line}: ${JSON.stringify(printableLine(key))} is nothing that a job has; ${hint}`,
+    `Line ${line}: ${JSON.stringify(printableLine(key))} is not a key of a job; ${hint}`,
   );
 }
 

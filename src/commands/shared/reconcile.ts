@@ -32,5 +32,5 @@ export async function reconcileForReader(
 }
 
 function describeUnchecked(why: string): string {
-  return `what has died was not recorded, so that it may be shown as running: ${why}`;
+  return `dead runs could not be recorded, so they may be shown as running: ${why}`;
 }

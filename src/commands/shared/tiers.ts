@@ -34,7 +34,7 @@ export async function findScript(
 function namesHandler(word: string): UsageError {
   const job = printableName(word);
   return new UsageError(
-    `What is in jobs/queue is run for jobs: \`runner add ${job}\` adds one, \`runner work ${job}\` works it off.`,
+    `Files in jobs/queue are handlers of jobs: \`runner add ${job}\` adds a job, \`runner work ${job}\` processes it.`,
   );
 }
 
@@ -60,7 +60,7 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
   const guess = nearest === null ? '.' : `; did you mean ${nearest}?`;
   return new UsageError(
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
-      '`runner list` shows them all, and what is ignored and why.',
+      '`runner list` shows all scripts, and ignored files with the reason.',
   );
 }
 

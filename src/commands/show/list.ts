@@ -9,16 +9,16 @@ interface ListOptions {
 
 const EXAMPLES = `
 Examples:
-  runner list           each tier with its scripts, then each file that is no script, and why
+  runner list           each tier with its scripts, then ignored files with the reason
   runner list --json    for programs; docs/json.md names the keys
 
-A refused script is one that a pass will not run until what is named is put right.`;
+A refused script is skipped until you fix the problem shown.`;
 
 /** `runner list`: what is in `jobs/`. */
 export function listCommand(context: CommandContext): Command {
   const command = new Command('list');
   return command
-    .description('show every tier, its scripts with their options, and what is not a script')
+    .description('show every tier, its scripts with their options, and ignored files')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action(() => list(context, command.optsWithGlobals<ListOptions>()));

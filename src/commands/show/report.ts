@@ -20,28 +20,28 @@ const EXAMPLES = `
 Examples:
   runner report                             all scripts, the last 7 days
   runner report --since 24h --tier hourly   one tier, the last day
-  runner report --outcome failed            only scripts that failed in this time
+  runner report --outcome failed            only scripts that failed in that time
   runner report hourly/clean-tmp            one script's runs, newest first
   runner report clean-tmp --since 2026-11-01 --until 2026-11-02
   runner report --json                      for programs; docs/json.md names the keys
   runner report --csv > report.csv          for a spreadsheet
 
 A time is a duration back from now (90m, 12h, 7d, 4w) or local (2026-11-01, "2026-11-01 10:00");
-a day given to --until is that whole day. Success is the share that succeeded of all runs
-that succeeded or failed; released ones, whose jobs were given back, are counted by themselves.
+a day given to --until includes that whole day. Success is the share of successful runs among all that
+succeeded or failed; released runs are counted separately.
 p50, p95 and max are durations of all ended runs; cpu is the median, memory the highest peak.`;
 
 /** `runner report`: what the log says, of all scripts or of one. */
 export function reportCommand(context: CommandContext): Command {
   const command = new Command('report');
   return command
-    .description('show what ran and how it went')
+    .description('show the runs and their results')
     .argument('[script]', 'only this script: its runs, newest first')
-    .option('--since <time>', 'from when on (default: 7d)')
-    .option('--until <time>', 'up to when (default: now)')
+    .option('--since <time>', 'start of the time range (default: 7d)')
+    .option('--until <time>', 'end of the time range (default: now)')
     .option('--tier <tier>', 'only this tier')
-    .option('--outcome <outcome>', 'only with this outcome; several with commas between')
-    .option('--limit <count>', 'at most so many scripts or runs (default on a screen: 50 runs)')
+    .option('--outcome <outcome>', 'only this outcome; several separated by commas')
+    .option('--limit <count>', 'maximum number of scripts or runs (default on a screen: 50 runs)')
     .addOption(new Option('--json', 'as JSON').conflicts('csv'))
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
     .addHelpText('after', EXAMPLES)

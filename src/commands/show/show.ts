@@ -14,10 +14,10 @@ interface ShowOptions {
 const EXAMPLES = `
 Examples:
   runner show 1234           the run with that number; \`runner report <script>\` lists them
-  runner show 1234 --full    with all of its output that was kept, where the log holds only both ends
+  runner show 1234 --full    with all stored output, not only the head and tail from the log
   runner show 1234 --json    for programs; docs/json.md names the keys
 
-Terminal sequences in the output are removed and control characters made visible; --json has the
+Terminal sequences in the output are removed and control characters made visible; --json shows the
 output as it was written.`;
 
 /** `runner show`: everything about one run. */
@@ -26,7 +26,7 @@ export function showCommand(context: CommandContext): Command {
   return command
     .description('show everything about one run, with its output')
     .argument('<run-id>', 'the number of the run')
-    .option('--full', 'all output that was kept, not only its head and tail')
+    .option('--full', 'all stored output, not only its head and tail')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((id: string) => show(context, id, command.optsWithGlobals<ShowOptions>()));

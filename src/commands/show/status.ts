@@ -9,17 +9,17 @@ interface StatusOptions {
 
 const EXAMPLES = `
 Examples:
-  runner status           what runs, what waits, what is paused, when each tier is called next
+  runner status           what is running, waiting and paused, and when each tier is called next
   runner status --json    for programs; docs/json.md names the keys
 
-The next call of a tier is judged by its last one: a crontab calls at the same minute of each period.
-What a terminal was not there for counts as called by cron.`;
+The next call of a tier is estimated from its last one: a crontab calls at the same minute of each
+period. A pass started without a terminal counts as started by cron.`;
 
 /** `runner status`: how things stand now. */
 export function statusCommand(context: CommandContext): Command {
   const command = new Command('status');
   return command
-    .description('show what runs now, what waits, what is paused and what is next')
+    .description('show what is running, waiting and paused, and what comes next')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action(() => showStatus(context, command.optsWithGlobals<StatusOptions>()));
@@ -60,5 +60,5 @@ async function describe(
 
 /** Without this, what waits would look as if it were only a matter of time. */
 function tellWrongSettings({ stderr }: CommandContext, problem: string): void {
-  stderr.write(`Note: no call starts anything until the settings are put right. ${problem}\n`);
+  stderr.write(`Note: no call starts anything until the settings are fixed. ${problem}\n`);
 }

@@ -17,8 +17,8 @@ const EXIT_INTERRUPTED = 130;
 
 const EXAMPLES = `
 Examples:
-  runner tail hourly/clean-tmp       what its newest run has written, also while it runs
-  runner tail hourly/clean-tmp -f    follow it until it ends; if it does not run, wait for its next run
+  runner tail hourly/clean-tmp       the output of its newest run, live while it runs
+  runner tail hourly/clean-tmp -f    follow it until it ends; if it is not running, wait for its next run
 
 The output goes to stdout, notes about the run go to stderr.`;
 
@@ -28,7 +28,7 @@ export function tailCommand(context: CommandContext): Command {
   return command
     .description("show the output of a script's newest run, live while it runs")
     .argument('<script>', 'the name of the script')
-    .option('-f, --follow', 'follow until the run ends; wait for the next one if none goes on')
+    .option('-f, --follow', 'follow until the run ends; wait for the next run if none is running')
     .addHelpText('after', EXAMPLES)
     .action((script: string) => tail(context, script, command.optsWithGlobals<TailOptions>()));
 }

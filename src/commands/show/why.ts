@@ -10,16 +10,16 @@ interface WhyOptions {
 const EXAMPLES = `
 Examples:
   runner why hourly/clean-tmp        why it did or didn't run, and when it will
-  runner why jobs/hourly/notes.txt   also of a file that is no script
+  runner why jobs/hourly/notes.txt   also for a file that is not a script
   runner why clean-tmp --json        for programs; docs/json.md names the keys
 
-✔ is as it should be, ! explains what one may wonder about, ✖ keeps it from running; → is the cure.`;
+✔ fine · ! worth knowing · ✖ keeps it from running · → how to fix it`;
 
 /** `runner why`: why a script did or didn't run. */
 export function whyCommand(context: CommandContext): Command {
   const command = new Command('why');
   return command
-    .description("tell why a script did or didn't run, and what to do about it")
+    .description("explain why a script did or didn't run, and what to do about it")
     .argument('<script>', 'the name of a script, or a file in jobs/')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)

@@ -27,20 +27,20 @@ const EXAMPLES = `
 Examples:
   runner backup ~/activity.db            a copy of the log in this file
   runner backup ~/backups                a copy named activity-<date>.db in this folder
-  runner backup --force ~/activity.db    replaces the copy of yesterday
+  runner backup --force ~/activity.db    replaces yesterday's copy
 
-The copy holds the log as it is at one moment, also while passes write to it; it is looked through
-before it gets its name. Only you can read it. Nothing but another copy is replaced.
+The copy contains the log at one moment, also while passes write to it. It is checked before it gets
+its name. Only you can read it. Only another copy is ever replaced.
 
-Exit codes: 0 the copy is there, 1 there is none, 2 wrong use.`;
+Exit codes: 0 the copy was made, 1 there is none, 2 usage error.`;
 
 /** `runner backup`: a copy of the activity log. */
 export function backupCommand(context: CommandContext): Command {
   const command = new Command('backup');
   return command
     .description('copy the activity log, also while passes write to it')
-    .argument('<file>', 'where the copy goes; a folder: activity-<date>.db in it')
-    .option('--force', 'replace a file that is there')
+    .argument('<file>', 'file for the copy; in a folder: activity-<date>.db')
+    .option('--force', 'replace an existing copy')
     .addHelpText('after', EXAMPLES)
     .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
 }

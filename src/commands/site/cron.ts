@@ -21,16 +21,16 @@ Examples:
   runner cron --print                           the lines, to paste into a host's panel
   runner cron --install                         put them into your crontab, or bring them up to date
   runner cron --install --tiers hourly,daily    only these tiers
-  runner cron --install --due                   one line for all of them, where lines are few
-  runner cron --print --due --budget 55s        and stay below the time a host allows a line
-  runner cron --install --work                  and a line that works off the queue, each minute
-  runner cron --install --work 15m              the same where a host wants no line so often
+  runner cron --install --due                   one line for all of them, for hosts that allow only a few
+  runner cron --print --due --budget 55s        and stay below the host's time limit for a line
+  runner cron --install --work                  and a line that processes the queue, each minute
+  runner cron --install --work 15m              the same, for hosts with a limit on frequency
   runner cron --remove                          take them out again
 
-The lines name Node and the command by their full paths, as cron has no PATH worth the name.
-Only the block between the two marker lines is ever changed; a line of --work that is in it stays
-there, unless --no-work takes it out. A pass prints nothing when all is
-well; what it prints when a script fails, cron mails to MAILTO. More in docs/cron.md.`;
+The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
+Only the block between the two marker lines is ever changed. An existing line of --work stays in it
+unless --no-work removes it. A pass prints nothing if all scripts succeed; cron mails its summary of
+failures to MAILTO. More in docs/cron.md.`;
 
 /** `runner cron`: the crontab lines that run the tiers. */
 export function cronCommand(context: CommandContext): Command {
@@ -40,11 +40,14 @@ export function cronCommand(context: CommandContext): Command {
     .addOption(modeOption('--print', 'print the lines', ['install', 'remove']))
     .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
     .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
-    .option('--tiers <names>', 'which tiers, with commas between (default: all with a period)')
+    .option(
+      '--tiers <names>',
+      'which tiers, separated by commas (default: all with a schedule name)',
+    )
     .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
     .option('--budget <duration>', 'with --due: how long a call may take')
-    .option('--work [every]', 'also a line that works off the queue (default: every 1m)')
-    .option('--no-work', 'with --install: without the line of --work that is there')
+    .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
+    .option('--no-work', 'with --install: remove an existing line of --work')
     .addHelpText('after', EXAMPLES)
     .action(() => runCron(context, command));
 }
@@ -60,9 +63,7 @@ async function runCron(context: CommandContext, command: Command): Promise<void>
   if (options.remove) return removeLines(context, options);
   const option = lineOption(options);
   if (option === null) return command.outputHelp();
-  throw new UsageError(
-    `${option} needs --print or --install beside it: it says which lines to write.`,
-  );
+  throw new UsageError(`${option} needs --print or --install: it chooses the lines to write.`);
 }
 
 /** The option that says which lines to write; null: none does. */
@@ -85,7 +86,7 @@ async function installLines(context: CommandContext, options: CronOptions): Prom
   const { root, lines, block, warnings } = await makeLines(context, options, installed);
   const { installCrontab } = await import('../../hosting/crontab/program.ts');
   const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
-  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab had already';
+  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
   context.stdout.write(`${done} these lines for ${root}:\n\n${lines.join('\n')}\n\n`);
   context.stdout.write('See what ran with `runner report`; cron mails failures to MAILTO.\n');
   warn(context, warnings);
@@ -104,12 +105,12 @@ function pasteableOnFailure<T>(context: CommandContext, block: string, action: (
 async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
   const option = lineOption(options);
   if (option !== null) {
-    throw new UsageError(`--remove takes out all lines of the root; leave out ${option}.`);
+    throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
   }
   const root = rootOf(context, options);
   const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
   const change = removeFromCrontab(root, context.env);
-  const done = change === 'changed' ? 'The lines are out of' : 'There were no lines in';
+  const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
   context.stdout.write(`${done} your crontab for ${root}.\n`);
 }
 

@@ -14,25 +14,25 @@ interface DoctorOptions {
 }
 
 const EXAMPLES = `
-Looks at Node, the settings, the crontab (each line is tried in cron's bare environment), the clock, the
-disk, locks, limits, permissions and the log, and changes nothing. Each finding comes with its cure:
-  ok        as it should be
+Checks Node, the settings, the crontab (each line is tried in cron's environment), the clock, the disk,
+locks, limits, permissions and the log, and changes nothing. Each problem comes with a fix:
+  ok        fine
   note      good to know
-  warning   works, and may fail one day
+  warning   works now, but may fail later
   problem   does not work
 
 Examples:
-  runner doctor             in the root, or above a script of it
+  runner doctor             in the root or any folder below it
   runner doctor --json      for programs; docs/json.md names the keys
   runner doctor | grep -A1 problem
 
-Exit codes: 0 no problem, 1 a problem, 2 wrong use. More in docs/doctor.md.`;
+Exit codes: 0 no problem, 1 a problem, 2 usage error. More in docs/doctor.md.`;
 
 /** `runner doctor`: is the place right that the runner runs in? */
 export function doctorCommand(context: CommandContext): Command {
   const command = new Command('doctor');
   return command
-    .description('check the place: Node, crontab, clock, disk, locks, limits, permissions, log')
+    .description('check the host: Node, crontab, clock, disk, locks, limits, permissions, log')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action(() => examine(context, command.optsWithGlobals<DoctorOptions>()));

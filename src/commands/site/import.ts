@@ -29,39 +29,43 @@ interface Options {
 }
 
 const EXAMPLES = `
-Stop the other system's workers first: what they do after it would be done here once more. The file is
-only read. Importing it again takes over what was not taken over before, so that nothing comes twice.
-All jobs are taken over or none; docs/coming-from-laterjob.md and docs/coming-from-bedrock.md say
-what becomes of what.
+Stop the other system's workers first: work that they do afterwards would be done again here. The file
+is only read. A second import adds only jobs that were not imported before. All jobs are imported, or
+none. See docs/coming-from-laterjob.md and docs/coming-from-bedrock.md.
 
 Examples:
   runner import bedrock bedrock.db --dry-run          what would be done
-  runner import bedrock bedrock.db --with-ended       also what has failed there
-  runner import laterjob app.db --name mail/send      all of its jobs are for jobs/queue/mail/send.*
+  runner import bedrock bedrock.db --with-ended       also failed and finished jobs
+  runner import laterjob app.db --name mail/send      all its jobs are for jobs/queue/mail/send.*
   runner import laterjob app.db --table mail_queue    another of its queues
   runner import laterjob app.db --time-zone Europe/Berlin
 
-Exit codes: 0 done, 1 the log cannot be written, 2 wrong use, or jobs that cannot be taken over.`;
+Exit codes: 0 done, 1 the log cannot be written, 2 usage error, or jobs that cannot be imported.`;
 
 /** `runner import`: takes over the jobs of another system's queue. */
 export function importCommand(context: CommandContext): Command {
   const command = new Command('import');
   const policies: readonly MissedPolicy[] = ['all', 'once', 'skip'];
   return command
-    .description('take over the jobs of LaterJob or Bedrock::Jobs')
-    .addArgument(new Argument('<system>', 'whose queue it is').choices(['laterjob', 'bedrock']))
+    .description('import the jobs of LaterJob or Bedrock::Jobs')
+    .addArgument(
+      new Argument('<system>', 'the system that the queue is from').choices([
+        'laterjob',
+        'bedrock',
+      ]),
+    )
     .argument('<file>', 'its SQLite database')
     .option('--table <name>', 'the table of its jobs (default: later_job_queue, jobs)')
-    .option('--name <job>', 'laterjob: what its jobs are called here (default: as the table)')
-    .option('--time-zone <zone>', 'laterjob: in which its times are told (default: UTC)')
+    .option('--name <job>', 'laterjob: the name of its jobs here (default: that of the table)')
+    .option('--time-zone <zone>', 'laterjob: time zone of its times (default: UTC)')
     .addOption(
-      new Option('--missed <what>', 'repeating jobs: times that passed meanwhile')
+      new Option('--missed <what>', 'repeating jobs: what to do about missed times')
         .choices(policies)
         .default('all'),
     )
     .option('--with-ended', 'also jobs that have finished, failed or been cancelled')
-    .option('--skip-bad', 'leave out jobs that cannot be taken over, instead of all')
-    .option('--dry-run', 'only say what would be done')
+    .option('--skip-bad', 'leave out jobs that cannot be imported, instead of stopping')
+    .option('--dry-run', 'only show what would be done')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((system: System, file: string) =>
@@ -164,10 +168,10 @@ function describeRejected({ system, bad }: ImportReport): string {
   const shown = bad.slice(0, BAD_SHOWN).map((each) => `  ${printableLine(describeBad(each))}`);
   const more = bad.length - shown.length;
   return [
-    `${countOf(bad.length, 'job')} of ${system} cannot be taken over, so that none was:`,
+    `${countOf(bad.length, 'job')} of ${system} cannot be imported, so none was:`,
     ...shown,
     ...(more > 0 ? [`  and ${more} more, which --json lists`] : []),
-    'Mend them there, or leave them out with --skip-bad.',
+    'Fix them there, or leave them out with --skip-bad.',
   ].join('\n');
 }
 
@@ -185,16 +189,16 @@ function describeTaken({ system, table, imported, isDryRun }: ImportReport, path
   });
   const total = Object.values(imported).reduce((sum, count) => sum + count, 0);
   const all = `${countOf(total, 'job')} ${from}${counts.length > 0 ? `: ${counts.join(', ')}` : ''}`;
-  return isDryRun ? `Would take over ${all}. Nothing was written.` : `Took over ${all}.`;
+  return isDryRun ? `Would import ${all}. Nothing was written.` : `Imported ${all}.`;
 }
 
 function describeRest({ known, leftOut }: ImportReport): string[] {
   const { ended, mocked } = leftOut;
   const were = (count: number) => (count === 1 ? 'was' : 'were');
   return [
-    known > 0 ? `${countOf(known, 'job')} ${were(known)} taken over before.` : '',
+    known > 0 ? `${countOf(known, 'job')} ${were(known)} imported before.` : '',
     ended > 0
-      ? `${countOf(ended, 'job')} that ${ended === 1 ? 'has' : 'have'} ended ${were(ended)} left out; --with-ended takes over these too.`
+      ? `${countOf(ended, 'job')} that ${ended === 1 ? 'has' : 'have'} ended ${were(ended)} left out; --with-ended imports these too.`
       : '',
     mocked > 0
       ? `${countOf(mocked, 'job')} with mockRequest ${were(mocked)} left out: made for a test, and not to be run.`

@@ -6,9 +6,9 @@ import type { CommandContext } from '../shared/context.ts';
 const EXAMPLES = `
 Examples:
   runner init             in the current folder
-  runner init ~/runner    in another one, which is made if it is missing
+  runner init ~/runner    in another one, which is created if it is missing
 
-Nothing that is there already is changed or overwritten.`;
+Existing files are never changed or overwritten.`;
 
 const NEXT_STEPS = `
 Next:
@@ -28,10 +28,10 @@ export function initCommand(context: CommandContext): Command {
   const command = new Command('init');
   return command
     .description(
-      'make jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each',
+      'create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each',
     )
     .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
-    .option('--force', 'also where a web server hands out what is in it')
+    .option('--force', 'also in a folder that a web server serves')
     .addHelpText('after', EXAMPLES)
     .action((folder: string | undefined) => {
       const options = command.optsWithGlobals<InitOptions>();
@@ -58,7 +58,7 @@ function entryLine({ path, state }: RootEntry): string {
 
 function webRootWarning(root: string, webRoot: string): string {
   return (
-    `\nDanger: ${root} is inside ${webRoot}, which a web server probably hands out: anybody could ` +
+    `\nDanger: ${root} is inside ${webRoot}, which a web server probably serves: anybody could ` +
     'read your scripts in jobs/ and their output in .runner/, passwords included. Passes are refused ' +
     `until you move the root beside ${webRoot}, or set allowUnsafe: true in runner.config.*; .htaccess ` +
     'files in both folders refuse visitors, which Apache and LiteSpeed obey and nginx does not.\n'

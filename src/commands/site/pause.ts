@@ -12,26 +12,26 @@ interface PauseOptions {
 }
 
 const PAUSE_EXAMPLES = `
-What runs comes to its end; nothing of what is paused is started until the pause is over. Passes of
-a paused tier are recorded as skipped. A script that is started by hand with \`runner run\` runs all
-the same. Pausing again replaces the pause before.
+Running scripts and jobs finish; nothing that is paused is started until the pause ends. Passes of a
+paused tier are recorded as skipped. \`runner run\` starts a paused script all the same. Pausing again
+replaces the previous pause.
 
 Examples:
   runner pause                            everything, until \`runner resume\`
   runner pause hourly --for 2h            one tier, for two hours
   runner pause daily/backup --for 3d      one script
   runner pause queue                      all jobs of the queue
-  runner pause 'mail/*' --for 2h          its jobs of these names; mail/welcome: of this one
-  runner pause 'mail/*' --fail            a fuse: such jobs fail at once when they are due`;
+  runner pause 'mail/*' --for 2h          its jobs with a matching name
+  runner pause 'mail/*' --fail            a fuse: matching jobs fail as soon as they are due`;
 
 /** `runner pause`: what is not to be started for a while. */
 export function pauseCommand(context: CommandContext): Command {
   const command = new Command('pause');
   return command
-    .description('start nothing of a tier, a script, a kind of jobs or at all, until resumed')
+    .description('pause a tier, a script, jobs by name, or everything, until resumed')
     .argument('[name]', 'a tier, <tier>/<script>, `queue`, or names of jobs (default: everything)')
     .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner resume`)')
-    .option('--fail', 'of jobs of the queue: let what is due fail instead of waiting')
+    .option('--fail', 'queue jobs only: fail due jobs instead of letting them wait')
     .option('--json', 'as JSON')
     .addHelpText('after', PAUSE_EXAMPLES)
     .action((name: string | undefined) =>
@@ -106,20 +106,20 @@ interface ResumeOptions {
 }
 
 const RESUME_EXAMPLES = `
-What waited meanwhile is run by the next call.
+The next call runs everything that waited meanwhile.
 
 Examples:
   runner resume                 end all pauses
   runner resume hourly          end the pause of that tier; those of its scripts stay
   runner resume daily/backup    end the pause of that script
-  runner resume 'mail/*'        end the pause of these jobs, as it was given; \`queue\`: of all`;
+  runner resume 'mail/*'        end the pause of these jobs; \`queue\`: of the whole queue`;
 
 /** `runner resume`: the end of pauses. */
 export function resumeCommand(context: CommandContext): Command {
   const command = new Command('resume');
   return command
     .description('end a pause, or all of them')
-    .argument('[name]', 'what is paused, as it was given to `runner pause` (default: all pauses)')
+    .argument('[name]', 'the name given to `runner pause` (default: all pauses)')
     .option('--json', 'as JSON')
     .addHelpText('after', RESUME_EXAMPLES)
     .action(async (name: string | undefined) => {

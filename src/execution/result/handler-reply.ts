@@ -171,7 +171,7 @@ function readLastJsonLine(fd: number): LastLine {
   }
 }
 
-const TOO_LONG = `its last line is longer than a result may be (${MAX_JSON_BYTES} bytes), and was not taken for one`;
+const TOO_LONG = `its last line is longer than a result may be (${MAX_JSON_BYTES} bytes), and was ignored`;
 
 /** Without white space around it; what is longer than a result may be is cut off in front. */
 function readLastLine(fd: number): string {

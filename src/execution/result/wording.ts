@@ -87,9 +87,9 @@ function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
 
 function describeTermination(facts: EndFacts): string {
   if (facts.killedAfterGrace) return `ended with SIGKILL after ${duration(facts.graceMs)} of grace`;
-  if (facts.signal === null && facts.exitCode === null) return 'ended itself after SIGTERM';
+  if (facts.signal === null && facts.exitCode === null) return 'exited after SIGTERM';
   return facts.signal === null
-    ? `ended itself with exit code ${facts.exitCode} after SIGTERM`
+    ? `exited with code ${facts.exitCode} after SIGTERM`
     : `ended with ${facts.signal}`;
 }
 
@@ -102,7 +102,7 @@ const REFUSED_MEMORY =
   'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
 
 const GARBLED =
-  'something in its process wrote to descriptor 4, which leads to the runner, and it was ended for that';
+  'it was ended because its process wrote to descriptor 4, which belongs to the runner';
 
 function describeForeignKill(lastSeenRssBytes: number | null): string {
   const seen = lastSeenRssBytes === null ? '' : ` (last seen ${size(lastSeenRssBytes)})`;

@@ -12,9 +12,9 @@ const sentences: Readonly<Record<string, string>> = {
   ENOENT: 'interpreter not found: <program>',
   EACCES: 'not allowed to execute <program>',
   EAGAIN:
-    "no process could be started for <program>: the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+    "no process could be started for <program>: the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
   ENOMEM:
-    'no process could be started for <program>: the host has no memory left for it; run less at the same time, or set limits.minFreeMemory to wait for room',
+    'no process could be started for <program>: the host has no memory left for it; run fewer scripts at the same time, or set limits.minFreeMemory to wait',
   EMFILE: `could not start <program>: ${OPEN_FILES}`,
   ENFILE: 'could not start <program>: too many files are open on the host',
 };
@@ -22,7 +22,7 @@ const sentences: Readonly<Record<string, string>> = {
 /** A full disk, or a state folder that somebody else has changed. */
 export function describeNoFiles(error: NodeJS.ErrnoException): string {
   if (error.code === 'EMFILE') return `no output file could be opened: ${OPEN_FILES}`;
-  return `no place for its output or its temporary files: ${error.message}`;
+  return `no space for its output or its temporary files: ${error.message}`;
 }
 
 /** What Node prints, before all else, when it ends itself while it starts. */
@@ -33,7 +33,7 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /^.{0,500}Assertion.{0,20}\(0\) == \(uv_thread_create/s,
-    "Node could not start: it got no thread, so the host's limit of processes is reached; run less at the same time, or set limits.maxProcesses to wait for room",
+    "Node could not start: it got no thread, so the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
   ],
 ];
 
@@ -66,5 +66,5 @@ function describeHow(end: number | string | null): string {
 
 /** Neither the script nor its time limit is to blame. */
 export function describeHungStart(standstill: string): string {
-  return `hung before its first line: for ${standstill} Node neither got on nor ended; probably the host's limit of processes is nearly reached; run less at the same time, or set limits.maxProcesses to wait for room`;
+  return `hung before its first line: for ${standstill} Node made no progress and did not end; probably the host's limit of processes is nearly reached; run fewer scripts at the same time, or set limits.maxProcesses to wait`;
 }

@@ -137,7 +137,7 @@ function describeAll(
 
 /** What an earlier run has left behind and that failed after its end. */
 export function describeStray(runId: number | string | null, sentence: string): string {
-  const what = runId === null ? 'something of an earlier run' : `something of run ${runId}`;
+  const what = runId === null ? 'an error of an earlier run' : `something of run ${runId}`;
   return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
 }
 

@@ -358,7 +358,7 @@ function judgeWebRoot({ root, state }: DoctorPlace): CheckFinding[] {
   }
   return [
     problem(
-      `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
+      `the root is inside ${webRoot}, which a web server probably serves: scripts, output and passwords`,
       `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
     ),
   ];

@@ -160,15 +160,15 @@ async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewRow> {
 /** What counts only beside something else would be forgotten without a word. */
 function assertNotIgnored({ uniqueKey, onDuplicate, repeat, missed }: NewJob<unknown>): void {
   if (onDuplicate !== undefined && uniqueKey === undefined) {
-    throw new QueueError('invalid', 'A policy for duplicates expects a unique key beside it.');
+    throw new QueueError('invalid', 'A policy for duplicates needs a unique key.');
   }
   if (missed !== undefined && repeat === undefined) {
-    throw new QueueError('invalid', 'A policy for missed times expects a repeat rule beside it.');
+    throw new QueueError('invalid', 'A policy for missed times needs a repeat rule.');
   }
 }
 
 function givesNoTime({ text }: RepeatRule): QueueError {
-  const why = `${JSON.stringify(text)} gives no time: it leads beyond the year 9999.`;
+  const why = `${JSON.stringify(text)} gives no time: it goes beyond the year 9999.`;
   return new QueueError('invalid', why);
 }
 
@@ -343,6 +343,6 @@ function refuseOtherFamily(existing: Existing, row: NewRow): void {
   const whose = existing.parent_id === null ? 'no child' : `a child of job ${existing.parent_id}`;
   throw new QueueError(
     'wrong-state',
-    `Job ${existing.id} has the unique key ${JSON.stringify(row.unique_key)} already and is ${whose}.`,
+    `Job ${existing.id} already has the unique key ${JSON.stringify(row.unique_key)} and is ${whose}.`,
   );
 }

@@ -248,7 +248,7 @@ async function judgeRevival(
   if (!isEnded(state)) return 'paused';
   throw refuse(
     job,
-    `belongs to job ${job.parent_id}, which is ${state} and waits for no child any more; ` +
+    `belongs to job ${job.parent_id}, which is ${state} and no longer waits for children; ` +
       'add a new job instead.',
   );
 }

@@ -116,7 +116,7 @@ async function timeOf(
   const planned = await planNext(rule, moments, { missed: job.missed, nowMs: at, cap: missedCap });
   if (planned !== null) return { run_at: planned.runAt, scheduled_for: planned.scheduledFor };
   const why = leadsNowhere(rule, at)
-    ? 'it leads beyond the year 9999.'
+    ? 'it goes beyond the year 9999.'
     : 'it has never started. Begin the rule with SCHEDULED or FINISHED, or give a time, too.';
   throw new QueueError(
     'invalid',

@@ -48,7 +48,7 @@ export async function finishRunningJob(
 export async function failRunningJob(
   db: Database,
   ref: JobRef,
-  { reason = 'it was failed by who had claimed it', data, mayRetry = false }: FailOptions,
+  { reason = 'it was failed by its claimant', data, mayRetry = false }: FailOptions,
   context: EndingContext,
 ): Promise<void> {
   const written = dataOf(data);

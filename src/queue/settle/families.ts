@@ -26,14 +26,14 @@ export async function stateOfNewChild(db: Database, parentId: number): Promise<J
   if (parent === undefined)
     throw new QueueError('no-such-job', `There is no parent job ${parentId}.`);
   if (parent.parent_id !== null) {
-    const why = `Job ${parentId} is a child itself; a child can have no children.`;
+    const why = `Job ${parentId} is a child itself; a child cannot have children.`;
     throw new QueueError('wrong-state', why);
   }
   if (parent.state === 'running') return 'paused';
   if (parent.state === 'paused') return 'queued';
   throw new QueueError(
     'wrong-state',
-    `Job ${parentId} is ${parent.state}; children can be added while their parent runs, or waits for others.`,
+    `Job ${parentId} is ${parent.state}; children can be added while their parent runs or waits for other children.`,
   );
 }
 
@@ -224,7 +224,7 @@ export async function describeUntellable(db: Database, parentId: number): Promis
   );
   const bytes = row?.bytes ?? 0;
   if (bytes <= MOST_BYTES) return null;
-  return `the data and results of its children are ${size(bytes)} in all, and its handler can be told of ${size(MOST_BYTES)}; put what is large into files and name those`;
+  return `the data and results of its children are ${size(bytes)} in total, and its handler can get ${size(MOST_BYTES)}; put large data into files and pass their names`;
 }
 
 function toText({ id, name, data, result }: ChildRow): string {

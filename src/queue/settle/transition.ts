@@ -130,7 +130,7 @@ async function tellRepeat(
   at: number,
   { skipped }: PlannedTime,
 ): Promise<void> {
-  const detail = skipped === 0 ? 'it repeats' : `it repeats; ${skipped} missed times are left out`;
+  const detail = skipped === 0 ? 'it repeats' : `it repeats; ${skipped} missed times were skipped`;
   await recordActivity(db, { at, event: 'job-queued', jobId, detail });
 }
 

@@ -103,7 +103,7 @@ function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
 
 const counterWords: Readonly<Record<keyof JobCounters, readonly [one: string, many: string]>> = {
   reserves: ['claim', 'claims'],
-  timeouts: ['lease that ran out', 'leases that ran out'],
+  timeouts: ['expired lease', 'expired leases'],
   releases: ['release', 'releases'],
   buries: ['burial', 'burials'],
   kicks: ['kick', 'kicks'],
@@ -142,7 +142,7 @@ function titled(title: string, lines: readonly string[], { palette }: Screen): s
 
 /** The next times of jobs, in their order. */
 export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen): string {
-  if (upcoming.length === 0) return 'Nothing waits, and nothing repeats.\n';
+  if (upcoming.length === 0) return 'No job is waiting or repeating.\n';
   const { palette, clock, columns } = screen;
   const table = renderTable(fitColumns(upcomingColumns(screen), upcoming, columns), upcoming, {
     palette,
@@ -255,7 +255,7 @@ function describeJobTime(
 ): string {
   const short = (date: Date | null): string => (date === null ? '' : clock.short(date.getTime()));
   if (job.state === 'running') return `since ${short(job.startedAt)}`;
-  if (job.state === 'paused') return 'waits for its family';
+  if (job.state === 'paused') return 'waits for parent or children';
   if (job.finishedAt !== null) return short(job.finishedAt);
   const due = job.runAt.getTime() <= nowMs ? 'due now' : `due ${short(job.runAt)}`;
   if (hold === null) return due;

@@ -55,11 +55,11 @@ export function renderNothing(overview: Overview, root: string, screen: Screen):
   const count = overview.scripts.length;
   const found =
     count === 0
-      ? `There is no script in ${printableLine(root)}/jobs yet: drop one into jobs/hourly.`
+      ? `There is no script in ${printableLine(root)}/jobs yet: add one to jobs/hourly.`
       : `Nothing has run yet; ${countOf(count, 'script')} in ${printableLine(root)}/jobs.`;
   const first = overview.scripts.find(({ tier }) => tier !== WHOLE_QUEUE);
   const tier = printableLine(first?.tier ?? 'hourly');
-  const next = `\`runner ${tier}\` runs that tier now, \`runner cron --install\` lets cron do it.`;
+  const next = `\`runner ${tier}\` runs that tier now; \`runner cron --install\` makes cron run it.`;
   const paused = overview.pauses.map(
     (pause) => `${describePaused(pause, '', screen.clock)} · \`${describeResume(pause)}\` ends it`,
   );
@@ -210,7 +210,7 @@ function renderTotals({ totals, scripts }: Overview, { palette, columns }: Scree
     `${formatCount(totals.failed)} failed`,
     ...(totals.released > 0 ? [`${formatCount(totals.released)} released`] : []),
     `${formatRate(totals.successRate)} succeeded`,
-    `${formatDuration(totals.totalDurationMs)} in all`,
+    `${formatDuration(totals.totalDurationMs)} in total`,
     `${formatDuration(totals.totalCpuMs)} of CPU`,
     `${formatBytes(totals.maxRssBytes)} at most`,
   ];

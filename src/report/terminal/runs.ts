@@ -25,7 +25,7 @@ export function renderRun(run: RunRecord, screen: Screen): string {
 /** Stands above the output, and says so when it is not all that is kept. */
 export function renderOutputTitle(run: RunWithOutput, isFull: boolean, screen: Screen): string {
   const isCut = run.outputFile !== null && !isFull;
-  const note = isCut ? `output, its head and tail; --full shows all that was kept` : 'output';
+  const note = isCut ? `output, head and tail; --full shows all stored output` : 'output';
   return `\n${screen.palette.dim(note)}\n`;
 }
 
@@ -58,15 +58,15 @@ function describeCpu(run: RunRecord): string | null {
 
 function describeMeasurement({ measuredBy }: RunRecord): string | null {
   if (measuredBy === null) return null;
-  return measuredBy === 'self' ? 'the script’s own process, exactly' : 'samples of its processes';
+  return measuredBy === 'self'
+    ? 'exact, by the script’s own process'
+    : 'sampled from its processes';
 }
 
 function describeOutput({ outputBytes, outputDroppedBytes }: RunRecord): string | null {
   if (outputBytes === null) return null;
   if (outputBytes === 0) return 'none';
-  const dropped = outputDroppedBytes
-    ? `, of which ${formatBytes(outputDroppedBytes)} were dropped`
-    : '';
+  const dropped = outputDroppedBytes ? `, ${formatBytes(outputDroppedBytes)} of them dropped` : '';
   return formatBytes(outputBytes) + dropped;
 }
 
@@ -95,7 +95,7 @@ export function renderRuns(report: ScriptRuns, screen: Screen): string {
 }
 
 function renderBody({ runs, isCut }: ScriptRuns, screen: Screen): string[] {
-  if (runs.length === 0) return ['No such run in this time; --since 90d looks further back.'];
+  if (runs.length === 0) return ['No such run in this time range; --since 90d goes further back.'];
   const table = renderRunTable(runs, screen);
   const note = `the newest ${countOf(runs.length, 'run')}; --limit shows more`;
   return isCut ? [...table, '', screen.palette.dim(note)] : table;

@@ -52,11 +52,13 @@ function renderRunning(status: Status, screen: Screen): string[] {
 }
 
 function describeQuiet({ waiting, queue, isLogUnread, hasSpool }: Status): string {
-  if (isLogUnread) return 'What runs and what waits is not known without the log.';
+  if (isLogUnread) return 'Unknown without the log: what is running and what is waiting.';
   const { ready, delayed, running, paused } = queue.counts;
-  if (running > 0) return 'Nothing runs but jobs that were claimed from outside.';
-  if (waiting.length + ready + delayed + paused > 0) return 'Nothing runs.';
-  return hasSpool ? 'Nothing runs or waits that the log knows of.' : 'Nothing runs, nothing waits.';
+  if (running > 0) return 'Nothing is running except externally claimed jobs.';
+  if (waiting.length + ready + delayed + paused > 0) return 'Nothing is running.';
+  return hasSpool
+    ? 'Nothing is running or waiting, according to the log.'
+    : 'Nothing is running, nothing is waiting.';
 }
 
 function describeIdle({ tier, kind }: TierHolder): string[] {
@@ -102,7 +104,7 @@ function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
 
 function renderTiers(status: Status, screen: Screen): string[] {
   const { tiers } = status;
-  if (tiers.length === 0) return ['There is no tier in jobs/ yet: `runner init` makes some.'];
+  if (tiers.length === 0) return ['There is no tier in jobs/ yet: `runner init` creates some.'];
   const columns = fitColumns(
     [
       {
@@ -165,12 +167,12 @@ function paintNext(text: string, { holder, pause, expected }: TierState, { palet
 function renderNotes({ hasSpool, setAside, tiers }: Status, screen: Screen): string[] {
   const uncalled = tiers.filter(({ expected, pause }) => expected?.isOverdue && pause === null);
   const notes = [
-    uncalled.length > 0 ? '`runner doctor` looks at why cron does not call.' : '',
+    uncalled.length > 0 ? '`runner doctor` checks why cron does not call.' : '',
     hasSpool
-      ? 'Runs that were recorded without the log wait to be taken into it: the next pass does.'
+      ? 'Runs that were recorded without the log wait for the next pass, which adds them to it.'
       : '',
     setAside.length > 0
-      ? `${countOf(setAside.length, 'broken log')} set aside in .runner/: ${setAside.map(printableLine).join(', ')}`
+      ? `${countOf(setAside.length, 'broken log')} quarantined in .runner/: ${setAside.map(printableLine).join(', ')}`
       : '',
   ];
   const zone = screen.palette.dim(`times in ${screen.clock.zone}`);
@@ -248,17 +250,17 @@ function entry(
 /** What is to be said of a run beside that it runs: no more than can be seen from here; '' for nothing. */
 export function describeLiveness({ isOrphan, liveness, host }: RunningRun): string {
   if (liveness === 'dead') return 'cut off: its process is gone';
-  if (liveness === 'alive') return isOrphan ? 'runs on though its runner is gone' : '';
-  return `${isOrphan ? 'may still run, ' : ''}on ${printableLine(host)}`;
+  if (liveness === 'alive') return isOrphan ? 'still running, although its runner is gone' : '';
+  return `${isOrphan ? 'may still be running, ' : ''}on ${printableLine(host)}`;
 }
 
-/** `next try 11-03 14:10, 2 of 4`; `deferred, waits since 11-03 14:02`. */
+/** `next try 11-03 14:10, 2 of 4`; `deferred, waiting since 11-03 14:02`. */
 export function describeWait(
   job: WaitingScriptJob,
   { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
 ) {
   if (job.state === 'queued') return ['next in line'];
-  if (job.state === 'deferred') return [`deferred, waits since ${clock.short(job.sinceMs)}`];
+  if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];
   const when = job.runAtMs <= nowMs ? 'due with the next call' : clock.short(job.runAtMs);
   return [`next try ${when}, ${job.attempts + 1} of ${job.maxAttempts}`];
 }

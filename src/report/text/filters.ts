@@ -27,7 +27,7 @@ export function parseTimeWindow(options: WindowOptions, nowMs: number): TimeWind
   if (sinceMs < untilMs) return { sinceMs, untilMs };
   throw new UsageError(
     `--since ${options.since ?? DEFAULT_SINCE} is not before --until ${options.until ?? 'now'}, ` +
-      'so that no run can lie between them: give an earlier --since.',
+      'so there can be no run between them: give an earlier --since.',
   );
 }
 

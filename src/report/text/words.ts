@@ -94,7 +94,7 @@ export function describeAdded(job: Job, clock: Clock, nowMs: number): string {
 
 /** `due now`, `due 2026-12-24 18:00:00 (Europe/Berlin)`; of a child whose parent runs, what it waits for. */
 function describeDue(job: Job, clock: Clock, nowMs: number): string {
-  if (job.state === 'paused') return `waits until job ${job.parent} has ended its own run`;
+  if (job.state === 'paused') return `waits until job ${job.parent} has finished`;
   const runAtMs = job.runAt.getTime();
   return runAtMs <= nowMs ? 'due now' : `due ${clock.dateTime(runAtMs)} (${clock.zone})`;
 }
@@ -108,8 +108,8 @@ const changes: Readonly<Record<string, string>> = {
 /** Of a job that had the unique key already. */
 export function describeKept(job: Job, policy: string): string {
   const change = job.state === 'running' && policy !== 'keep' ? 'running' : policy;
-  const what = changes[change] ?? 'it runs, so that its data was not changed';
-  return `${nameOfJob(job)} has that unique key already; ${what}.`;
+  const what = changes[change] ?? 'it is running, so its data was not changed';
+  return `${nameOfJob(job)} already has that unique key; ${what}.`;
 }
 
 /** `Job 12 (mail/welcome) is queued, due now.` */
@@ -122,9 +122,9 @@ function describeState(job: Job, clock: Clock, nowMs: number): string {
   if (state === 'queued' || state === 'retrying')
     return `is ${state}, ${describeDue(job, clock, nowMs)}`;
   if (state === 'running' && leasedUntil !== null) {
-    return `is running; its claim holds until ${clock.dateTime(leasedUntil.getTime())} (${clock.zone})`;
+    return `is running; its claim expires ${clock.dateTime(leasedUntil.getTime())} (${clock.zone})`;
   }
-  if (state === 'paused') return 'is paused until its family goes on';
+  if (state === 'paused') return 'is paused until its parent or children have ended';
   return state === 'failed' && reason !== null ? `is failed: ${firstLine(reason)}` : `is ${state}`;
 }
 

@@ -1,4 +1,5 @@
 import { relative } from 'node:path';
+import { nearestName } from '../../base/suggest.ts';
 import { printableLine } from '../../base/text.ts';
 import type { Script } from '../../discovery/script.ts';
 import { isFailure } from '../../store/schema.ts';
@@ -25,7 +26,11 @@ export function explainFile(script: Script, { root }: Telling): WhyFinding[] {
   return [
     fine('found', path),
     ...script.refusals.map((refusal) =>
-      critical('refused', printableLine(refusal), 'Put that right; nothing else needs to be done.'),
+      critical(
+        'refused',
+        printableLine(refusal),
+        'Fix this; the next pass will then run the script.',
+      ),
     ),
     ...script.warnings.map((warning) => notable('options', printableLine(warning), null)),
     fine('options', options),
@@ -47,13 +52,18 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] 
   ];
 }
 
+const SCHEDULE_NAMES = ['15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly'];
+
 function explainTier({ tier: { tier, periodMs } }: WhyFacts): WhyFinding {
   const name = printableLine(tier);
   if (periodMs !== null) return fine('tier', `${name}, ${formatPeriod(periodMs)}`);
+  const guess = nearestName(tier, SCHEDULE_NAMES);
   return notable(
     'tier',
-    `the name ${name} tells no period, so that no crontab line calls it`,
-    `\`runner ${name}\` runs it; 15min, 2hours or daily would be names with a period.`,
+    `${name} is not a schedule name, so cron never runs it`,
+    guess === null
+      ? `\`runner ${name}\` runs it; 15min, 2hours or daily are schedule names.`
+      : `Did you mean ${guess}? \`runner ${name}\` runs it by hand.`,
   );
 }
 
@@ -67,18 +77,18 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   if (expected.isOverdue) {
     return critical(
       'called',
-      `${called}, and not when it should have again, ${next}${hand}`,
+      `${called}, but not at the next expected time, ${next}${hand}`,
       DOCTOR,
     );
   }
   if (tier.dueAgainFor !== null) {
-    return fine('called', `${called}, and due again, as its pass died${hand}`);
+    return fine('called', `${called}, and due again, because its pass died${hand}`);
   }
   const when = expected.atMs > nowMs ? `next about ${next}` : `due since ${next}`;
   return fine('called', `${called}, ${when}${hand}`);
 }
 
-const DOCTOR = '`runner doctor` looks at the crontab.';
+const DOCTOR = '`runner doctor` checks the crontab.';
 
 function explainNeverCalled(periodMs: number | null, hand: string): WhyFinding {
   if (periodMs === null) return fine('called', hand === '' ? 'never' : hand.slice(2));
@@ -88,36 +98,32 @@ function explainNeverCalled(periodMs: number | null, hand: string): WhyFinding {
 
 function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): WhyFinding {
   const { lastPass } = tier;
-  if (lastPass === null) return notable('last pass', 'there was none yet', null);
+  if (lastPass === null) return notable('last pass', 'none yet', null);
   const { startedAt, state } = lastPass;
   const when = clock.short(startedAt);
   const isNewer = fileChangedMs !== null && fileChangedMs > startedAt;
   const hasRunSince = lastRun !== null && lastRun.startedAtMs >= startedAt;
   if (isNewer && !hasRunSince) {
     const changed = clock.short(fileChangedMs);
-    return notable(
-      'last pass',
-      `${when}, before its file was changed or put there (${changed})`,
-      null,
-    );
+    return notable('last pass', `${when}, before its file was changed or added (${changed})`, null);
   }
   if (state === 'crashed') {
     return notable(
       'last pass',
       `${when}; it died before its end`,
       tier.dueAgainFor === null
-        ? 'The next one does what it left.'
-        : 'The next call of `runner due` does what it left.',
+        ? 'The next one does the rest.'
+        : 'The next call of `runner due` does the rest.',
     );
   }
-  return fine('last pass', `${when}, ${state === 'running' ? 'still at work' : 'came to its end'}`);
+  return fine('last pass', `${when}, ${state === 'running' ? 'still running' : 'completed'}`);
 }
 
 function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding[] {
   if (skippedPass === null) return [];
   const { startedAt, reason } = skippedPass;
-  const why = printableLine(reason ?? 'nobody says why');
-  return [notable('skipped', `the pass of ${clock.short(startedAt)} was left out: ${why}`, null)];
+  const why = printableLine(reason ?? 'no reason recorded');
+  return [notable('skipped', `the pass of ${clock.short(startedAt)} was skipped: ${why}`, null)];
 }
 
 function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
@@ -126,7 +132,7 @@ function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}, since ${clock.short(holder.sinceMs)}`;
   const isLong = periodMs !== null && nowMs - holder.sinceMs > periodMs;
   const cure = isLong
-    ? `It takes longer than the period, and calls are skipped meanwhile. \`runner status\` shows what it runs: give that a @timeout, or end the pass with \`kill ${holder.pid}\`.`
+    ? `It takes longer than the period, so calls are skipped meanwhile. \`runner status\` shows its current script: give that a @timeout, or end the pass with \`kill ${holder.pid}\`.`
     : null;
   return notable('lock', `held by ${who}`, cure);
 }
@@ -144,7 +150,7 @@ function explainJob(facts: WhyFacts, clock: Clock): WhyFinding[] {
   if (droppedJob === null) return [];
   const { createdAtMs, attempts, onCrash } = droppedJob;
   const at = attempts === 0 ? 'before it ran' : `after try ${attempts}`;
-  const reason = printableLine(droppedJob.reason ?? 'nobody says why');
+  const reason = printableLine(droppedJob.reason ?? 'no reason recorded');
   const isMeant = onCrash === 'skip' && facts.lastRun?.outcome === 'crashed';
   const rest = isMeant ? '; by its @on-crash skip it is not tried again' : '';
   const text = `that of ${clock.short(createdAtMs)} was cancelled ${at}: ${reason}${rest}`;
@@ -159,23 +165,27 @@ function explainWaiting({ waiting }: WhyFacts, clock: Clock): WhyFinding {
     const next = `try ${attempts + 1} of ${maxAttempts} is due ${clock.short(runAtMs)}`;
     return notable('job', `${next}; the last one did not succeed${why}`, null);
   }
-  if (state === 'queued') return notable('job', 'next in line of the pass that runs now', null);
-  return notable('job', `left for the next call, waits since ${clock.short(sinceMs)}${why}`, null);
+  if (state === 'queued') return notable('job', 'next in line in the current pass', null);
+  return notable(
+    'job',
+    `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`,
+    null,
+  );
 }
 
 function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFinding {
-  if (lastRun === null) return notable('last run', 'it has never run', null);
+  if (lastRun === null) return notable('last run', 'never', null);
   const { id, outcome, durationMs, startedAtMs } = lastRun;
   const run = `run ${id} of ${clock.short(startedAtMs)}`;
   if (outcome === 'running') {
     const isSeen = running?.liveness === 'alive';
-    return fine('last run', `${run} ${isSeen ? 'goes on' : 'has no end in the log yet'}`);
+    return fine('last run', `${run} ${isSeen ? 'is still running' : 'has no end in the log yet'}`);
   }
   const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
   if (outcome === 'succeeded') return fine('last run', `${run} succeeded${took}`);
   const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
   if (!isFailure(outcome)) return fine('last run', text);
-  return notable('last run', text, `\`runner show ${id}\` tells more.`);
+  return notable('last run', text, `\`runner show ${id}\` shows more.`);
 }
 
 function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): WhyFinding {
@@ -235,17 +245,17 @@ function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFi
     return notable('job', `${begun} and was cut off: its process is gone`, RECORDED);
   }
   if (liveness === 'on-another-host' && isOrphan) {
-    const text = `${begun}; its runner gives no sign of life, and whether it runs on cannot be seen from here`;
+    const text = `${begun}; its runner gives no sign of life, and this host cannot see whether it is still running`;
     return notable('job', text, ELSEWHERE);
   }
-  const since = `run ${id} goes on since ${clock.short(startedAtMs)}, for ${formatDuration(nowMs - startedAtMs)}${who}`;
-  if (isOrphan) return notable('job', `${since}, though its runner is gone`, ENDED);
+  const since = `run ${id} has been running since ${clock.short(startedAtMs)}, for ${formatDuration(nowMs - startedAtMs)}${who}`;
+  if (isOrphan) return notable('job', `${since}, although its runner is gone`, ENDED);
   return notable('job', since, `\`runner tail -f ${printableLine(script)}\` follows it.`);
 }
 
-const ENDED = 'A pass ends it at its time limit; until it has ended, it is not started again.';
+const ENDED = 'A pass ends it at its time limit; it is not started again before it has ended.';
 const ELSEWHERE =
-  'A call on that host sees it, any other one waits for its time limit; until then it is not started again.';
+  'A call on that host can check it; other hosts wait for its time limit. It is not started again before that.';
 const RECORDED = 'The next pass that can write the log records that.';
 
 /** The same in one sentence. */
@@ -256,8 +266,8 @@ export function concludeRunning(running: RunningRun, tier: string, clock: Clock)
   if (liveness === 'dead') return `It was cut off some time after ${since}: its process is gone.`;
   if (!isOrphan) return 'It is running now.';
   if (liveness === 'alive') {
-    return `It still runs since ${since}, without its runner; ${again} once it has ended.`;
+    return `It has been running without its runner since ${since}; ${again} once it has ended.`;
   }
   const host = printableLine(running.host);
-  return `It may still run on ${host}, since ${since}; ${again} once it is known to have ended.`;
+  return `It may still be running on ${host}, since ${since}; ${again} once it is known to have ended.`;
 }

@@ -131,7 +131,7 @@ function assertNoHandler(query: TargetQuery): void {
   const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);
   throw new UsageError(
     `${quote(query.word)} is the handler of jobs called ${name}: \`runner jobs ${name}\` lists them, ` +
-      `\`runner status\` tells how the queue stands.${refusals.join('')}`,
+      `\`runner status\` shows the state of the queue.${refusals.join('')}`,
   );
 }
 
@@ -154,16 +154,16 @@ function describeFolder({ root, word, paths, tiers }: FolderQuery): string | nul
   const tier = tiers.find(isMeant);
   if (tier !== undefined) return describeTier(tier);
   if (isMeant(QUEUE_TIER)) return QUEUE;
-  return isMeant('') ? 'holds the tiers: `runner list` shows what is in it.' : null;
+  return isMeant('') ? 'contains the tiers: `runner list` shows them.' : null;
 }
 
 function describeTier(tier: string): string {
   return (
-    'is a tier: `runner status` shows how it stands. To ask about a script, name it: ' +
+    'is a tier: `runner status` shows its state. To ask about a script, name it: ' +
     `${printableLine(tier)}/<script>.`
   );
 }
 
 const QUEUE =
-  'holds the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` tells how the ' +
+  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the ' +
   'queue stands.';

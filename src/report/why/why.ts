@@ -65,19 +65,19 @@ function explainWithoutLog(script: Script, before: readonly WhyFinding[], proble
   const log = critical(
     'log',
     printable(problem).replaceAll('\n', ' '),
-    '`runner doctor` looks at it.',
+    '`runner doctor` checks it.',
   );
   const isKept = before.some(({ verdict }) => verdict === 'wrong');
   const conclusion = isKept
-    ? 'It does not run until what is named above is put right.'
-    : 'Nothing of its file keeps it from running; passes run without the log, too. More is not known.';
+    ? 'It does not run until you fix the problem above.'
+    : 'Its file is fine, and passes also run without the log. More is not known.';
   return { script: script.name, findings: [...before, log], conclusion };
 }
 
 function explainSettings({ settingsProblem }: WhyQuery): WhyFinding[] {
   if (settingsProblem === null) return [];
   const text = printable(settingsProblem).replaceAll('\n', '; ');
-  return [critical('settings', text, 'Put that right: until then no call starts anything.')];
+  return [critical('settings', text, 'Fix this: until then no call starts anything.')];
 }
 
 async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: string): Promise<Why> {
@@ -87,7 +87,7 @@ async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: strin
     script: name,
     findings: [
       ...explainSettings(query),
-      explainMissing(query, name, `no file in jobs/ makes ${printableLine(name)} any more`, LIST),
+      explainMissing(query, name, `jobs/ has no file for ${printableLine(name)} any more`, LIST),
       ...explainFacts(facts, query).filter(({ topic }) => ofPast.has(topic)),
     ],
     conclusion: findUnread(query, name)
@@ -96,9 +96,9 @@ async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: strin
   };
 }
 
-const LIST = '`runner list` shows what is there, and what is ignored and why.';
+const LIST = '`runner list` shows all scripts, and ignored files with the reason.';
 
-const UNREAD = 'It does not run: nothing in a folder runs that cannot be read.';
+const UNREAD = 'It does not run: scripts in an unreadable folder cannot run.';
 
 function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
   const inJobs = name.replace(/^jobs\//, '');
@@ -115,8 +115,7 @@ function explainMissing(query: WhyQuery, name: string, text: string, cure: strin
 
 function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
   const file = printableLine(relative(query.root, path));
-  const cure =
-    'docs/scripts.md tells what a script is: rename it, move it into a tier, or make it one.';
+  const cure = 'Rename it or move it into a tier; docs/scripts.md says which files are scripts.';
   return {
     script: null,
     findings: [
@@ -124,7 +123,7 @@ function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
       fine('found', file),
       critical('ignored', printableLine(reason), cure),
     ],
-    conclusion: `It does not run because ${file} is no script.`,
+    conclusion: `It does not run because ${file} is not a script.`,
   };
 }
 
@@ -142,7 +141,9 @@ function explainUnknown(query: WhyQuery, nearest: string | null): Why {
         guess,
       ),
     ],
-    conclusion: findUnread(query, query.word) ? UNREAD : 'It does not run because it is not there.',
+    conclusion: findUnread(query, query.word)
+      ? UNREAD
+      : 'It does not run because it does not exist.',
   };
 }
 
@@ -160,11 +161,11 @@ function concludeWhy(
   clock: Clock,
 ): string {
   if (settingsProblem !== null) {
-    return 'It does not run: no call starts anything until the settings are put right.';
+    return 'It does not run: no call starts anything until the settings are fixed.';
   }
   if (facts.running !== null) return concludeRunning(facts.running, facts.tier.tier, clock);
   if (script.refusals.length > 0) {
-    return 'It does not run: it is refused until what is named above is put right.';
+    return 'It does not run: it is refused until you fix the problem above.';
   }
   if (facts.pause !== null) return concludePaused(facts, clock);
   return concludeWaiting(facts, clock) ?? concludeTier(facts, clock);
@@ -173,29 +174,31 @@ function concludeWhy(
 function concludePaused({ pause }: WhyFacts, clock: Clock): string {
   if (pause === null) return '';
   const command = `\`${describeResume(pause)}\``;
-  if (pause.until === null) return `It does not run because it is paused: ${command} ends that.`;
-  return `It does not run because it is paused until ${clock.short(pause.until)}; ${command} ends that before.`;
+  if (pause.until === null)
+    return `It does not run because it is paused: ${command} ends the pause.`;
+  return `It does not run because it is paused until ${clock.short(pause.until)}; ${command} ends the pause now.`;
 }
 
 function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | null {
   if (waiting === null) return null;
-  if (waiting.state === 'queued') return 'It runs as soon as the pass that runs now comes to it.';
-  if (waiting.state === 'deferred') return 'It runs with the next call of any tier, first in line.';
+  if (waiting.state === 'queued') return 'It will run in the current pass.';
+  if (waiting.state === 'deferred')
+    return 'It will run with the next call of any tier, first in line.';
   const isDue = waiting.runAtMs <= nowMs;
   const when = isDue
     ? 'the next call of any tier'
     : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
-  return `It is tried again with ${when}.`;
+  return `It will be retried by ${when}.`;
 }
 
 function concludeTier({ tier, isDueAgain }: WhyFacts, clock: Clock): string {
   const name = printableLine(tier.tier);
-  if (tier.periodMs === null) return `It runs when somebody calls \`runner ${name}\`.`;
+  if (tier.periodMs === null) return `It runs only when you call \`runner ${name}\`.`;
   if (tier.lastScheduledCallMs === null) {
-    return `It does not run by itself because cron has never called ${name}: \`runner cron --install\` lets it.`;
+    return `It does not run by itself because cron has never called ${name}: run \`runner cron --install\`.`;
   }
   if (isDueAgain && !tier.expected?.isOverdue) {
-    return `It will run with the next call of \`runner due\`, as the last pass of ${name} died.`;
+    return `It will run with the next call of \`runner due\`, because the last pass of ${name} died.`;
   }
   return concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
@@ -207,7 +210,7 @@ function concludeNext(
 ): string {
   const name = printableLine(tier);
   if (expected?.isOverdue) {
-    return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` looks at the crontab.`;
+    return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` checks the crontab.`;
   }
   const when = expected === null ? '' : `, about ${clock.short(expected.atMs)}`;
   const after = holder === null ? '' : ', if the one that runs now is over by then';

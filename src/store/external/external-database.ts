@@ -105,7 +105,7 @@ function readHeader(path: string): Buffer {
     }
   });
   if (header.toString('latin1', 0, START.length) === START) return header;
-  throw new UsageError(`${path} is no SQLite database.`);
+  throw new UsageError(`${path} is not an SQLite database.`);
 }
 
 function fingerprint(path: string): string {
@@ -133,7 +133,7 @@ const sentences: readonly (readonly [RegExp, string])[] = [
   [/^ENOENT$/, 'is not there'],
   [/^EISDIR$/, 'is a folder; name the SQLite file in it'],
   [/^(EACCES|EPERM)$/, 'cannot be read by this user'],
-  [/^SQLITE_NOTADB$/, 'is no SQLite database, or an encrypted one'],
+  [/^SQLITE_NOTADB$/, 'is not an SQLite database, or it is encrypted'],
   [/^SQLITE_CORRUPT/, 'is damaged; try `sqlite3 <file> .recover` first'],
   [/^SQLITE_(BUSY|LOCKED)/, 'stays locked; stop the programs that use it, then try again'],
   [
@@ -180,7 +180,7 @@ export function findColumns(
 
 function rejectTable(system: string, what: string): never {
   throw new UsageError(
-    `This is no queue of ${system}'s: ${what}; name its SQLite file, and with --table the table of its jobs.`,
+    `This is not a queue of ${system}: ${what}; name its SQLite file, and its jobs table with --table.`,
   );
 }
 

@@ -30,7 +30,7 @@ export async function backUp(store: Store, path: string): Promise<Backup> {
 }
 
 function describeFailure(error: Error, folder: string): string {
-  const noRoom = `there is no room in ${folder}; delete what you do not need, or name another folder`;
+  const noRoom = `no space left in ${folder}; delete files that you do not need, or name another folder`;
   const sentences: Readonly<Record<string, string>> = {
     EACCES: `your user may not write in ${folder}; name a file in another folder`,
     EROFS: `${folder} is read-only; name a file in another folder`,

@@ -215,13 +215,13 @@ function describe(
   if (reason === null) {
     const names = suffixes.map((suffix) => database + suffix).join(', ');
     return (
-      `${names} lay there without ${database}: set aside as ${to}…, and a new log was begun. ` +
+      `${names} existed without ${database}: renamed to ${to}…, and a new log was created. ` +
       'If you have moved the log away, put them beside it under its name.'
     );
   }
   return (
-    `${database} was damaged (${reason}): set aside as ${to}, with its journal files, and a new log ` +
-    `was begun. What can be read of the old one: \`sqlite3 ${to} .recover\`.`
+    `${database} was damaged (${reason}): renamed to ${to}, with its journal files, and a new log ` +
+    `was created. To read the rest of the old one: \`sqlite3 ${to} .recover\`.`
   );
 }
 

@@ -48,7 +48,11 @@ export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog 
   assertWritable(folder);
   // It is made whole, under another name: a short one was cut off by something.
   if (stats.isFile() && stats.size < LEAST_BYTES) {
-    return { is: 'broken', reason: `only ${stats.size} bytes are left of it`, connection: null };
+    return {
+      is: 'broken',
+      reason: stats.size === 0 ? 'it is empty' : `it has only ${stats.size} bytes`,
+      connection: null,
+    };
   }
   return openAndJudge(folder, opening);
 }

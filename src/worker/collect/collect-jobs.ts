@@ -87,12 +87,12 @@ function isOf({ scripts }: TierRequest, name: string): boolean {
 }
 
 function describeRunning(name: string, orphan: Orphan | undefined): string {
-  if (orphan === undefined) return `${name} still runs in another worker`;
+  if (orphan === undefined) return `${name} is still running in another worker`;
   const { pid, runner, isElsewhere } = orphan;
   if (isElsewhere) {
-    return `${name} may still run, left by a runner that gives no sign of life (${runner})`;
+    return `${name} may still be running, left by a runner that gives no sign of life (${runner})`;
   }
-  return `${name} still runs (pid ${pid ?? 'unknown'}), left by a runner that died (${runner})`;
+  return `${name} is still running (pid ${pid ?? 'unknown'}), left by a runner that died (${runner})`;
 }
 
 async function cancelGone(
@@ -100,7 +100,7 @@ async function cancelGone(
   due: readonly OpenJob[],
 ): Promise<void> {
   const gone = due.filter((job) => toPassJob(request, job) === null).map(({ id }) => id);
-  await cancelJobs(db, gone, { workerId, at, reason: 'its script is not there any more' });
+  await cancelJobs(db, gone, { workerId, at, reason: 'its script no longer exists' });
 }
 
 async function addJobs(

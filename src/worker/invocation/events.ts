@@ -11,7 +11,7 @@ export interface PassStarted {
 
 interface PassSkipped {
   readonly tier: string;
-  /** "hourly is held by pid 4711 on web3, since …" */
+  /** "another pass of hourly is running: pid 4711 on web3, since …" */
   readonly reason: string;
 }
 

@@ -33,7 +33,7 @@ export function admitWithinBudget(
     if (leftMs <= 0) return `the budget of ${tell(budgetMs)} is used up`;
     const usualMs = await usualDurationMs(script);
     if (usualMs === null || usualMs <= leftMs) return null;
-    return `${script.name} usually takes ${tell(Math.round(usualMs))}, and of the budget of ${tell(budgetMs)} only ${tell(leftMs)} are left`;
+    return `${script.name} usually takes ${tell(Math.round(usualMs))}, and only ${tell(leftMs)} of the budget of ${tell(budgetMs)} is left`;
   };
 }
 

@@ -40,7 +40,10 @@ export function keepLeases(
     } catch (error) {
       if (isStopped || isStoreFailure(error)) return;
       // The jobs in hand go on: whoever comes next meets the same, and says so.
-      call.events.emit('warning', `what the dead have left was not put right: ${String(error)}`);
+      call.events.emit(
+        'warning',
+        `records of dead processes could not be corrected: ${String(error)}`,
+      );
     } finally {
       isRescuing = false;
     }

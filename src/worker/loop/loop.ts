@@ -28,7 +28,7 @@ export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise
 /** A lane that breaks off, for want of the log or the disk, leaves the others to end what they run. */
 async function waitForAll(pass: TierPass, lanes: readonly Promise<void>[]): Promise<void> {
   for (const lane of lanes) {
-    lane.catch((error) => pass.stop.startNothing(`the pass broke off: ${String(error)}`));
+    lane.catch((error) => pass.stop.startNothing(`the pass was aborted: ${String(error)}`));
   }
   const settled = await Promise.allSettled(lanes);
   const broken = settled.find((each) => each.status === 'rejected');

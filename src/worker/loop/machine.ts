@@ -32,10 +32,10 @@ export function describeLack(limits: Limits, machine: Machine): string | null {
   const { load, freeMemoryBytes, processes } = machine;
   if (isAbove(load, maxLoad)) return `the load average is ${load?.toFixed(1)} (maxLoad ${maxLoad})`;
   if (isAbove(minFreeMemoryBytes, freeMemoryBytes)) {
-    return `only ${size(freeMemoryBytes)} of memory are free (minFreeMemory ${size(minFreeMemoryBytes)})`;
+    return `only ${size(freeMemoryBytes)} of memory is free (minFreeMemory ${size(minFreeMemoryBytes)})`;
   }
   if (isAbove(processes, maxProcesses)) {
-    return `${processes} processes run (maxProcesses ${maxProcesses})`;
+    return `${processes} processes are running (maxProcesses ${maxProcesses})`;
   }
   return null;
 }

@@ -50,13 +50,15 @@ export function createTakeRules({
       asked -= 1;
       taken += isTaken ? 1 : 0;
       if (taken >= mostJobs)
-        stop.startNothing(`it has taken ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
+        stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
     look: () => {
       const changed = files.findChanged();
       if (changed !== null) stop.startNothing(`${changed} has changed`);
       if (maxMemoryBytes !== null && readMemoryBytes() > maxMemoryBytes) {
-        stop.startNothing('it and its children hold more memory than they may (--max-memory)');
+        stop.startNothing(
+          'the worker and its children use more memory than allowed (--max-memory)',
+        );
       }
     },
   };

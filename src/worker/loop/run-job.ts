@@ -92,7 +92,7 @@ export function createProgressRecorder(
       .recordProgress(run, { pid, startTicks, maxRssBytes })
       // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
       .catch((error) =>
-        events.emit('warning', `the process of ${run.script.name} was not recorded: ${error}`),
+        events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
       );
   };
   return {

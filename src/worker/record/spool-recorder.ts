@@ -57,7 +57,7 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
   stop.startNothing(`${runner.root} was moved to ${movedTo}`);
   events.emit(
     'trouble',
-    `${runner.root} was moved to ${movedTo} during the pass: the next one there records what ran, and runs the rest.`,
+    `${runner.root} was moved to ${movedTo} during the pass: the next pass there records the finished runs and runs the rest.`,
   );
 }
 

@@ -48,7 +48,7 @@ async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   const names = namesOrTell(call);
   if (names === null) return [];
   const gone = due.filter(({ tier }) => !names.includes(tier)).map(({ id }) => id);
-  await cancelJobs(db, gone, { workerId: null, at, reason: 'its tier is not there any more' });
+  await cancelJobs(db, gone, { workerId: null, at, reason: 'its tier no longer exists' });
   const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));
 }

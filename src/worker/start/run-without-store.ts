@@ -38,7 +38,10 @@ export async function runWithoutLog(
     stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
   );
   if ('release' in lock) return await work(call, request, worker, reason).finally(lock.release);
-  events.emit('pass-skipped', { tier, reason: `${tier} is held by ${describeHolder(lock)}` });
+  events.emit('pass-skipped', {
+    tier,
+    reason: `another pass of ${tier} is running: ${describeHolder(lock)}`,
+  });
   return null;
 }
 
@@ -64,7 +67,7 @@ async function work(
 function isRunning({ runner, events }: Invocation, { name }: Script): boolean {
   const pid = findScriptProcess(runner.root, name);
   if (pid !== null)
-    events.emit('left', `${name} still runs (pid ${pid}), left by a runner that died`);
+    events.emit('left', `${name} is still running (pid ${pid}), left by a runner that died`);
   return pid !== null;
 }
 

@@ -74,7 +74,7 @@ async function runUntilLost(call: StoreInvocation, lane: Lane): Promise<boolean>
     return false;
   } catch (error) {
     lane.runner.abandon();
-    call.stop.startNothing(`the worker broke off: ${String(error)}`);
+    call.stop.startNothing(`the worker was aborted: ${String(error)}`);
     if (!isStoreFailure(error)) throw error;
     tellStoreFailure(call, error);
     return true;
@@ -118,7 +118,7 @@ export async function startQueueWorker(call: StoreInvocation): Promise<StartedWo
   return await call.store.db.transaction().execute(async (transaction) => {
     const living = await countQueueWorkers(transaction);
     if (living < max) return { workerId: await insertRunning(transaction, request) };
-    const refusal = `${living} workers of the queue are at work already (workers.max is ${max})`;
+    const refusal = `${living} queue workers are already running (workers.max is ${max})`;
     await insertSkipped(transaction, request, refusal);
     return { refusal };
   });

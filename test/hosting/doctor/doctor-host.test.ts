@@ -79,7 +79,7 @@ test('a root that a web server hands out is a problem', () => {
   expect(diagnose(webRoot, env).of('permissions', 'problem')).toEqual([
     {
       status: 'problem',
-      found: `the root is inside ${webRoot}, which a web server probably hands out: scripts, output and passwords`,
+      found: `the root is inside ${webRoot}, which a web server probably serves: scripts, output and passwords`,
       cure: `Move the root beside ${webRoot}, not into it, then run \`runner cron --install\` there.`,
     },
   ]);
@@ -92,7 +92,7 @@ test('a state folder that a web server hands out, by a link, is a problem', () =
   expect(diagnose(root, env).of('permissions', 'problem')).toEqual([
     {
       status: 'problem',
-      found: `${root}/.runner leads into ${served}, which a web server probably hands out: anybody could read what your scripts print`,
+      found: `${root}/.runner leads into ${served}, which a web server probably serves: anybody could read what your scripts print`,
       cure: expect.stringMatching(
         /^Put the folder in the link's place with: rm \S+ && mv \S+ \S+, /,
       ),
@@ -106,7 +106,7 @@ test('settings that anybody can write are a problem, with the command that close
   expect(diagnose(root, env).of('settings')).toEqual([
     {
       status: 'problem',
-      found: expect.stringMatching(/is not loaded: .*can be written by anybody \(mode 0666\)$/),
+      found: expect.stringMatching(/cannot be loaded: .*can be written by anybody \(mode 0666\)$/),
       cure: expect.stringMatching(/^Close it with: chmod go-w runner\.config\.json, or allow it/),
     },
   ]);

@@ -62,7 +62,7 @@ hourly · every hour · last pass 11-03 14:05 · 1 succeeded, 1 failed in 1s
 weekly · every week · never called
   no scripts
 
-4 scripts · 5 runs · 1 failed · 80% succeeded · 460ms in all · 250ms of CPU · 50MB at most
+4 scripts · 5 runs · 1 failed · 80% succeeded · 460ms in total · 250ms of CPU · 50MB at most
 `);
   });
 
@@ -134,10 +134,10 @@ test('when nothing has run, a sentence says what to do', async () => {
   const withJobs = await readOverview(log.db, { ...window, known: jobs });
   expect(renderNothing(withJobs, '/home/me', screen(80))).toBe(
     'Nothing has run yet; 3 scripts in /home/me/jobs.\n' +
-      '`runner hourly` runs that tier now, `runner cron --install` lets cron do it.\n',
+      '`runner hourly` runs that tier now; `runner cron --install` makes cron run it.\n',
   );
   const withoutJobs = await readOverview(log.db, { ...window, known: [] });
   expect(renderNothing(withoutJobs, '/home/me', screen(80))).toContain(
-    'There is no script in /home/me/jobs yet: drop one into jobs/hourly.',
+    'There is no script in /home/me/jobs yet: add one to jobs/hourly.',
   );
 });

@@ -49,7 +49,7 @@ test('a cut table says so, and an empty one how to see more', async () => {
   const cut = await readScriptRuns(log.db, 'clean', { ...window, limit: 1 });
   expect(renderRuns(cut, screen(80))).toMatch(/\n\nthe newest 1 run; --limit shows more\n$/);
   const none = await readScriptRuns(log.db, 'clean', { ...window, outcomes: ['killed'] });
-  expect(renderRuns(none, screen(80))).toContain('--since 90d looks further back');
+  expect(renderRuns(none, screen(80))).toContain('--since 90d goes further back');
 });
 
 test('one run is shown with everything that is known of it', async () => {
@@ -71,11 +71,11 @@ attempt       1
 duration      100ms
 cpu           40ms user, 10ms system
 memory        50MB at its peak
-measured by   the script’s own process, exactly
+measured by   exact, by the script’s own process
 exit code     1
 pid           42
 content       sha256 0123456789ab
-output        87.9KB, of which 2KB were dropped
+output        87.9KB, 2KB of them dropped
 
 error
 TypeError: x is not a function

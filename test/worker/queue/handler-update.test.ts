@@ -39,8 +39,8 @@ async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promis
 }
 
 test.each([
-  ['requeue', 'The claim of job 1 (a) holds no more: the job is queued; nothing was changed.'],
-  ['delete', 'There is no job 1 in the queue; `runner jobs` lists those there are.'],
+  ['requeue', 'The claim of job 1 (a) has expired: the job is queued; nothing was changed.'],
+  ['delete', 'There is no job 1 in the queue; `runner jobs` lists all jobs.'],
 ] as const)(
   'progress of a job that is lost by %s is refused, and its handler told why',
   async (how, why) => {

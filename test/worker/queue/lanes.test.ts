@@ -87,7 +87,7 @@ test('--max-jobs counts what was taken, however many lanes ask', async () => {
   expect(await worker.ended).toMatchObject({ status: 0, stderr: '' });
   expect([count('finished'), count('queued')]).toEqual([2, 1]);
   const reasons = queryLog(root, 'select reason from workers');
-  expect(reasons).toEqual([{ reason: 'it has taken 2 jobs' }]);
+  expect(reasons).toEqual([{ reason: 'it has run 2 jobs' }]);
   checkInvariants(root);
 });
 

@@ -17,7 +17,7 @@ test('there are as many workers of the queue as there may be, passes not counted
   const call = await makeLoggedCall(root, max);
   expect(await startQueueWorker(call)).toEqual({ workerId: 2 });
   expect(await startQueueWorker(call)).toEqual({ workerId: 3 });
-  const refusal = '2 workers of the queue are at work already (workers.max is 2)';
+  const refusal = '2 queue workers are already running (workers.max is 2)';
   expect(await startQueueWorker(call)).toEqual({ refusal });
   expect(queryLog(root, workers).slice(1)).toEqual([
     { id: 2, kind: 'queue', tier: null, state: 'running', reason: null },

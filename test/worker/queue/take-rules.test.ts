@@ -47,8 +47,8 @@ test('after its time no more is taken', () => {
 });
 
 test.each([
-  [1, 'it has taken 1 job'],
-  [3, 'it has taken 3 jobs'],
+  [1, 'it has run 1 job'],
+  [3, 'it has run 3 jobs'],
 ])('%i jobs at most', (maxJobs, reason) => {
   const { mayTake, settle, stop } = begin({ maxJobs });
   for (let count = 0; count < maxJobs; count += 1) {
@@ -65,7 +65,7 @@ test('a lane that only asks keeps another one from the last job, but ends nothin
   settle(false);
   expect([mayTake(), stop.reason]).toEqual([true, null]);
   settle(true);
-  expect(stop.reason).toBe('it has taken 1 job');
+  expect(stop.reason).toBe('it has run 1 job');
 });
 
 test('what has stopped takes nothing', () => {
@@ -86,6 +86,6 @@ test('a changed file and too much memory are found out when it is looked', () =>
   large.world.memoryBytes = 101;
   large.look();
   expect(large.stop.reason).toBe(
-    'it and its children hold more memory than they may (--max-memory)',
+    'the worker and its children use more memory than allowed (--max-memory)',
   );
 });

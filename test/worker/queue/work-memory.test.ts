@@ -18,7 +18,7 @@ test('--max-memory counts what the children hold, too', () => {
   runCommand(['--root', root, 'add', '--many'], { ...place, input: jobs });
   expect(runCommand(['--root', root, 'work', '--max-memory', '250mb'], place).status).toBe(0);
   expect(queryLog(root, "select reason from workers where kind = 'queue'")).toEqual([
-    { reason: 'it and its children hold more memory than they may (--max-memory)' },
+    { reason: 'the worker and its children use more memory than allowed (--max-memory)' },
   ]);
   expect(queryLog(root, 'select distinct state from jobs order by state')).toEqual([
     { state: 'finished' },
