@@ -101,7 +101,7 @@ async function workOffQueue(call: Invocation, request: WorkRequest): Promise<Cal
     call,
     async (logged) => await workQueue(logged, request),
     async () => {
-      call.events.emit('trouble', 'no job of the queue was taken: there are none but in the log');
+      call.events.emit('problem', 'no job of the queue was taken: there are none but in the log');
       return { ends: [], isBroken: true };
     },
   );
