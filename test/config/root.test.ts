@@ -56,7 +56,7 @@ test('no root anywhere is wrong use, with the cure', () => {
   const cwd = makeFolderWithoutJobs();
   expect(() => search({ cwd })).toThrow(UsageError);
   expect(() => search({ cwd })).toThrow(
-    `No jobs folder in ${cwd} or above it. Make one with \`runner init\`, or name the folder that holds it with --root or RUNNER_ROOT.`,
+    `No jobs folder in ${cwd} or above it. Create one with \`runner init\`, or name the folder that contains it with --root or RUNNER_ROOT.`,
   );
 });
 

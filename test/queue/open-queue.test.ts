@@ -41,7 +41,7 @@ describe('openQueue', () => {
   });
 
   test.each([
-    ['no root', () => ({ cwd: '/', env: {} }), /^No jobs folder in \/ or above it\. Make one/],
+    ['no root', () => ({ cwd: '/', env: {} }), /^No jobs folder in \/ or above it\. Create one/],
     ['an empty root', () => ({ root: '' }), /^root is empty/],
     ['a wrong root', () => ({ root: '/nope' }), /^root names \/nope, which has no jobs folder/],
     [

@@ -6,11 +6,14 @@ const project = join(import.meta.dirname, '../..');
 
 /** What a test does to its process, or has from it, that the next file's tests would notice. */
 const marks =
-  /from 'node:(child_process|worker_threads)'|\bvi\.|\bprocess\.(umask|chdir|kill|on|cpuUsage|resourceUsage)\(|process\.env\.\w+ =/;
+  /from 'node:(child_process|worker_threads)'|src\/execution\/(isolated|warm)\/|\bvi\.|\bprocess\.(umask|chdir|kill|on|cpuUsage|resourceUsage)\(|process\.env\.\w+ =|delete process\.env/;
 
 const files = globSync('test/**/*.test.ts', { cwd: project }).sort();
 
-/** Files whose tests start no process themselves: they share a worker, as each new one takes half a second. */
+/**
+ * Files whose tests start no process: they share a worker, as each new one takes half a second. It grows with them,
+ * and a fork of it is charged to whatever it starts.
+ */
 export const together = files.filter((file) => !needsOwnProcess(join(project, file)));
 
 /** Each gets a process of its own. */

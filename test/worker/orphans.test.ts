@@ -91,7 +91,7 @@ test.each([
     { script: 'hourly/b', outcome: 'succeeded' },
   ]);
   const detail = expect.stringMatching(
-    /^hourly\/a still runs \(pid .+\), left by a runner that died \(pid \d+ on .+\)$/,
+    /^hourly\/a is still running \(pid .+\), left by a runner that died \(pid \d+ on .+\)$/,
   );
   const told = "select detail from activity where event = 'job-left-running'";
   expect(queryLog(root, told)).toEqual([{ detail }]);

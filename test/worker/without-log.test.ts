@@ -106,7 +106,9 @@ test('a runner that dies without the log leaves a run that the log takes in', as
   expect(readFileSync(join(root, 'started'), 'utf8')).toBe('once\n');
   expect(queryLog(root, `select detail from activity where event = 'job-left-running'`)).toEqual([
     {
-      detail: expect.stringMatching(/^hourly\/a still runs \(pid .+\), left by a runner that died/),
+      detail: expect.stringMatching(
+        /^hourly\/a is still running \(pid .+\), left by a runner that died/,
+      ),
     },
   ]);
   writeFileSync(join(root, 'go'), '');

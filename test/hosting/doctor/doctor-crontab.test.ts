@@ -386,7 +386,7 @@ test('arguments that the command refuses are problems, and nothing is run to fin
     `line 3, due: ${refuses}: unknown option '--buget'; did you mean --budget?`,
     `line 4, due: ${refuses}: --budget expects a duration such as 55s or 14m, found "soon".`,
     expect.stringMatching(`^line 5, hourly: ${refuses}: too many arguments`),
-    expect.stringMatching(`^line 6, queue: ${refuses}: jobs/queue is no tier`),
+    expect.stringMatching(`^line 6, queue: ${refuses}: jobs/queue is not a tier`),
     expect.stringMatching(`^line 7, work: ${refuses}: --for expects a duration`),
     `line 8, work: ${refuses}: unknown option '--max-job'; did you mean --max-jobs?`,
     expect.stringMatching(`^line 9, run: ${refuses}: There is no script "hourly/b"`),

@@ -58,7 +58,7 @@ test('a parent whose children have left more than it can be told is not started'
   const { end, isRetryable } = await runHandler(lane, { ...claimed, hasEndedChildren: true });
   expect({ ...end, isRetryable }).toMatchObject({
     outcome: 'not-started',
-    reason: expect.stringMatching(/^the data and results of its children are 66 MB in all/),
+    reason: expect.stringMatching(/^the data and results of its children are 66 MB in total/),
     isRetryable: false,
   });
 });
