@@ -18,7 +18,7 @@ import { giveTo, type Limited, runLimited } from './run-limited.ts';
 const uid = 61_742;
 const passUid = uid + 1;
 const fine = `console.log('fine');\n`;
-const ROOM = 'limits.maxProcesses to wait for room';
+const ROOM = 'limits.maxProcesses to wait';
 
 /** How many threads the runner itself has when it starts a script. */
 async function countThreads(): Promise<number> {
