@@ -25,14 +25,17 @@ export function generateLog(root: string, runs: number): { readonly days: number
 }
 
 function multiply(db: Sqlite.Database, runs: number): number {
-  for (const table of ['workers', 'jobs', 'runs']) {
+  for (const table of ['workers', 'runs']) {
     db.exec(`create temp table one_${table} as select * from ${table}; delete from ${table}`);
   }
-  db.exec('delete from activity; create temp table periods (tier, ms)');
+  db.exec('delete from events; create temp table periods (tier, ms)');
   const addPeriod = db.prepare('insert into periods values (?, ?)');
   for (const period of Object.entries(periods)) addPeriod.run(...period);
   const perDay = db
-    .prepare(`select sum(${DAY_MS} / ms) from one_runs join periods using (tier)`)
+    .prepare(
+      `select sum(${DAY_MS} / ms) from one_runs
+      join one_workers on one_workers.id = worker_id join periods using (tier)`,
+    )
     .pluck()
     .get() as number;
   const days = runs / perDay;
@@ -42,15 +45,13 @@ function multiply(db: Sqlite.Database, runs: number): number {
       with recursive times (n) as (select 0 union all select n + 1 from times where n < ${days} * 96)
       select id, n * ms from times join periods join one_workers using (tier)
       where n * ms < ${days * DAY_MS} order by started_at - n * ms;
-    create temp table history (number integer primary key, one integer, job integer, pass integer, shift integer);
-    insert into history (one, job, pass, shift)
-      select one_runs.id, job_id, passes.number, shift
+    create temp table history (number integer primary key, one integer, pass integer, shift integer);
+    insert into history (one, pass, shift)
+      select one_runs.id, passes.number, shift
       from passes join one_runs on one_runs.worker_id = passes.one order by started_at - shift`);
   copy(db, 'workers', 'passes join one_workers row on row.id = one', { id: 'number' });
-  copy(db, 'jobs', 'history join one_jobs row on row.id = job', { id: 'number' });
   copy(db, 'runs', 'history join one_runs row on row.id = one', {
     id: 'number',
-    job_id: 'number',
     worker_id: 'pass',
     duration_ms: 'row.duration_ms * (1 + abs(random()) % 1000 / 500.0)',
   });

@@ -34,7 +34,7 @@ export interface ProbeResult extends HandlerEnd {
   readonly systemCpuMs: number;
   readonly maxRssBytes: number;
   /** Of a child that serves many jobs, by how much it has grown with this one. */
-  readonly rssChangeBytes?: number;
+  readonly rssDeltaBytes?: number;
 }
 
 /** How a script ended, and what only handlers say of that. */
@@ -93,19 +93,23 @@ export interface HostOptions {
   readonly cacheFolder: string;
   /** Where all output of this process goes. */
   readonly output: string;
+  /** Where it writes down which run has begun. */
+  readonly ledger: string;
   readonly temporary: string;
 }
 
 /** A job for a warm child. */
 export interface JobMessage {
   readonly job: HandlerJob;
-  readonly runId: number | string;
+  readonly key: string;
   readonly script: string;
   readonly path: string;
   /** Where the end is written down should nobody be there to be told. */
   readonly resultPath: string;
   /** Where the output is looked for then. */
   readonly outputPath: string;
+  /** The ends of all jobs before it are in the log: nobody asks for them any more. */
+  readonly isSettled: boolean;
 }
 
 /** What the runner tells a warm child. */
@@ -135,9 +139,9 @@ export interface EndMessage {
 /** An error of which a run that has ended is the cause. */
 export interface Stray {
   /** Null: nobody knows. */
-  readonly runId: number | string | null;
+  readonly jobId: number | null;
   /** The last run that the child has begun. */
-  readonly lastRunId: number | string | null;
+  readonly lastKey: string | null;
   readonly sentence: string;
 }
 
@@ -150,6 +154,9 @@ export const STRAY_FILE = '.stray.json';
 /** Deleted from `process.env` before any code of a handler runs. */
 export const HOST_VARIABLE = 'RUNNER_HOST';
 
+/** So long is the key of a run in the ledger, filled up with blanks. */
+export const LEDGER_BYTES = 64;
+
 /** The descriptor of a warm child that leads to its runner. */
 export const CHANNEL_FD = 4;
 
@@ -157,7 +164,7 @@ export const CHANNEL_FD = 4;
 export const UPDATE_FD = 4;
 
 /** What a handler itself wants to become of its job. */
-export type HandlerAsk =
+export type HandlerDecision =
   | {
       readonly kind: 'retry';
       readonly delayMs?: number;
@@ -170,7 +177,7 @@ export type HandlerAsk =
 
 /** What a run's process learns of it by environment variables; instants in epoch milliseconds. */
 export interface RunFacts {
-  readonly runId: number | string;
+  readonly key: string;
   readonly script: string;
   /** Null: it stands for no time. */
   readonly scheduledFor: number | null;
@@ -197,7 +204,7 @@ export const runVariableNames = [
 
 export function runVariables(facts: RunFacts): Record<string, string> {
   return {
-    RUNNER_RUN: String(facts.runId),
+    RUNNER_RUN: facts.key,
     RUNNER_SCRIPT: facts.script,
     RUNNER_SCHEDULED_FOR: formatInstant(facts.scheduledFor),
     RUNNER_LATENESS_MS: String(facts.latenessMs),

@@ -65,8 +65,12 @@ export function refuseScript(
   };
 }
 
-function identify({ tier }: TierPlace, path: string, label: string) {
-  return { name: `${tier}/${printableName(label)}`, tier, path };
+function identify(place: TierPlace, path: string, label: string) {
+  return { name: scriptName(place, label), tier: place.tier, path };
+}
+
+export function scriptName({ tier }: TierPlace, label: string): string {
+  return `${tier}/${printableName(label)}`;
 }
 
 function optionsOf(

@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { nearestName } from '../base/suggest.ts';
 import { compareBytes } from '../base/values.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
-import type { Settings } from '../settings/settings.ts';
-import { plainFolder, readHandlers, readTier } from './folder.ts';
-import { readJobsFolder, tierFolder } from './jobs-folder.ts';
+import { defaultSettings, type Settings } from '../settings/settings.ts';
+import { plainFolder, readHandlers, readScriptNames, readTier } from './folder.ts';
+import { readJobsFolder, tierFolder, tierNames } from './jobs-folder.ts';
 import {
   createPatternMatcher,
   enterJobs,
@@ -12,7 +12,7 @@ import {
   matchableNames,
   QUEUE_TIER,
 } from './place.ts';
-import type { Discovery, Ignored, Script, Tier } from './script.ts';
+import type { Discovery, Ignored, Script, Tier, Unread } from './script.ts';
 
 export interface DiscoverOptions {
   /** Only this tier's folder is read: what a pass needs. */
@@ -33,6 +33,31 @@ export async function discover(
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
   return tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
+}
+
+/** What there is in `jobs/`, by names alone. */
+export interface DiscoveredNames {
+  /** Names of scripts by tier; those of handlers as of a tier `queue`, if there are any. */
+  readonly tiers: readonly { readonly tier: string; readonly scripts: readonly string[] }[];
+  readonly unread: readonly Unread[];
+}
+
+/** For readers of the log: it opens hardly any file, and no settings are asked. */
+export function discoverNames(root: string): DiscoveredNames {
+  const place = enterJobs(root, { ...defaultSettings, allowUnsafe: true }, () => false);
+  const folders = tierNames(root).map((tier) => {
+    const names = readScriptNames({ ...place, tier }, join(root, 'jobs', tier));
+    return 'reason' in names ? names : { tier, scripts: names };
+  });
+  const queue = readHandlers(place);
+  const handlers = { tier: QUEUE_TIER, scripts: queue.scripts.map(({ name }) => name) };
+  return {
+    tiers: [
+      ...folders.filter((folder) => 'scripts' in folder),
+      ...(handlers.scripts.length > 0 ? [handlers] : []),
+    ],
+    unread: [...folders.filter((folder) => 'reason' in folder), ...queue.unread],
+  };
 }
 
 async function discoverAll(place: JobsPlace): Promise<Discovery> {

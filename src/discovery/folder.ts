@@ -1,8 +1,9 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
 import { compareBytes, printableName } from '../base/values.ts';
-import { buildScript, isNotUtf8, refuseScript } from './build-script.ts';
+import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
+import { isScriptExtension } from './launch.ts';
 import {
   describeReadFailure,
   enterFolder,
@@ -56,6 +57,24 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
     unread: [],
     folders,
   };
+}
+
+/** The names of its scripts, of which files with an extension of scripts are not even opened. */
+export function readScriptNames(place: TierPlace, folder: string): readonly string[] | Unread {
+  const entries = tryEntries(place, folder);
+  if ('reason' in entries) return entries;
+  const within = { place, prefix: '', above: [], folders: [] };
+  const names = entries.flatMap((entry) =>
+    isPlainlyScript(entry)
+      ? scriptName(place, withoutExtension(entry.name))
+      : readEntry(within, folder, entry).flatMap((found) => (isScript(found) ? found.name : [])),
+  );
+  return [...new Set(names)];
+}
+
+function isPlainlyScript(entry: Dirent): boolean {
+  const isWanted = entry.isFile() && reasonToIgnore(entry.name) === null;
+  return isWanted && isScriptExtension(extname(entry.name));
 }
 
 function tryEntries({ tier }: TierPlace, folder: string): readonly Dirent[] | Unread {

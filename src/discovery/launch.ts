@@ -69,7 +69,12 @@ export function chooseLaunch(path: string, file: string, content: ScriptFile): L
 }
 
 function isRunnable(extension: string, { isExecutable }: ScriptFile): boolean {
-  return isExecutable || nodeExtensions.has(extension) || usualInterpreters.has(extension);
+  return isExecutable || isScriptExtension(extension);
+}
+
+/** Whatever is in such a file, it is a script. */
+export function isScriptExtension(extension: string): boolean {
+  return nodeExtensions.has(extension) || usualInterpreters.has(extension);
 }
 
 function describeUnrunnable(shebang: Shebang | null): string {

@@ -53,12 +53,9 @@ export function readStray(temporary: string): Stray | null {
 /** A handler can write there, too. */
 function isStray(value: unknown): value is Stray {
   if (typeof value !== 'object' || value === null) return false;
-  const { runId, lastRunId, sentence } = value as Record<string, unknown>;
-  return [runId, lastRunId].every(isRunId) && typeof sentence === 'string';
-}
-
-function isRunId(value: unknown): boolean {
-  return value === null || ['number', 'string'].includes(typeof value);
+  const { jobId, lastKey, sentence } = value as Record<string, unknown>;
+  const isJob = jobId === null || typeof jobId === 'number';
+  return isJob && (lastKey === null || typeof lastKey === 'string') && typeof sentence === 'string';
 }
 
 /** What is under way is not waited for any longer once the process has ended. */

@@ -24,12 +24,18 @@ export interface RunFiles {
   readonly temporary: string;
 }
 
-export function runFilesOf(state: StateFolder, runId: number | string): RunFiles {
+/** @param key of the run: its claim's token, or the id of a run that began without the log */
+export function runFilesOf(state: StateFolder, key: string): RunFiles {
   return {
-    output: join(state.output, `${runId}.log`),
-    result: join(state.results, `${runId}.json`),
-    temporary: join(state.temporary, String(runId)),
+    output: join(state.output, `${key}.log`),
+    result: join(state.results, `${key}.json`),
+    temporary: join(state.temporary, key),
   };
+}
+
+/** Is there as long as a process that was started ahead has not been told to begin. */
+export function heldMarkerOf({ temporary }: Pick<RunFiles, 'temporary'>): string {
+  return join(temporary, '.held');
 }
 
 /** The output file twice, and what there is to read; all descriptors are the caller's to close. */

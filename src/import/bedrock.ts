@@ -1,5 +1,5 @@
 import { requireJobName } from '../queue/add/values.ts';
-import { isEnded } from '../queue/read/states.ts';
+import { isEnded } from '../queue/read/list.ts';
 import { parseRepeat } from '../repeat/parse.ts';
 import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
 import { openBedrockRows } from '../store/external/queue-tables.ts';
@@ -174,8 +174,8 @@ const MOST_HAND_OUTS = 10;
 
 /** What throws there has failed at once: no tries of its own, only those that its handler gives. */
 function readTries({ retryAfterCount }: ExternalRow) {
-  const claims = Math.max(0, Math.trunc(Number(retryAfterCount ?? 0)) || 0);
-  return { attempts: Math.min(claims, MOST_HAND_OUTS - 1), claims, maxAttempts: null };
+  const handOuts = Math.max(0, Math.trunc(Number(retryAfterCount ?? 0)) || 0);
+  return { attempts: Math.min(handOuts, MOST_HAND_OUTS - 1), maxAttempts: null };
 }
 
 function readLease(retryAfter: string): Pick<GoodJob, 'leaseMs' | 'notes'> {

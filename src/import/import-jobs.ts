@@ -5,9 +5,8 @@ import {
   readImportedJobs,
 } from '../queue/add/imported.ts';
 import { QueueError } from '../queue/errors.ts';
-import { isEnded } from '../queue/read/states.ts';
-import type { Database } from '../store/store.ts';
-
+import { isEnded } from '../queue/read/list.ts';
+import type { Store } from '../store/contract.ts';
 import type { BadJob, ForeignQueue, GoodJob } from './foreign-queue.ts';
 import { type ImportReport, type ImportStep, startReport } from './import-report.ts';
 
@@ -22,13 +21,13 @@ export interface Importing {
 
 /** Takes over the jobs of a file that have not been taken over before, all or none. */
 export async function importJobs(
-  db: Database,
+  store: Store | null,
   queue: ForeignQueue,
   { at, isDryRun, skipBad }: Importing,
 ): Promise<ImportReport> {
   const report = startReport(queue, isDryRun);
   // Before the transaction: as long as that lasts, nobody else can write.
-  const known = await readImportedJobs(db);
+  const known = store === null ? new Map() : await readImportedJobs(store);
   const bad = findBad(queue, known);
   if (bad.length > 0 && !skipBad) return report.refused(bad);
   // Read again with all that is bad known, as whom a parent waits for depends on it.
@@ -40,8 +39,8 @@ export async function importJobs(
       if ('key' in step) yield step;
     }
   }
-  if (isDryRun) Array.from(choose(known), () => null);
-  else await addImportedJobs(db, at, choose);
+  if (isDryRun || store === null) Array.from(choose(known), () => null);
+  else await store.transaction((session) => addImportedJobs(session, at, choose));
   return report.done();
 }
 

@@ -1,4 +1,4 @@
-import { isEnded } from '../queue/read/states.ts';
+import { isEnded } from '../queue/read/list.ts';
 import type { JobState } from '../store/schema.ts';
 
 import type { BadJob, ForeignJob, ForeignQueue, GoodJob } from './foreign-queue.ts';

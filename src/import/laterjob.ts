@@ -1,6 +1,6 @@
 import { UsageError } from '../base/errors.ts';
 import { requireJobName } from '../queue/add/values.ts';
-import { isEnded } from '../queue/read/states.ts';
+import { isEnded } from '../queue/read/list.ts';
 import { isZone, nearestZone } from '../repeat/time.ts';
 import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
 import { openLaterJobRows } from '../store/external/queue-tables.ts';
@@ -141,7 +141,7 @@ function readTries({ starts, retry_count }: ExternalRow, state: JobState) {
   const attempts = readForeignNumber('its count of starts', starts);
   const left = Math.max(0, readForeignNumber('its retry_count', retry_count));
   const maxAttempts = isEnded(state) ? Math.max(1, attempts) : attempts + left + 1;
-  return { attempts, claims: attempts, maxAttempts };
+  return { attempts, maxAttempts };
 }
 
 interface Data {

@@ -1,7 +1,7 @@
 import type { StateFolder } from '../place/state-folder.ts';
 import { checkLiveness, isStartKnown, type Liveness } from '../process/identity.ts';
+import type { Store } from '../store/contract.ts';
 import type { WorkerRow } from '../store/schema.ts';
-import type { Store } from '../store/store.ts';
 import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from './holder.ts';
 import { isLockHeldBy, type LockFile, takeLockFile } from './lock-file.ts';
 import { holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
@@ -35,11 +35,12 @@ export async function takeTier(
   onCompromised: (reason: string) => void,
   timing: LockTiming = usualTiming,
 ): Promise<TierLock | TierLockRefused> {
-  const self = { ...request.self, since: request.startedAt };
+  const { host, bootId, pid, startTicks, startedAt: since } = request;
+  const self = { host, bootId, pid, startTicks, since };
   const lock = await takeLockFile(state.locks, request.tier, self, onCompromised, timing);
   if (!('release' in lock)) {
     const reason = `another pass of ${request.tier} is running: ${describeHolder(lock)}`;
-    await skipTier(store.db, request, reason);
+    await skipTier(store, request, 'held', reason);
     return { held: false, reason };
   }
   const slot = await takeSlot(store, state, request, lock);
@@ -49,14 +50,14 @@ export async function takeTier(
 }
 
 async function takeSlot(
-  { db }: Store,
+  store: Store,
   state: StateFolder,
   request: WorkerRequest,
   lock: LockFile,
 ): Promise<TierSlot> {
   const dead = lock.takenOverFrom.filter((file): file is DeadHolder => file.holder !== null);
   try {
-    return await takeTierSlot(db, request, dead, (worker) => checkWorker(state, worker));
+    return await takeTierSlot(store, request, dead, (worker) => checkWorker(state, worker));
   } catch (error) {
     await lock.release();
     throw error;

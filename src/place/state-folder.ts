@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where everything lives that the runner itself writes: `<root>/.runner/`. */
@@ -55,4 +55,16 @@ export function createStateFolder(state: StateFolder): void {
 function makePrivate(path: string): void {
   const { uid, mode } = statSync(path);
   if ((mode & 0o777) !== 0o700 && uid === process.getuid?.()) chmodSync(path, 0o700);
+}
+
+/**
+ * Removes kept output once its runs are in the log no more: a file without its row is clutter, a row
+ * without its file is a lie. What cannot be removed is no more than clutter and keeps nobody from going on.
+ */
+export function removeOutput({ output }: StateFolder, files: readonly string[]): void {
+  for (const file of files) {
+    try {
+      rmSync(join(output, file), { force: true });
+    } catch {}
+  }
 }

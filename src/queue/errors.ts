@@ -60,6 +60,7 @@ const rules: Readonly<Record<JobVerb, Rule>> = {
 const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>>> = {
   queued: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
   retrying: { kick: 'it is due, and will run in its turn', else: 'claim it first' },
+  claimed: { else: 'wait for its end' },
   running: {
     kick: 'bury it first, or wait for its end',
     else: 'wait for its end; fail or bury it to end it now',

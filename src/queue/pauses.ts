@@ -1,29 +1,7 @@
 import { shellWord } from '../base/values.ts';
-import { recordActivity } from '../store/events.ts';
+import type { Pause, StoreSession } from '../store/contract.ts';
 import type { PauseKind } from '../store/schema.ts';
-import { matchGlob, queryRaw } from '../store/sqlite/queries.ts';
-import type { Database } from '../store/store.ts';
-
-/** What is not to be run for a while. */
-export interface Pause {
-  /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
-  readonly name: string;
-  /** Default: `pause`. */
-  readonly kind?: PauseKind;
-  /** Epoch milliseconds; null: until it is resumed. */
-  readonly until: number | null;
-  readonly createdAt: number;
-}
-
-/** The pauses in force; one that has run out is as good as gone. */
-export async function selectPauses(db: Database, at: number): Promise<Pause[]> {
-  return await db
-    .selectFrom('pauses')
-    .select(['name', 'kind', 'until', 'created_at as createdAt'])
-    .where(({ or, eb }) => or([eb('until', 'is', null), eb('until', '>', at)]))
-    .orderBy('name')
-    .execute();
-}
+import { matchGlob } from './glob.ts';
 
 /** The pause that keeps this tier, script, or job (`queue/mail/welcome`) from running: the widest one. */
 export function findPause(pauses: readonly Pause[], name: string): Pause | null {
@@ -42,46 +20,35 @@ interface PausedPatterns {
   /** What fits one of these waits. */
   readonly paused: readonly string[];
   /** What fits one of these fails once it is due. */
-  readonly fused: readonly string[];
+  readonly failFast: readonly string[];
 }
 
-/** What is not to be handed out of the queue now. */
-export async function selectPausedPatterns(db: Database, at: number): Promise<PausedPatterns> {
-  const text = 'select name, kind from pauses where until is null or until > ? order by name';
-  const pauses = await queryRaw<{ name: string; kind: PauseKind }>(db, text, [at]);
+/** What is not to be handed out of the queue now, of the pauses in force. */
+export function pausedPatterns(pauses: readonly Pause[]): PausedPatterns {
   const patternsOf = (wanted: PauseKind) =>
     pauses.filter(({ kind }) => kind === wanted).flatMap(({ name }) => pausedPattern(name) ?? []);
-  return { paused: patternsOf('pause'), fused: patternsOf('fuse') };
+  return { paused: patternsOf('pause'), failFast: patternsOf('fail-fast') };
 }
 
-/** Pauses the name from now on; a pause that it had is replaced. */
-export async function pause(db: Database, pause: Pause): Promise<void> {
-  const { name, kind = 'pause', until, createdAt } = pause;
-  await db.transaction().execute(async (transaction) => {
-    await transaction
-      .insertInto('pauses')
-      .values({ name, kind, until, created_at: createdAt })
-      .onConflict((conflict) =>
-        conflict.column('name').doUpdateSet({ kind, until, created_at: createdAt }),
-      )
-      .execute();
-    const what = kind === 'fuse' ? `${name} fails` : name;
-    const detail = until === null ? what : `${what} until ${new Date(until).toISOString()}`;
-    await recordActivity(transaction, { at: createdAt, event: 'paused', detail });
-  });
+/** Pauses the name from now on; a pause that it had is replaced. To be called in a transaction. */
+export async function pause(session: StoreSession, pause: Pause): Promise<void> {
+  const { name, kind, until, createdAt: at } = pause;
+  await session.pauses.set(pause);
+  const what = kind === 'fail-fast' ? `${name} fails` : name;
+  const detail = until === null ? what : `${what} until ${new Date(until).toISOString()}`;
+  await session.events.record([{ at, event: 'paused', detail }]);
 }
 
-/** Ends pauses: this name's, or all there are. The names that were paused. */
-export async function resume(db: Database, name: string | null, at: number): Promise<string[]> {
-  return await db.transaction().execute(async (transaction) => {
-    const query = transaction.deleteFrom('pauses').returning(['name', 'until']);
-    const ended = await (name === null ? query : query.where('name', '=', name)).execute();
-    const inForce = ended.filter(({ until }) => until === null || until > at);
-    for (const { name: detail } of inForce) {
-      await recordActivity(transaction, { at, event: 'resumed', detail });
-    }
-    return inForce.map((each) => each.name);
-  });
+/** Ends pauses: this name's, or all there are. The names that were paused. To be called in a transaction. */
+export async function resume(
+  session: StoreSession,
+  name: string | null,
+  at: number,
+): Promise<string[]> {
+  const ended = await session.pauses.remove(name);
+  const names = ended.filter(({ until }) => until === null || until > at).map((each) => each.name);
+  await session.events.record(names.map((detail) => ({ at, event: 'resumed' as const, detail })));
+  return names;
 }
 
 /** The name that stands for every tier and the queue. */

@@ -1,12 +1,15 @@
 import { UsageError } from '../base/errors.ts';
 import { findRoot } from '../place/root.ts';
-import { createStateFolder, type StateFolder, stateFolderOf } from '../place/state-folder.ts';
+import {
+  createStateFolder,
+  removeOutput,
+  type StateFolder,
+  stateFolderOf,
+} from '../place/state-folder.ts';
 import { checkPlace } from '../settings/access.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { QueueSettings } from '../settings/settings.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
-import { removeOutput } from '../store/prune.ts';
-import type { Database } from '../store/store.ts';
 import { addJobs } from './add/add.ts';
 import { checkOptions, invalid, readReason, requireDurationMs } from './add/values.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, PauseOptions, Queue } from './api.ts';
@@ -110,17 +113,18 @@ function addingVerbs({
     const areJobs =
       Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
     if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
-    return await log.change((db) => addJobs(db, jobs, { at: now() }));
+    return await log.change((session) => addJobs(session, jobs, now()));
   };
   const addUnique: Queue['addUnique'] = async (name, data, options = {}) => {
     const job = { ...options, name, ...(data !== undefined && { data }) };
-    return (await addManyUnique([job]))[0] as AddedJob;
+    const [added] = await addManyUnique([job]);
+    return added as AddedJob;
   };
   return {
+    addManyUnique,
+    addUnique,
     add: async (name, data, options) => (await addUnique(name, data, options)).id,
     addMany: async (jobs) => (await addManyUnique(jobs)).map(({ id }) => id),
-    addUnique,
-    addManyUnique,
   };
 }
 
@@ -142,9 +146,9 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
       (await claimMany<Data>(patterns, 1, options))[0] ?? null,
     claimMany,
     touch: (job, options = {}) =>
-      log.ask((db) => {
+      log.change((session) => {
         const { lease } = checkOptions('touch', options);
-        return touchJob(db, job, { at: now(), lease, defaultLeaseMs: settings.leaseMs });
+        return touchJob(session, job, { at: now(), lease, defaultLeaseMs: settings.leaseMs });
       }),
   };
 }
@@ -157,15 +161,22 @@ function endingVerbs(
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
     finish: (job, options = {}) =>
-      log.change((db) => finishRunningJob(db, job, checkOptions('finish', options), context())),
+      log.change((session) =>
+        finishRunningJob(session, job, checkOptions('finish', options), context()),
+      ),
     retry: (job, options = {}) =>
-      log.change((db) => retryRunningJob(db, job, checkEnding('retry', options), context())),
+      log.change((session) =>
+        retryRunningJob(session, job, checkEnding('retry', options), context()),
+      ),
     fail: (job, options = {}) =>
-      log.change((db) => failRunningJob(db, job, checkEnding('fail', options), context())),
+      log.change((session) =>
+        failRunningJob(session, job, checkEnding('fail', options), context()),
+      ),
     bury: (job, options = {}) =>
-      log.change((db) => buryJob(db, job, checkEnding('bury', options), now())),
-    cancel: (id) => log.change((db) => cancelJob(db, id, context())),
-    delete: async (job) => removeOutput(state, await log.change((db) => deleteJob(db, job, now()))),
+      log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
+    cancel: (id) => log.change((session) => cancelJob(session, id, context())),
+    delete: async (job) =>
+      removeOutput(state, await log.change((session) => deleteJob(session, job, now()))),
   };
 }
 
@@ -182,32 +193,35 @@ function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'up
   const { log, settings, now } = parts;
   const updating = () => ({ at: now(), missedCap: settings.missedCap });
   return {
-    kick: (id) => log.change((db) => kickJob(db, id, now())),
-    kickMany: (patterns, count) => log.change((db) => kickJobs(db, patterns, count, now())),
+    kick: (id) => log.change((session) => kickJob(session, id, now())),
+    kickMany: (patterns, count) =>
+      log.change((session) => kickJobs(session, patterns, count, now())),
     update: (job, options) =>
-      log.change((db) => updateJob(db, job, checkOptions('update', options), updating())),
+      log.change((session) => updateJob(session, job, checkOptions('update', options), updating())),
     requeue: (ids, options = {}) =>
-      log.change((db) => requeueJobs(db, ids, checkOptions('requeue', options), now())),
+      log.change((session) => requeueJobs(session, ids, checkOptions('requeue', options), now())),
   };
 }
 
 function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list' | 'count'> {
-  const get = (id: number) => log.ask((db: Database) => readJob(db, id, read));
+  const get = (id: number) => log.ask((store) => readJob(store, id, read));
   return {
     get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
     list: (options = {}) =>
-      log.ask((db) => listJobs(db, checkOptions('list', options), now(), read)),
-    count: (pattern = '*') => log.ask((db) => countJobs(db, pattern, now())),
+      log.ask((store) => listJobs(store, checkOptions('list', options), now(), read)),
+    count: (pattern = '*') => log.ask((store) => countJobs(store, pattern, now())),
   };
 }
 
 function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'> {
   return {
     pause: (pattern, options = {}) =>
-      log.change((db) => pause(db, readPause(pattern, checkOptions('pause', options), now()))),
+      log.change((session) =>
+        pause(session, readPause(pattern, checkOptions('pause', options), now())),
+      ),
     resume: async (pattern) => {
       const name = readPauseName(pattern);
-      return (await log.change((db) => resume(db, name, now()))).length > 0;
+      return (await log.change((session) => resume(session, name, now()))).length > 0;
     },
   };
 }
@@ -215,7 +229,7 @@ function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'>
 function readPause(pattern: string, { for: duration, fail }: PauseOptions, at: number) {
   return {
     name: readPauseName(pattern),
-    kind: fail === true ? ('fuse' as const) : ('pause' as const),
+    kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
     until:
       duration === undefined ? null : at + requireDurationMs('How long it is paused', duration),
     createdAt: at,

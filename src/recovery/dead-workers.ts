@@ -4,36 +4,31 @@ import { clearDeadLock } from '../lock/lock-file.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
 import type { StateFolder } from '../place/state-folder.ts';
-import { recordActivity } from '../store/events.ts';
+import type { Store } from '../store/contract.ts';
 import type { WorkerRow } from '../store/schema.ts';
-import type { Database } from '../store/store.ts';
 
 /** Ends the rows of workers that the log believes to be at work and whose process is gone. */
-export async function markDeadWorkers(db: Database, state: StateFolder, at: number): Promise<void> {
-  const dead = await selectDeadWorkers(db, state);
+export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {
+  const dead = await findDeadWorkers(store, state);
   if (dead.length === 0) return;
-  await db.transaction().execute(async (transaction) => {
-    for (const worker of dead) await markCrashed(transaction, worker, at);
+  await store.transaction(async (session) => {
+    for (const worker of dead) await markCrashed(session, worker, at);
   });
 }
 
 /** Those that the log believes to be at work and whose process is gone. */
-export async function selectDeadWorkers(db: Database, state: StateFolder): Promise<WorkerRow[]> {
-  const running = await db
-    .selectFrom('workers')
-    .selectAll()
-    .where('state', '=', 'running')
-    .execute();
+export async function findDeadWorkers(store: Store, state: StateFolder): Promise<WorkerRow[]> {
+  const running = await store.workers.running();
   return running.filter((worker) => checkWorker(state, worker) === 'dead');
 }
 
-/** Removes the locks that dead processes have left, and tells whom each was taken over from. */
-export async function clearDeadLocks(db: Database, state: StateFolder, at: number): Promise<void> {
+/** Removes the locks that dead processes have left, and records whom each was taken over from. */
+export async function clearDeadLocks(store: Store, state: StateFolder, at: number): Promise<void> {
   for (const tier of listLockedTiers(state)) {
     const dead = clearDeadLock(state.locks, tier);
     for (const each of dead.filter((file): file is DeadHolder => file.holder !== null)) {
       const detail = `took ${tier} over from ${describeDead(each, at)}`;
-      await recordActivity(db, { at, event: 'lock-taken-over', detail });
+      await store.events.record([{ at, event: 'lock-taken-over', detail }]);
     }
   }
 }

@@ -1,8 +1,7 @@
 import { closeSync, openSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
-import type { HandlerAsk, ProbeResult } from '../child/contract.ts';
+import type { HandlerDecision, ProbeResult } from '../child/contract.ts';
 import { fieldsOf, readNodeWords } from '../execution/result/handler-reply.ts';
 import { keepOutput } from '../execution/result/output.ts';
 import { readProbeResult } from '../execution/result/probe-result.ts';
@@ -19,8 +18,9 @@ import {
   describeOverdue,
   judgeExit,
 } from '../execution/result/wording.ts';
-import { runFilesOf } from '../execution/run-files.ts';
+import { heldMarkerOf, runFilesOf } from '../execution/run-files.ts';
 import type { Masker } from '../execution/secrets.ts';
+import { type LedgerEntry, readLedgers } from '../execution/warm/files.ts';
 import { signalGroup } from '../execution/watch/terminate.ts';
 import type { StateFolder } from '../place/state-folder.ts';
 import {
@@ -29,131 +29,168 @@ import {
   readAgeMs,
   readStartTicks,
 } from '../process/identity.ts';
-import type { Claim } from '../queue/claim/script-claim.ts';
+import { releaseClaims } from '../queue/claim/claim.ts';
 import type { RetryPolicy } from '../queue/settle/retry-policy.ts';
-import { finishJob } from '../queue/settle/script-run.ts';
-import { recordRunEnd } from '../queue/settle/settle-run.ts';
-import { defaultSettings } from '../settings/settings.ts';
+import { asRefused, type RunToSettle, settleRuns } from '../queue/settle/settle.ts';
+import { withoutParameters } from '../settings/readers.ts';
+import type { ClaimOfWorker, RunStart, Store } from '../store/contract.ts';
 import { isStoreFailure } from '../store/failures.ts';
-import type { FinishedRun, WorkerState } from '../store/schema.ts';
-import type { Database } from '../store/store.ts';
-import { findHostProcess, findRunProcess } from './sweep.ts';
+import type { FinishedRun, JobRow } from '../store/schema.ts';
+import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
 
 export interface Rescue {
   readonly at: number;
-  /** Whether what lives may be ended at its time limit: not by who only looks. */
-  readonly mayTerminate: boolean;
-  /** How many missed times of a repeating job are made up for. Default: that of the settings. */
-  readonly missedCap?: number;
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
+  /** What a job's script or handler says of further tries. */
+  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
   /** Told of what could not be recorded as it was, one sentence each. */
-  readonly onRefused?: (sentence: string) => void;
+  readonly onRefused: (sentence: string) => void;
 }
 
-/** A run that has not ended as far as the log knows, and by what its process and its runner can be told. */
-export interface OpenRun {
-  readonly id: number;
-  readonly jobId: number;
-  readonly workerId: number;
-  readonly script: string;
-  readonly startedAt: number;
-  readonly timeoutMs: number | null;
-  readonly pid: number | null;
-  readonly startTicks: number | null;
-  /** The most memory it was seen with. */
-  readonly maxRssBytes: number | null;
-  readonly host: string;
-  readonly bootId: string | null;
-  readonly runnerPid: number;
-  /** Whether the log believes its runner to be at work. */
-  readonly runnerState: WorkerState;
-  readonly claim: Claim;
-  readonly policy: RetryPolicy;
-  /** Whether its job is one of the queue. */
-  readonly isQueued: boolean;
+/** A run that has begun and whose worker has ended without having settled it. */
+export interface LostRun {
+  readonly claim: ClaimOfWorker;
+  readonly start: RunStart;
 }
 
 /** What is known of the end of a lost run; of a handler's also what it gave back or asked for. */
 export interface LostEnd {
   readonly run: FinishedRun;
   readonly result: string | null;
-  readonly ask: HandlerAsk | null;
+  readonly decision: HandlerDecision | null;
 }
 
 /** How a lost run ended; null: its process outlived its runner and still runs. */
-export type EndLostRun = (run: OpenRun) => Promise<LostEnd | null>;
+export type EndLostRun = (run: LostRun) => Promise<LostEnd | null>;
 
 interface Rescued {
-  readonly ended: readonly OpenRun[];
+  readonly ended: readonly LostRun[];
   /** They outlived their runner: their scripts are not to be started a second time. */
-  readonly alive: readonly OpenRun[];
+  readonly alive: readonly LostRun[];
 }
 
-/** Ends runs whose runner is gone, each by what is known of it. */
-export async function rescueJobs(
-  db: Database,
-  lost: readonly OpenRun[],
-  { at, missedCap = defaultSettings.queue.missedCap, onRefused = () => {} }: Rescue,
+/**
+ * What workers have left that have ended, whichever way: runs that nobody ends any more, and claims of
+ * what had not begun, which are given back untouched.
+ */
+export async function findLostRuns(
+  store: Store,
+  state: StateFolder,
+  at: number,
+): Promise<readonly LostRun[]> {
+  const left = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
+  if (left.length === 0) return [];
+  const ledgers = readLedgers(state);
+  const lost: LostRun[] = [];
+  const unbegun: ClaimOfWorker[] = [];
+  for (const claim of left) {
+    const startedAt = claim.run?.startedAt ?? beganAt(state, claim, ledgers);
+    if (startedAt === null) unbegun.push(claim);
+    else lost.push({ claim, start: startOf(claim, startedAt) });
+  }
+  if (unbegun.length > 0) {
+    const refs = unbegun.map(({ job, token }) => ({ id: job.id, token }));
+    await store.transaction((session) => releaseClaims(session, refs, at));
+  }
+  return lost;
+}
+
+/** When a claimed job's run began, by what it has left; null: it has not begun. */
+function beganAt(
+  state: StateFolder,
+  { job, token }: ClaimOfWorker,
+  ledgers: ReadonlyMap<string, LedgerEntry>,
+): number | null {
+  if (job.state === 'running') return job.started_at;
+  const files = runFilesOf(state, token);
+  // Its process was started ahead, and waits to be told to begin.
+  if (timeOf(heldMarkerOf(files)) !== null) return null;
+  // The output of a child that serves many runs is older than the run.
+  return ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
+}
+
+function timeOf(path: string): number | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  // A copy was made later than what it is one of was written.
+  return Math.round(Math.min(stats.birthtimeMs || stats.mtimeMs, stats.mtimeMs));
+}
+
+function startOf({ job, token, run, worker }: ClaimOfWorker, startedAt: number): RunStart {
+  const script = job.tier === null ? `queue/${withoutParameters(job.name)}` : job.name;
+  return {
+    jobId: job.id,
+    workerId: worker.id,
+    key: token,
+    script,
+    contentHash: null,
+    attempt: run?.attempt ?? job.attempts + 1,
+    scheduledFor: job.scheduled_for,
+    startedAt,
+    timeoutMs: run?.timeoutMs ?? null,
+  };
+}
+
+/** Settles runs whose runner is gone, each by what is known of it. */
+export async function rescueRuns(
+  store: Store,
+  lost: readonly LostRun[],
+  rescue: Rescue,
   endLostRun: EndLostRun,
 ): Promise<Rescued> {
-  const ended: OpenRun[] = [];
-  const alive: OpenRun[] = [];
+  const ended: LostRun[] = [];
+  const alive: LostRun[] = [];
   for (const lostRun of lost) {
     const end = await endLostRun(lostRun);
     if (end === null) alive.push(lostRun);
-    else if (await tellEndIfPossible(lostRun, end)) ended.push(lostRun);
+    else if (await settleIfPossible(store, lostRun, end, rescue)) ended.push(lostRun);
   }
   return { ended, alive };
+}
 
-  /** What is wrong with one of them must not keep the others, nor all commands, from going on. */
-  async function tellEndIfPossible(lostRun: OpenRun, end: LostEnd): Promise<boolean> {
+/** What is wrong with one of them must not keep the others, nor all commands, from going on. */
+async function settleIfPossible(
+  store: Store,
+  lost: LostRun,
+  end: LostEnd,
+  rescue: Rescue,
+): Promise<boolean> {
+  const { job, token, run } = lost.claim;
+  const told: RunToSettle = {
+    ...{ claim: { id: job.id, token }, start: lost.start, runId: run?.id ?? null },
+    ...{ end: end.run, result: end.result, decision: end.decision },
+    ...{ isRetryable: true, policy: await rescue.policyOf(job) },
+  };
+  try {
+    return await settle(store, told, rescue);
+  } catch (error) {
     try {
-      return await tellEnd(lostRun, end);
-    } catch (error) {
-      if (isStoreFailure(error)) throw error;
-      onRefused(`the end of run ${lostRun.id} cannot be recorded: ${(error as Error).message}`);
+      return await settle(store, asRefused(told, error), rescue);
+    } catch (again) {
+      if (isStoreFailure(again)) throw again;
+      const { message } = again as Error;
+      rescue.onRefused(`the end of a run of ${lost.start.script} cannot be recorded: ${message}`);
       return false;
     }
   }
-
-  async function tellEnd({ claim, policy, isQueued }: OpenRun, end: LostEnd): Promise<boolean> {
-    const teller = { workerId: null, toldAt: at, missedCap, onRefused };
-    const told = { claim, isRetryable: true, ...end };
-    const verdict = isQueued
-      ? await recordRunEnd((work) => db.transaction().execute(work), told, teller)
-      : await finishJob(db, { ...told, policy }, teller);
-    return verdict !== null;
-  }
 }
 
-/** Every run that the log believes to go on. */
-export async function selectOpenRuns(db: Database): Promise<OpenRun[]> {
-  const rows = await db
-    .selectFrom('runs')
-    .innerJoin('workers', 'workers.id', 'runs.worker_id')
-    .innerJoin('jobs', 'jobs.id', 'runs.job_id')
-    .select(['runs.id', 'runs.job_id as jobId', 'runs.worker_id as workerId', 'runs.script'])
-    .select(['runs.started_at as startedAt', 'runs.timeout_ms as timeoutMs', 'runs.attempt'])
-    .select(['runs.pid', 'runs.pid_start_ticks as startTicks', 'runs.max_rss_bytes as maxRssBytes'])
-    .select(['workers.host', 'workers.boot_id as bootId', 'workers.pid as runnerPid'])
-    .select(['workers.state as runnerState', 'jobs.claim_token as token'])
-    .select(['jobs.max_attempts as maxAttempts', 'jobs.retry_delay_ms as retryDelayMs'])
-    .select(['jobs.retry_factor as retryFactor', 'jobs.retry_longest_ms as retryLongestMs'])
-    .select(['jobs.on_crash as onCrash', 'jobs.tier as jobTier'])
-    // Written out, not bound: only so the partial index `runs_running` answers it.
-    .where('runs.outcome', '=', sql.lit('running'))
-    .$narrowType<{ token: string; workerId: number; maxAttempts: number; retryDelayMs: number }>()
-    .execute();
-  return rows.map(({ attempt, token, jobTier, ...row }) => ({
-    ...row,
-    isQueued: jobTier === null,
-    claim: { id: row.jobId, token, runId: row.id, startedAt: row.startedAt, attempt },
-    policy: row,
-  }));
+async function settle(
+  store: Store,
+  run: RunToSettle,
+  { at: observedAt, missedCap }: Rescue,
+): Promise<boolean> {
+  const [settled] = await store.transaction((session) =>
+    settleRuns(session, [run], { observedAt, missedCap }),
+  );
+  return settled !== undefined && settled.decision !== null;
 }
 
 /** A run that lost its runner, and what it may do. */
 export interface LostRunRequest {
-  readonly runId: number | string;
+  /** By which its files and its process are found. */
+  readonly key: string;
   readonly root: string;
   readonly state: StateFolder;
   readonly startedAt: number;
@@ -167,8 +204,6 @@ export interface LostRunRequest {
   readonly masker: Masker;
   /** The most memory it was seen with; null: it never was. */
   readonly lastSeenRssBytes: number | null;
-  /** Whether it may be ended at its time limit: not by who only looks. */
-  readonly mayTerminate: boolean;
   /** UTC epoch milliseconds. */
   readonly now: number;
 }
@@ -184,11 +219,11 @@ const POLL_MS = 20;
 export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
-  if (liveness !== 'dead' && !(request.mayTerminate && isOverdue(request, identity))) return null;
+  if (liveness !== 'dead' && !isOverdue(request, identity)) return null;
   // Another host's process can be waited for, but not be ended from here.
   const isTerminated = identity !== null && liveness === 'alive';
   if (isTerminated) await terminate(identity, request.graceMs);
-  const files = runFilesOf(request.state, request.runId);
+  const files = runFilesOf(request.state, request.key);
   const output = await keepLostOutput(files.output, request);
   if (isTerminated) return endOverdue(request, output);
   const result = readProbeResult(files.result, request.masker);
@@ -209,23 +244,20 @@ function isOverdue(
 export function identifyLost({
   process,
   root,
-  runId,
-}: Pick<LostRunRequest, 'process' | 'root' | 'runId'>): ProcessIdentity | null {
+  state,
+  key,
+}: Pick<LostRunRequest, 'process' | 'root' | 'state' | 'key'>): ProcessIdentity | null {
   // Another host's processes cannot be looked through from here.
   if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
-  const pid = process.pid ?? findRunProcess(root, runId);
+  const pid = process.pid ?? findRunProcess(root, key) ?? findServingProcess(root, state, key);
   if (pid === null) return null;
   const identity = { ...process, pid };
-  return checkLiveness(identity) === 'dead' ? findReplacement(identity, root, runId) : identity;
+  return checkLiveness(identity) === 'dead' ? findReplacement(identity, root, key) : identity;
 }
 
 /** A run can begin in a new process in the place of the one that was written down at its claim. */
-function findReplacement(
-  dead: ProcessIdentity,
-  root: string,
-  runId: number | string,
-): ProcessIdentity {
-  const pid = findHostProcess(root, runId);
+function findReplacement(dead: ProcessIdentity, root: string, key: string): ProcessIdentity {
+  const pid = findHostProcess(root, key);
   return pid === null ? dead : { ...dead, pid, startTicks: readStartTicks(pid) };
 }
 
@@ -238,11 +270,11 @@ async function terminate(living: ProcessIdentity, graceMs: number): Promise<void
 
 /** The script came to its end alone: when that was tells its file. */
 function endBySelf(
-  { state, runId, startedAt, masker }: LostRunRequest,
+  { state, key, startedAt, masker }: LostRunRequest,
   result: ProbeResult,
   output: KeptOutput,
 ): RunEnd {
-  const finishedAt = Math.round(statSync(runFilesOf(state, runId).result).mtimeMs);
+  const finishedAt = Math.round(statSync(runFilesOf(state, key).result).mtimeMs);
   const { exitCode } = result;
   const words = readNodeWords(result, masker);
   const outcome = judgeExit(exitCode, words.ask);

@@ -8,20 +8,20 @@ import { checkLiveness, type ProcessIdentity, readStartTicks } from '../process/
 import { endExpiredLeases } from '../queue/claim/leases.ts';
 import { defaultTimeoutMs } from '../schedule/period.ts';
 import type { Runner } from '../settings/settings.ts';
+import type { Store } from '../store/contract.ts';
 import { removeSecondName } from '../store/sqlite/file.ts';
-import type { Database } from '../store/store.ts';
 import { clearDeadLocks, markDeadWorkers } from './dead-workers.ts';
 import {
   endLostRun,
+  findLostRuns,
   identifyLost,
   type LostEnd,
+  type LostRun,
   type LostRunRequest,
-  type OpenRun,
-  type Rescue,
-  rescueJobs,
-  selectOpenRuns,
+  rescueRuns,
 } from './orphans.ts';
-import { type LostSpooledRun, takeInSpool } from './replay-spool.ts';
+import { createPolicyBook } from './policy-book.ts';
+import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
 
 /** What reconciling needs to know of the runner. */
@@ -46,79 +46,76 @@ interface Reconciled {
 }
 
 /**
- * Makes the log tell the truth about what died: what was recorded without it is taken in, workers
- * whose process is gone have crashed, and each run that lost its runner ends by what is known of it.
- * A run that outlived its runner is left alone until its time limit; only a worker, never somebody
- * who only looks, ends it then.
+ * Makes the log tell the truth about what died: what was recorded without it is replayed, workers whose
+ * process is gone have crashed, and each run that lost its runner ends by what is known of it. A run that
+ * outlived its runner is left alone until its time limit.
+ *
+ * @param at UTC epoch milliseconds
  */
 export async function reconcile(
   reconciler: Reconciler,
-  db: Database,
-  rescue: Rescue,
+  store: Store,
+  at: number,
 ): Promise<Reconciled> {
+  const { state, root, settings } = reconciler;
+  const { missedCap } = settings.queue;
+  const policyOf = createPolicyBook(reconciler);
   // First: what ended without the log would be taken for dead by what follows.
-  const { state, root } = reconciler;
-  const takenIn = await takeInSpool(db, [state, fallbackStateFolderOf(root)], {
-    workerId: null,
-    at: rescue.at,
-    state,
-    endLostRun: async (lost) =>
-      (await endRun(reconciler, describeSpooled(lost), rescue))?.run ?? null,
+  const replayed = await replaySpool(store, [state, fallbackStateFolderOf(root)], {
+    ...{ workerId: null, at, state, missedCap, policyOf },
+    endLostRun: async (lost) => (await endRun(reconciler, describeSpooled(lost), at))?.run ?? null,
   });
-  for (const lost of takenIn.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
-  const { missedCap } = reconciler.settings.queue;
-  await markDeadWorkers(db, state, rescue.at);
-  const lost = await selectLostRuns(db);
-  const notes = [...takenIn.notes];
-  const onRefused = (sentence: string): void => void notes.push(sentence);
-  const rescued = await rescueJobs(db, lost, { ...rescue, missedCap, onRefused }, (run) =>
-    endRun(reconciler, describeOpen(run, state), rescue),
+  for (const lost of replayed.ended) removeRunFiles(runFilesOf(lost.state, lost.run.spoolId));
+  await markDeadWorkers(store, state, at);
+  const notes = [...replayed.notes];
+  const rescue = { at, missedCap, policyOf, onRefused: (note: string) => void notes.push(note) };
+  const lost = await findLostRuns(store, state, at);
+  const rescued = await rescueRuns(store, lost, rescue, (run) =>
+    endRun(reconciler, describeLost(run, state), at),
   );
-  await noteOrphans(db, root, rescued.alive);
+  await recordOrphans(store, root, rescued.alive, at);
   // Last: by now the log knows whose handler works on, and how others have ended.
-  await endExpiredLeases(db, () => rescue.at, reconciler.settings.queue);
-  await sweepRunFiles(db, reconciler);
+  await endExpiredLeases(store, () => at, settings.queue);
+  await sweepRunFiles(store, reconciler);
   removeSecondName(state);
-  if (rescue.mayTerminate) await clearDeadLocks(db, state, rescue.at);
+  await clearDeadLocks(store, state, at);
   return {
-    orphans: [...takenIn.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
+    orphans: [...replayed.alive.map(toSpooledOrphan), ...rescued.alive.map(toOrphan)],
     notes,
   };
-}
-
-/** Runs of workers that have ended, whichever way: what they had begun, nobody ends any more. */
-async function selectLostRuns(db: Database): Promise<readonly OpenRun[]> {
-  const open = await selectOpenRuns(db);
-  return open.filter(({ runnerState }) => runnerState !== 'running');
 }
 
 /** What tells one lost run from another, wherever it began. */
 type Lost = Pick<
   LostRunRequest,
-  'runId' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'
+  'key' | 'state' | 'startedAt' | 'process' | 'runner' | 'timeoutMs' | 'lastSeenRssBytes'
 >;
 
-function describeOpen(run: OpenRun, state: StateFolder): Lost {
-  const { id: runId, startedAt, host, bootId, pid, startTicks, maxRssBytes } = run;
+function describeLost({ claim: { token, run, worker }, start }: LostRun, state: StateFolder): Lost {
   return {
-    runId,
+    key: token,
     state,
-    startedAt,
-    process: { host, bootId, pid, startTicks },
-    runner: describeRunner(run.runnerPid, host),
-    timeoutMs: run.timeoutMs ?? timeoutOf(run.script),
-    lastSeenRssBytes: maxRssBytes,
+    startedAt: start.startedAt,
+    process: processOf({ run, worker }),
+    runner: describeRunner(worker.pid, worker.host),
+    timeoutMs: start.timeoutMs ?? timeoutOf(start.script),
+    lastSeenRssBytes: run?.maxRssBytes ?? null,
   };
 }
 
+function processOf({ run, worker }: Pick<LostRun['claim'], 'run' | 'worker'>): Lost['process'] {
+  const { host, boot_id: bootId } = worker;
+  return { host, bootId, pid: run?.pid ?? null, startTicks: run?.startTicks ?? null };
+}
+
 function describeSpooled({ run, worker, state }: LostSpooledRun): Lost {
-  const { pid, ...identity } = worker.identity;
+  const { pid, host, bootId } = worker;
   return {
-    runId: run.spoolId,
+    key: run.spoolId,
     state,
     startedAt: run.startedAt,
-    process: { ...identity, pid: null, startTicks: null },
-    runner: describeRunner(pid, identity.host),
+    process: { host, bootId, pid: null, startTicks: null },
+    runner: describeRunner(pid, host),
     timeoutMs: run.timeoutMs ?? timeoutOf(run.script),
     lastSeenRssBytes: null,
   };
@@ -135,7 +132,7 @@ function timeoutOf(script: string): number {
 async function endRun(
   { root, settings }: Reconciler,
   lost: Lost,
-  { mayTerminate, at: now }: Rescue,
+  now: number,
 ): Promise<LostEnd | null> {
   const end = await endLostRun({
     ...lost,
@@ -143,22 +140,28 @@ async function endRun(
     graceMs: GRACE_MS,
     maxOutputBytes: settings.maxOutputBytes,
     masker: createMasker(settings),
-    mayTerminate,
     now,
   });
   if (end === null) return null;
-  return { run: toFinishedRun(end), result: end.result ?? null, ask: end.ask ?? null };
+  return { run: toFinishedRun(end), result: end.result ?? null, decision: end.ask ?? null };
 }
 
-function toOrphan({ script, jobId, pid, runnerPid, host, bootId }: OpenRun): Orphan {
-  const isElsewhere = isOnAnotherHost({ host, bootId, pid: runnerPid, startTicks: null });
-  return { script, jobId, pid, isElsewhere, runner: describeRunner(runnerPid, host) };
+function toOrphan({ claim: { job, run, worker }, start }: LostRun): Orphan {
+  const { host, boot_id: bootId, pid } = worker;
+  const isElsewhere = isOnAnotherHost({ host, bootId, pid, startTicks: null });
+  const runner = describeRunner(pid, host);
+  return { script: start.script, jobId: job.id, pid: run?.pid ?? null, isElsewhere, runner };
 }
 
 function toSpooledOrphan({ run, worker }: LostSpooledRun): Orphan {
-  const runner = describeRunner(worker.identity.pid, worker.identity.host);
-  const isElsewhere = isOnAnotherHost(worker.identity);
-  return { script: run.script, jobId: null, pid: null, isElsewhere, runner };
+  const runner = describeRunner(worker.pid, worker.host);
+  return {
+    script: run.script,
+    jobId: null,
+    pid: null,
+    isElsewhere: isOnAnotherHost(worker),
+    runner,
+  };
 }
 
 function isOnAnotherHost(process: ProcessIdentity): boolean {
@@ -166,19 +169,38 @@ function isOnAnotherHost(process: ProcessIdentity): boolean {
 }
 
 /**
- * Writes down the processes of runs that outlived their worker, where that had no time to: whoever looks
- * at a job's lease sees by it that its handler works on.
+ * Writes down runs that outlived their worker, where that had no time to: whoever looks at a job's lease sees
+ * by its process that its handler works on.
  */
-async function noteOrphans(db: Database, root: string, alive: readonly OpenRun[]): Promise<void> {
-  for (const run of alive.filter(({ isQueued }) => isQueued)) {
-    const { id: runId, host, bootId, pid, startTicks } = run;
-    const found = identifyLost({ root, runId, process: { host, bootId, pid, startTicks } });
-    if (found === null || found.pid === pid) continue;
-    await db
-      .updateTable('runs')
-      .set({ pid: found.pid, pid_start_ticks: readStartTicks(found.pid) })
-      .where('id', '=', runId)
-      .where('outcome', '=', 'running')
-      .execute();
+async function recordOrphans(
+  store: Store,
+  root: string,
+  alive: readonly LostRun[],
+  at: number,
+): Promise<void> {
+  for (const lost of alive) {
+    const { run, token } = lost.claim;
+    const found = identifyLost({ root, key: token, process: processOf(lost.claim) });
+    if (found === null || isOnAnotherHost(found) || (run !== null && found.pid === run.pid))
+      continue;
+    const startTicks = readStartTicks(found.pid);
+    const seen = { pid: found.pid, startTicks, maxRssBytes: run?.maxRssBytes ?? null };
+    if (run !== null) await store.runs.progress({ runId: run.id, jobId: run.jobId }, seen);
+    else await recordBeginning(store, lost, seen, at);
   }
+}
+
+async function recordBeginning(
+  store: Store,
+  { claim: { job, token }, start }: LostRun,
+  seen: { pid: number; startTicks: number | null; maxRssBytes: number | null },
+  at: number,
+): Promise<void> {
+  await store.transaction(async (session) => {
+    if ((await session.claims.held([{ id: job.id, token }])).length === 0) return;
+    const { startedAt: started_at, attempt: attempts } = start;
+    const set = { state: 'running' as const, started_at, attempts, reason: null };
+    await session.jobs.change([{ id: job.id, set }], at);
+    await session.runs.start([{ ...start, ...seen }]);
+  });
 }

@@ -2,7 +2,6 @@ import { copyFileSync, existsSync, renameSync, rmSync, statSync, unlinkSync } fr
 import { basename, join } from 'node:path';
 import { reasonAgainstPrivateFolder } from '../place/fallback.ts';
 import type { StateFolder } from '../place/state-folder.ts';
-import { finishJob } from '../queue/settle/script-run.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../spool/files.ts';
 import type {
   SpooledEnd,
@@ -12,15 +11,9 @@ import type {
   SpoolRun,
 } from '../spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../spool/read.ts';
+import type { Store } from '../store/contract.ts';
 import type { FinishedRun } from '../store/schema.ts';
-import type { Database } from '../store/store.ts';
-import {
-  type EndedSpoolRun,
-  recordSpooledRuns,
-  type SpoolTaker,
-  type SpoolWorkerEnd,
-  selectKnown,
-} from './spooled-runs.ts';
+import { recordSpooledRuns, type SpoolTaker, type SpoolWorkerEnd } from './spooled-runs.ts';
 
 /** A run that began without the log, and whose end its runner did not record. */
 export interface LostSpooledRun {
@@ -30,14 +23,14 @@ export interface LostSpooledRun {
   readonly state: StateFolder;
 }
 
-export interface SpoolTaking extends SpoolTaker {
+export interface SpoolReplay extends SpoolTaker {
   /** Where the log is, and with it the output files that it tells of. */
   readonly state: StateFolder;
   /** How a lost run ended; null: its process outlived its runner and still runs. */
   readonly endLostRun: (lost: LostSpooledRun) => Promise<FinishedRun | null>;
 }
 
-interface TakenIn {
+interface ReplayedSpool {
   /** How many runs are in the log that were not there before. */
   readonly runs: number;
   /** Lost runs that have been ended: their files can go. */
@@ -52,18 +45,18 @@ interface TakenIn {
 const RUNS_PER_STEP = 200;
 
 /**
- * Takes what was recorded without the log into it, each run once: whoever is killed on the way, at
- * any point, or does the same in the same moment. What cannot be taken in stays where it is, and a
+ * Replays what was recorded without the log, each run once: whoever is killed on the way, at
+ * any point, or does the same in the same moment. What cannot be replayed stays where it is, and a
  * note tells why.
  *
  * @param folders where spools are looked for: the state folder, and the one that took its place
  */
-export async function takeInSpool(
-  db: Database,
+export async function replaySpool(
+  store: Store,
   folders: readonly StateFolder[],
-  taking: SpoolTaking,
-): Promise<TakenIn> {
-  const context: Context = { db, taking, runs: 0, ended: [], alive: [], notes: [] };
+  taking: SpoolReplay,
+): Promise<ReplayedSpool> {
+  const context: Context = { store, taking, runs: 0, ended: [], alive: [], notes: [] };
   for (const folder of folders) {
     for (const file of listTrusted(context, folder)) await tryFile(context, folder, file);
   }
@@ -72,8 +65,8 @@ export async function takeInSpool(
 }
 
 interface Context {
-  readonly db: Database;
-  readonly taking: SpoolTaking;
+  readonly store: Store;
+  readonly taking: SpoolReplay;
   runs: number;
   readonly ended: LostSpooledRun[];
   readonly alive: LostSpooledRun[];
@@ -173,7 +166,8 @@ async function endLostRuns({ context, folder, begun, ended }: Taking, worker: Sp
   const lost: LostSpooledRun[] = [];
   const alive: LostSpooledRun[] = [];
   for (const run of begun.values()) {
-    if ((await selectKnown(context.db, [run])).size > 0) continue;
+    const known = await context.store.runs.knownSpoolIds([run.spoolId]);
+    if (known.length > 0) continue;
     const each: LostSpooledRun = { run, worker, state: folder };
     const end = await context.taking.endLostRun(each);
     if (end === null) alive.push(each);
@@ -204,40 +198,13 @@ async function recordStep(
   end: SpoolWorkerEnd = crashed(taking.context),
 ): Promise<void> {
   const { context, folder } = taking;
-  const runs: EndedSpoolRun[] = [];
-  let endedInLog = 0;
-  for (const ended of taking.ended) {
-    const moved = { ...ended, run: moveOutput(ended.run, folder, context.taking.state) };
-    if (moved.type === 'run' || !(await isInLog(context, moved))) runs.push(moved);
-    else if (await endInLog(context, moved)) endedInLog += 1;
-  }
+  const { store, taking: taker } = context;
+  const runs = taking.ended.map((ended) => ({
+    ...ended,
+    run: moveOutput(ended.run, folder, taker.state),
+  }));
   taking.ended = [];
-  context.runs += await recordSpooledRuns(
-    context.db,
-    { worker, end, runs, endedInLog },
-    context.taking,
-  );
-}
-
-/** A log that was set aside, or put back from a backup, has other runs by the same numbers. */
-async function isInLog({ db }: Context, { claim, script }: SpooledEnd): Promise<boolean> {
-  const row = await db
-    .selectFrom('runs')
-    .select('id')
-    .where('id', '=', claim.runId)
-    .where('job_id', '=', claim.id)
-    .where('script', '=', script)
-    .where('started_at', '=', claim.startedAt)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
-/** False: it has been done before, or whoever took the job over meanwhile has the say. */
-async function endInLog({ db, taking }: Context, ended: SpooledEnd): Promise<boolean> {
-  const { claim, policy, run, isRetryable } = ended;
-  const { workerId, at: toldAt } = taking;
-  const verdict = await finishJob(db, { claim, policy, run, isRetryable }, { workerId, toldAt });
-  return verdict !== null;
+  context.runs += await recordSpooledRuns(store, { worker, end, runs }, taker);
 }
 
 /** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
@@ -252,7 +219,7 @@ function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   renameSync(path, unreadablePath(path));
   const what = worker === null ? 'Nothing of it' : 'Its readable part';
   context.notes.push(
-    `${path} was renamed to ${basename(unreadablePath(path))}: ${problem}. ` +
+    `${path} was quarantined as ${basename(unreadablePath(path))}: ${problem}. ` +
       `${what} is in the log; look at the file, then remove it.`,
   );
 }

@@ -1,14 +1,8 @@
-import { judgeTry } from '../queue/settle/retry-policy.ts';
-import { toJobColumns } from '../queue/settle/script-run.ts';
-import type { SpoolHeader, SpoolRun } from '../spool/format.ts';
-import { recordActivity } from '../store/events.ts';
-import type { FinishedRun, WorkerRow } from '../store/schema.ts';
-import type { Database } from '../store/store.ts';
-
-/** A run that ended without the log. */
-export interface EndedSpoolRun extends SpoolRun {
-  readonly run: FinishedRun;
-}
+import type { RetryPolicy } from '../queue/settle/retry-policy.ts';
+import { type RunToSettle, settleRuns } from '../queue/settle/settle.ts';
+import type { SpooledEnd, SpooledRun, SpoolHeader } from '../spool/format.ts';
+import type { RunStart, Store, StoreSession } from '../store/contract.ts';
+import type { JobRow, WorkerRow } from '../store/schema.ts';
 
 /** How a worker without the log ended, as far as is known. */
 export interface SpoolWorkerEnd {
@@ -20,41 +14,53 @@ export interface SpoolWorkerEnd {
 interface SpooledRuns {
   readonly worker: SpoolHeader;
   readonly end: SpoolWorkerEnd;
-  readonly runs: readonly EndedSpoolRun[];
-  /** Runs of the same worker that had begun in the log, and have been ended there. */
-  readonly endedInLog: number;
+  readonly runs: readonly (SpooledRun | SpooledEnd)[];
 }
 
-/** Who takes them in; null: no worker, but somebody who only looks. */
+/** Who replays them; null: no worker. */
 export interface SpoolTaker {
   readonly workerId: number | null;
   readonly at: number;
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
+  /** What a job's script says of further tries. */
+  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
 }
 
-/** Who takes them in, and whose they are. */
-interface Taker extends SpoolTaker {
-  readonly spoolWorkerId: number;
-}
-
-/** Records runs with their worker, in one transaction: each of them once, however often it is told. */
+/**
+ * Settles runs that were recorded without the log, with their worker, in one transaction: each of them once,
+ * however often it is told. How many were not in the log.
+ */
 export function recordSpooledRuns(
-  db: Database,
-  { worker, end, runs, endedInLog }: SpooledRuns,
-  { workerId, at }: SpoolTaker,
+  store: Store,
+  { worker, end, runs }: SpooledRuns,
+  taker: SpoolTaker,
 ): Promise<number> {
-  return db.transaction().execute(async (transaction) => {
-    const row = await findWorker(transaction, worker);
-    const id = row?.id ?? (await insertWorker(transaction, worker, end));
-    const isNews = row === null || (await endWorker(transaction, row, worker, end));
-    const unknown = await selectUnknown(transaction, runs);
-    const taker = { spoolWorkerId: id, workerId, at };
-    for (const run of unknown) await insertRun(transaction, taker, run);
-    const count = unknown.length + endedInLog;
+  return store.transaction(async (session) => {
+    const row = await session.workers.find(worker);
+    const ended = toWorkerEnd(worker, end);
+    // Of its tier another one may be at work by now.
+    const workerId = row?.id ?? (await session.workers.addEnded(worker, ended));
+    const isNews = row === null || mayCorrect(row, end);
+    if (row !== null && isNews) await session.workers.correct(workerId, ended);
+    const known = new Set(await session.runs.knownSpoolIds(runs.map(({ spoolId }) => spoolId)));
+    let count = 0;
+    for (const run of runs) {
+      if (known.has(run.spoolId)) continue;
+      known.add(run.spoolId);
+      if (
+        await replay(session, run, { ...taker, spoolWorkerId: workerId, isOfThisLog: row !== null })
+      )
+        count += 1;
+    }
     if (count > 0 || isNews) {
       const detail = describe(count, worker.reason);
-      await recordActivity(transaction, { at, event: 'spool-taken-in', workerId, detail });
+      const { at } = taker;
+      await session.events.record([
+        { at, event: 'spool-replayed', workerId: taker.workerId, detail },
+      ]);
     }
-    return unknown.length;
+    return count;
   });
 }
 
@@ -63,192 +69,128 @@ function describe(count: number, reason: string): string {
   return `${what} that ${count > 1 ? 'were' : 'was'} recorded without the log, because ${reason}`;
 }
 
-/** The worker's row: it had begun in the log, or some of its runs have been taken in before. */
-async function findWorker(
-  db: Database,
-  { kind, tier, identity, startedAt }: SpoolHeader,
-): Promise<WorkerRow | null> {
-  const row = await db
-    .selectFrom('workers')
-    .selectAll()
-    .where('tier', 'is', tier)
-    .where('started_at', '=', startedAt)
-    .where('kind', '=', kind)
-    .where('host', '=', identity.host)
-    .where('boot_id', 'is', identity.bootId)
-    .where('pid', '=', identity.pid)
-    .where('pid_start_ticks', 'is', identity.startTicks)
-    .executeTakeFirst();
-  return row ?? null;
-}
-
-async function insertWorker(
-  db: Database,
-  worker: SpoolHeader,
-  end: SpoolWorkerEnd,
-): Promise<number> {
-  const { id } = await db
-    .insertInto('workers')
-    .values({
-      kind: worker.kind,
-      tier: worker.tier,
-      host: worker.identity.host,
-      boot_id: worker.identity.bootId,
-      pid: worker.identity.pid,
-      pid_start_ticks: worker.identity.startTicks,
-      scheduled_for: worker.scheduledFor,
-      started_at: worker.startedAt,
-      called_by: worker.calledBy,
-      runner_version: worker.runnerVersion,
-      node_version: worker.nodeVersion,
-      ...endColumns(worker, end),
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  return id;
-}
-
 /** What the worker said of itself counts more than that it was found dead. */
-async function endWorker(
-  db: Database,
-  { id, state }: WorkerRow,
-  worker: SpoolHeader,
-  end: SpoolWorkerEnd,
+function mayCorrect({ state }: WorkerRow, end: SpoolWorkerEnd): boolean {
+  return state === 'running' || (state === 'crashed' && end.state === 'finished');
+}
+
+function toWorkerEnd(
+  { reason: cause }: SpoolHeader,
+  { state, finishedAt: at, reason }: SpoolWorkerEnd,
+) {
+  const without = `it ran without the log, because ${cause}`;
+  return { state, at, reason: reason === null ? without : `${reason}; ${without}` };
+}
+
+interface Replaying extends SpoolTaker {
+  readonly spoolWorkerId: number;
+  /** Whether its worker had begun in this log: one that was made anew, or put back, knows nothing of it. */
+  readonly isOfThisLog: boolean;
+}
+
+/** False: it began in this log, and whoever took its job over meanwhile has the say. */
+async function replay(
+  session: StoreSession,
+  run: SpooledRun | SpooledEnd,
+  replaying: Replaying,
 ): Promise<boolean> {
-  if (state !== 'running' && !(state === 'crashed' && end.state === 'finished')) return false;
-  await db.updateTable('workers').set(endColumns(worker, end)).where('id', '=', id).execute();
+  if (run.type === 'end') {
+    const { claim, policy, isRetryable } = run;
+    // Whoever spooled it did not know whether it had lasted long enough to have a row.
+    const row = await session.runs.running(claim.id);
+    const runId = row?.key === claim.token ? row.id : null;
+    const told = toSettle(run, claim, replaying, { policy, isRetryable, runId });
+    if (await settle(session, told, replaying)) return true;
+    if (replaying.isOfThisLog) return false;
+  }
+  const { id, waiting } = await findJob(session, run);
+  const claim = { id, token: run.spoolId };
+  const begun = { ...claim, state: 'running' as const, at: run.startedAt };
+  const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
+  const isRetryable = run.run.outcome !== 'not-started';
+  const policy = run.type === 'end' ? run.policy : await policyFor(waiting, replaying);
+  const told = toSettle(run, claim, replaying, { policy, isRetryable, runId: null });
+  if (claimed !== undefined) await settle(session, told, replaying);
+  else await recordAlone(session, told);
   return true;
 }
 
-function endColumns({ reason: cause }: SpoolHeader, end: SpoolWorkerEnd) {
-  const without = `it ran without the log, because ${cause}`;
-  const reason = end.reason === null ? without : `${end.reason}; ${without}`;
-  return { state: end.state, finished_at: end.finishedAt, reason };
-}
-
-async function selectUnknown(
-  db: Database,
-  runs: readonly EndedSpoolRun[],
-): Promise<EndedSpoolRun[]> {
-  if (runs.length === 0) return [];
-  const known = await selectKnown(db, runs);
-  return runs.filter(({ spoolId }) => !known.has(spoolId) && known.add(spoolId));
-}
-
-/** Those of the runs that the log has, by their spool ids. */
-export async function selectKnown(
-  db: Database,
-  runs: readonly SpoolRun[],
-): Promise<Set<string | null>> {
-  const ids = runs.map(({ spoolId }) => spoolId);
-  const rows = await db
-    .selectFrom('runs')
-    .select('spool_id')
-    .where('spool_id', 'in', ids)
-    .execute();
-  return new Set(rows.map((row) => row.spool_id));
-}
-
-async function insertRun(db: Database, taker: Taker, ended: EndedSpoolRun): Promise<void> {
-  const { run, script, tier, scheduledFor, startedAt } = ended;
-  const job = (await endOpenJob(db, taker, ended)) ?? (await insertJob(db, taker, ended));
-  await db
-    .insertInto('runs')
-    .values({
-      ...run,
-      job_id: job.id,
-      worker_id: taker.spoolWorkerId,
-      script,
-      tier,
-      attempt: job.attempts,
-      scheduled_for: scheduledFor,
-      started_at: startedAt,
-      timeout_ms: ended.timeoutMs,
-      content_hash: ended.contentHash,
-      spool_id: ended.spoolId,
-    })
-    .execute();
-}
-
-interface Job {
-  readonly id: number;
-  readonly attempts: number;
-}
-
-/** Null: it has no job in this log, or that has been run by another worker meanwhile. */
-async function endOpenJob(
-  db: Database,
-  { spoolWorkerId, workerId, at }: Taker,
-  { jobId, run, script, startedAt }: EndedSpoolRun,
-): Promise<Job | null> {
-  const open = await selectOpenJob(db, { id: jobId, name: script, startedAt });
-  if (open === null) return null;
-  const { outcome, reason } = run;
-  const attempts = open.attempts + 1;
-  const isRetryable = outcome !== 'not-started';
-  const verdict = judgeTry(open, { outcome, attempt: attempts, isRetryable, at });
-  const columns = {
-    attempts,
-    claimed_by: spoolWorkerId,
-    reason,
-    ...toJobColumns(verdict, { endedAt: endOf(run, startedAt), attempt: attempts }),
-  };
-  await db.updateTable('jobs').set(columns).where('id', '=', open.id).execute();
-  const event = `job-${verdict.state}` as const;
-  await recordActivity(db, { at, event, workerId, jobId: open.id, detail: reason });
-  return { id: open.id, attempts };
-}
-
-interface SoughtJob {
-  readonly id: number | null;
-  readonly name: string;
-  /** When it was run. In a log made anew, another job of that number is younger. */
-  readonly startedAt: number;
-}
-
-async function selectOpenJob(db: Database, { id, name, startedAt }: SoughtJob) {
-  if (id === null) return null;
-  const row = await db
-    .selectFrom('jobs')
-    .select(['id', 'attempts', 'max_attempts as maxAttempts', 'retry_delay_ms as retryDelayMs'])
-    .select(['retry_factor as retryFactor', 'retry_longest_ms as retryLongestMs'])
-    .select('on_crash as onCrash')
-    .where('id', '=', id)
-    .where('name', '=', name)
-    .where('created_at', '<=', startedAt)
-    .where('state', 'in', ['queued', 'retrying'])
-    .where('tier', 'is not', null)
-    .$narrowType<{ maxAttempts: number; retryDelayMs: number }>()
-    .executeTakeFirst();
-  return row ?? null;
-}
-
 /** Without the log there was nothing that could have tried it again. */
-async function insertJob(
-  db: Database,
-  { spoolWorkerId }: Taker,
-  { run, script, tier, attempt, scheduledFor, startedAt }: EndedSpoolRun,
-): Promise<Job> {
-  return await db
-    .insertInto('jobs')
-    .values({
-      name: script,
-      tier,
-      state: run.outcome === 'succeeded' ? 'finished' : 'failed',
-      scheduled_for: scheduledFor,
-      run_at: startedAt,
-      attempts: attempt,
-      max_attempts: attempt,
-      claimed_by: spoolWorkerId,
-      created_at: startedAt,
-      finished_at: endOf(run, startedAt),
-      reason: run.reason,
-    })
-    .returning(['id', 'attempts'])
-    .executeTakeFirstOrThrow();
+const once: RetryPolicy = {
+  maxAttempts: 1,
+  delay: { firstMs: 0, factor: 1, longestMs: 0 },
+  onCrash: null,
+};
+
+/** Of what waited in the log, its script says how it is tried again. */
+async function policyFor(waiting: JobRow | null, { policyOf }: Replaying): Promise<RetryPolicy> {
+  return waiting === null || waiting.attempts === 0 ? once : await policyOf(waiting);
 }
 
-/** A job without an end is open, and would be run again. */
-function endOf(run: FinishedRun, startedAt: number): number {
-  return run.finished_at ?? startedAt;
+interface FoundJob {
+  readonly id: number;
+  /** The row that this run settles; null: somebody else has the say by now. */
+  readonly waiting: JobRow | null;
+}
+
+/** The script's row: what it was queued for when the log was lost, else begun anew unless it is younger. */
+async function findJob(
+  session: StoreSession,
+  { script, tier, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
+): Promise<FoundJob> {
+  const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script };
+  const find = async () =>
+    (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script);
+  const row = await find();
+  if (row !== undefined && row.finished_at === null) {
+    const isForIt = row.run_at <= at || (row.state === 'retrying' && row.id === jobId);
+    return { id: row.id, waiting: isForIt && row.created_at <= at ? row : null };
+  }
+  if (row?.finished_at != null && row.finished_at >= at) return { id: row.id, waiting: null };
+  await session.scriptJobs.enqueue([{ ...name, scheduledFor, at }]);
+  const made = (await find()) as JobRow;
+  return { id: made.id, waiting: made };
+}
+
+interface Told extends Pick<RunToSettle, 'policy' | 'isRetryable' | 'runId'> {}
+
+function toSettle(
+  run: SpooledRun | SpooledEnd,
+  claim: RunToSettle['claim'],
+  { spoolWorkerId }: Replaying,
+  told: Told,
+): RunToSettle {
+  const start: RunStart = {
+    jobId: claim.id,
+    workerId: spoolWorkerId,
+    // A claim of another log says nothing in this one.
+    key: run.type === 'end' && claim.token === run.claim.token ? claim.token : null,
+    script: run.script,
+    contentHash: run.contentHash,
+    attempt: run.attempt,
+    scheduledFor: run.scheduledFor,
+    startedAt: run.startedAt,
+    timeoutMs: run.timeoutMs,
+  };
+  const { spoolId, run: end } = run;
+  return { ...told, claim, start, end, result: null, decision: null, spoolId };
+}
+
+async function settle(
+  session: StoreSession,
+  run: RunToSettle,
+  { at, missedCap }: Replaying,
+): Promise<boolean> {
+  // Only what is tried again counts from now on.
+  const isTriedAgain = run.end.outcome !== 'succeeded' && run.policy !== once;
+  const context = { missedCap, ...(isTriedAgain && { observedAt: at }) };
+  const [settled] = await settleRuns(session, [run], context);
+  return settled !== undefined && settled.decision !== null;
+}
+
+/** Of a script that is run by somebody else by now: its job is left alone. */
+async function recordAlone(session: StoreSession, run: RunToSettle): Promise<void> {
+  const leftJob = run.end.outcome === 'succeeded' ? null : ('failed' as const);
+  const { start, end, spoolId = null } = run;
+  await session.runs.end([{ ...start, runId: null, end, leftJob, spoolId }]);
 }

@@ -1,7 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { sql } from 'kysely';
 import { listNames } from '../base/values.ts';
 import { HOST_VARIABLE } from '../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
@@ -12,58 +11,50 @@ import { checkLiveness, identifyProcess, readStatFields } from '../process/ident
 import { listPids } from '../process/tree.ts';
 import type { Runner } from '../settings/settings.ts';
 import { hasSpool } from '../spool/files.ts';
-import type { Database } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
-/** The number or name of the run that a file is of: `12.log`, `12.log.gz`, `12.json.4711`, `12`. */
-const runName = /^(\d+|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\.|$)/;
+/** The key of the run that a file is of: `12.3.log`, `12.3.log.gz`, `12.3.json.4711`, `12.3`. */
+const runKey = /^(\d+\.\d+|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:\.|$)/;
 
 /** Removes files of runs that have ended: whoever was to do so died before. */
-export async function sweepRunFiles(db: Database, { root, state }: Place): Promise<void> {
+export async function sweepRunFiles(store: Store, { root, state }: Place): Promise<void> {
   // Listed first: the log, or the spool, knows a run before it has files.
   const names = [state.output, state.results, state.temporary].flatMap(listNames);
-  const runs = new Set(names.flatMap((name) => runName.exec(name)?.[1] ?? []));
-  const open = await selectOpenRuns(db);
+  const keys = new Set(names.flatMap((name) => runKey.exec(name)?.[1] ?? []));
+  const held = new Set((await store.claims.ofWorkers()).map(({ token }) => token));
   const isSpooled = hasSpool(state);
-  for (const run of runs) {
-    const isOpen = /^\d+$/.test(run) ? open.has(run) : isSpooled;
-    // One that a log set aside knows may still go on.
-    if (!isOpen && findRunProcess(root, run) === null) removeRunFiles(runFilesOf(state, run));
+  for (const key of keys) {
+    const isOpen = held.has(key) || (!isClaim(key) && isSpooled);
+    // One that a quarantined log knows may still go on.
+    if (!isOpen && findRunProcess(root, key) === null) removeRunFiles(runFilesOf(state, key));
   }
   for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
     rmSync(join(state.temporary, name), { force: true });
   }
-  await sweepKeptOutput(db, state, names, open);
+  await sweepKeptOutput(store, state, names, held);
   sweepWarmFiles(root, state);
 }
 
-async function selectOpenRuns(db: Database): Promise<ReadonlySet<string>> {
-  const rows = await db
-    .selectFrom('runs')
-    .select('id')
-    .where('outcome', '=', sql.lit('running' as const))
-    .execute();
-  return new Set(rows.map(({ id }) => String(id)));
+/** Else it is that of a run which began without the log. */
+function isClaim(key: string): boolean {
+  return key.includes('.');
 }
 
 /** Compressed output that no run names: its run was deleted, or is recorded without it. */
 async function sweepKeptOutput(
-  db: Database,
+  store: Store,
   { output }: StateFolder,
   names: readonly string[],
-  open: ReadonlySet<string>,
+  held: ReadonlySet<string>,
 ): Promise<void> {
   const files = names.filter((name) => name.endsWith('.gz'));
-  const named = await db
-    .selectFrom('runs')
-    .select('output_file')
-    .where('output_file', 'is not', null)
-    .execute();
-  const kept = new Set(named.map(({ output_file }) => output_file));
+  if (files.length === 0) return;
+  const kept = new Set(await store.runs.outputFiles());
   for (const file of files) {
-    const run = runName.exec(file)?.[1];
-    if (!kept.has(file) && run !== undefined && /^\d+$/.test(run) && !open.has(run)) {
+    const key = runKey.exec(file)?.[1];
+    if (!kept.has(file) && key !== undefined && isClaim(key) && !held.has(key)) {
       rmSync(join(output, file), { force: true });
     }
   }
@@ -71,7 +62,7 @@ async function sweepKeptOutput(
 
 /** Removes files of children that serve many runs, where neither their runner lives nor they do. */
 export function sweepWarmFiles(root: string, state: StateFolder): void {
-  const names = new Set([state.output, state.temporary].flatMap(listNames));
+  const names = new Set([state.output, state.results, state.temporary].flatMap(listNames));
   for (const name of names) {
     if (isLeft(name) && findChildProcess(root, name) === null) removeWarmFiles(state, name);
   }
@@ -89,16 +80,16 @@ function isLeft(name: string): boolean {
  * The process of a run, by the variables that it was started with; null where there is none, or no
  * `/proc`. For a run whose runner died before it wrote the pid down.
  */
-export function findRunProcess(root: string, runId: number | string): number | null {
-  return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_RUN=${runId}`], () => true);
+export function findRunProcess(root: string, key: string): number | null {
+  return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`], () => true);
 }
 
 /**
  * The process that was started to call a handler for this run, and perhaps for others after it. It
  * leads a group of its own, and what it has started lacks the last of these variables.
  */
-export function findHostProcess(root: string, runId: number | string): number | null {
-  const wanted = [`RUNNER_ROOT=${root}`, `RUNNER_RUN=${runId}`];
+export function findHostProcess(root: string, key: string): number | null {
+  const wanted = [`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`];
   return findByVariables(wanted, (_, variables) =>
     variables.some((variable) => variable.startsWith(`${HOST_VARIABLE}=`)),
   );
@@ -107,6 +98,12 @@ export function findHostProcess(root: string, runId: number | string): number | 
 /** A process of a child that serves many runs, by the name of its files. */
 function findChildProcess(root: string, name: string): number | null {
   return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_CHILD=${name}`], () => true);
+}
+
+/** The child that serves many runs and has begun this one last. */
+export function findServingProcess(root: string, state: StateFolder, key: string): number | null {
+  const entry = readLedgers(state).get(key);
+  return entry === undefined ? null : findChildProcess(root, entry.child);
 }
 
 /** The process of any run of a script: for when no log tells which runs there are. */

@@ -1,19 +1,14 @@
 import { isInstant } from '../base/values.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/api.ts';
-import { findPause, type Pause } from '../queue/pauses.ts';
+import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
+import type { Pause } from '../store/contract.ts';
 import type { JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
 import type { RunningRun, RunRecord } from './model/run.ts';
-import type {
-  RecordedPass,
-  Status,
-  StatusRun,
-  TierHolder,
-  TierState,
-  WaitingScriptJob,
-} from './model/tier.ts';
+import type { Status, StatusRun } from './model/status.ts';
+import type { RecordedPass, TierHolder, TierState, WaitingScriptJob } from './model/tier.ts';
 
 /**
  * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. What a terminal could
@@ -204,12 +199,11 @@ function waitingToJson(job: WaitingScriptJob): object {
     since: instant(job.sinceMs),
     runAt: instant(job.runAtMs),
     attempts: job.attempts,
-    maxAttempts: job.maxAttempts,
     reason: job.reason,
   };
 }
 
-export function pauseToJson({ name, kind = 'pause', until, createdAt }: Pause): object {
+export function pauseToJson({ name, kind, until, createdAt }: Pause): object {
   return { name, kind, until: instant(until), since: instant(createdAt) };
 }
 
@@ -228,7 +222,7 @@ export function statusToJson(status: Status): object {
     queue: queueToJson(status),
     tiers: status.tiers.map(tierStateToJson),
     isLogUnread: status.isLogUnread,
-    hasSpool: status.hasSpool,
+    spooledRuns: status.spooledRuns,
     logsSetAside: status.setAside,
   };
 }
@@ -251,7 +245,7 @@ function tierStateToJson(state: TierState): object {
   return {
     tier: state.tier,
     periodMs: state.periodMs,
-    lastPass: lastPass && { state: lastPass.state, startedAt: instant(lastPass.startedAt) },
+    lastPass: lastPass && { state: lastPass.state, startedAt: instant(lastPass.startedAtMs) },
     lastCalledBySchedule: instant(state.lastScheduledCallMs),
     nextCall: instant(expected?.atMs ?? null),
     isOverdue: expected?.isOverdue ?? false,

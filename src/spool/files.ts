@@ -20,11 +20,11 @@ const spoolName = /^\d+-\d+-[a-z\d]+\.(?:part|jsonl)$/;
 /** A path that sorts by time. Of a clock that was set back, two may come in the wrong order. */
 export function newSpoolPath(
   { spool }: StateFolder,
-  { startedAt, identity }: Pick<SpoolingWorker, 'startedAt' | 'identity'>,
+  { startedAt, pid }: Pick<SpoolingWorker, 'startedAt' | 'pid'>,
 ): string {
   const time = String(startedAt).padStart(13, '0');
   const random = Math.random().toString(36).slice(2, 10);
-  return join(spool, `${time}-${identity.pid}-${random}${OPEN}`);
+  return join(spool, `${time}-${pid}-${random}${OPEN}`);
 }
 
 /** What the file is called once its worker has ended. */

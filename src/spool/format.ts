@@ -1,6 +1,5 @@
-import type { ProcessIdentity } from '../process/identity.ts';
-import type { CrashPolicy } from '../settings/readers.ts';
-import type { CalledBy, FinishedRun, WorkerKind } from '../store/schema.ts';
+import type { CrashPolicy, RetryDelay } from '../settings/readers.ts';
+import type { FinishedRun, Trigger, WorkerKind } from '../store/schema.ts';
 
 /** Raised when a reader of the version before would misunderstand what is written. */
 export const SPOOL_VERSION = 1;
@@ -9,11 +8,14 @@ export const SPOOL_VERSION = 1;
 export interface SpoolingWorker {
   readonly kind: WorkerKind;
   readonly tier: string | null;
-  readonly identity: ProcessIdentity;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly pid: number;
+  readonly startTicks: number | null;
   readonly scheduledFor: number | null;
-  /** With its identity, that by which its row is found again if it had begun in the log. */
+  /** With its process, that by which its row is found again if it had begun in the log. */
   readonly startedAt: number;
-  readonly calledBy: CalledBy;
+  readonly trigger: Trigger;
   readonly runnerVersion: string;
   readonly nodeVersion: string;
   /** Why there is no log: what follows "because". */
@@ -29,7 +31,7 @@ export interface SpoolHeader extends SpoolingWorker {
 
 /** What is known of a run before it ends. */
 export interface SpoolRun {
-  /** Tells it from every other run, for ever: it is taken in once. */
+  /** Tells it from every other run, for ever: it is replayed once. */
   readonly spoolId: string;
   /** Its job, if that was in the log, waiting to be run, before the log was lost. */
   readonly jobId: number | null;
@@ -57,17 +59,14 @@ export interface SpooledRun extends SpoolRun {
 export interface SpooledClaim {
   readonly id: number;
   readonly token: string;
-  readonly runId: number;
-  readonly startedAt: number;
-  readonly attempt: number;
+  /** Its row, if it had one. */
+  readonly runId: number | null;
 }
 
 /** What its job says of further tries. */
 export interface SpooledPolicy {
   readonly maxAttempts: number;
-  readonly retryDelayMs: number;
-  readonly retryFactor: number;
-  readonly retryLongestMs: number;
+  readonly delay: RetryDelay;
   readonly onCrash: CrashPolicy | null;
 }
 

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { checkLiveness, type ProcessIdentity } from '../process/identity.ts';
+import { checkLiveness } from '../process/identity.ts';
 import type { FinishedRun } from '../store/schema.ts';
 import type { SpoolFile } from './files.ts';
 import {
@@ -83,7 +83,7 @@ export function isReady({ path, isClosed }: SpoolFile, at: number): boolean {
   if (isClosed) return true;
   const first = readFirst(path);
   if (first === null || first.type === 'torn') return isSilent(path, at, SPEECHLESS_MS);
-  const liveness = first.type === 'worker' ? checkLiveness(first.identity) : 'on-another-host';
+  const liveness = first.type === 'worker' ? checkLiveness(first) : 'on-another-host';
   return liveness === 'dead' || (liveness === 'on-another-host' && isSilent(path, at, SILENT_MS));
 }
 
@@ -218,7 +218,9 @@ const NAME_LENGTH = 1_000;
 const name = readIf<string>('a name', (value) => isName(value));
 const id = readIf<string>('an id', (value) => fits(value, /^[\w-]{8,64}$/));
 /** It is opened in `output/` by this name: it must not lead elsewhere. */
-const outputFile = readIf<string>('an output file', (value) => fits(value, /^[\w-]+\.log\.gz$/));
+const outputFile = readIf<string>('an output file', (value) =>
+  fits(value, /^[\w-]+(?:\.\d+)?\.log\.gz$/),
+);
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
@@ -232,13 +234,6 @@ function fits(value: unknown, pattern: RegExp): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-const identity = object<ProcessIdentity>({
-  host: name,
-  bootId: orNull(name),
-  pid: count,
-  startTicks: orNull(count),
-});
-
 const header = object<SpoolHeader>({
   type: oneOf('worker'),
   version: readIf(
@@ -246,24 +241,28 @@ const header = object<SpoolHeader>({
     (value) => value === SPOOL_VERSION,
   ),
   spoolId: id,
-  kind: oneOf('tier', 'script', 'leftover'),
+  kind: oneOf('tier', 'script', 'backlog'),
   tier: orNull(name),
-  identity,
+  host: name,
+  bootId: orNull(name),
+  pid: count,
+  startTicks: orNull(count),
   scheduledFor: orNull(integer),
   startedAt: integer,
-  calledBy: oneOf('schedule', 'due', 'hand'),
+  trigger: oneOf('cron', 'due', 'manual'),
   runnerVersion: name,
   nodeVersion: name,
   reason: text,
 });
 
-const finishedRun: Fields<Omit<FinishedRun, 'rss_change_bytes'>> = {
+const finishedRun: Fields<FinishedRun> = {
   outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
   finished_at: integer,
   duration_ms: orNull(figure),
   user_cpu_ms: orNull(figure),
   system_cpu_ms: orNull(figure),
   max_rss_bytes: orNull(count),
+  rss_delta_bytes: orNull(integer),
   measured_by: orNull(oneOf('self', 'sampled')),
   exit_code: orNull(integer),
   signal: orNull(name),
@@ -294,16 +293,12 @@ const run: Fields<SpoolRun> = {
 const claim = object<SpooledClaim>({
   id: count,
   token: name,
-  runId: count,
-  startedAt: integer,
-  attempt: count,
+  runId: orNull(count),
 });
 
 const policy = object<SpooledPolicy>({
   maxAttempts: count,
-  retryDelayMs: count,
-  retryFactor: count,
-  retryLongestMs: count,
+  delay: object({ firstMs: count, factor: count, longestMs: count }),
   onCrash: orNull(oneOf('retry', 'skip', 'fail')),
 });
 

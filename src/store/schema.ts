@@ -1,21 +1,41 @@
 import type { Generated, Selectable } from 'kysely';
-import type { CrashPolicy } from '../settings/readers.ts';
+
+/** Where a job is in its life; the diagram is in docs/architecture.md. */
+export type JobState =
+  | 'queued'
+  /** Taken by a worker that begins it in a moment: no try of it has begun. */
+  | 'claimed'
+  | 'running'
+  | 'finished'
+  | 'retrying'
+  | 'failed'
+  | 'paused'
+  | 'cancelled';
+
+/** What becomes of a repeating job's times that have passed meanwhile. */
+export type MissedPolicy = 'all' | 'once' | 'skip';
+
+/** What becomes of a parent one of whose children has failed. */
+export type ChildFailurePolicy = 'resume' | 'fail';
 
 /** What a worker is doing, or how it ended. */
 export type WorkerState = 'running' | 'finished' | 'skipped' | 'crashed';
 
 /**
- * `tier`: a pass over a whole folder. `script`: one script, started by hand. `leftover`: what was due
+ * `tier`: a pass over a whole folder. `script`: one script, started by hand. `backlog`: what was due
  * of a tier besides its passes: retries, and what an earlier pass deferred or died before. `queue`:
  * jobs of the queue.
  */
-export type WorkerKind = 'tier' | 'script' | 'leftover' | 'queue';
+export type WorkerKind = 'tier' | 'script' | 'backlog' | 'queue';
 
 /**
- * `schedule`: its own line of the crontab, or whatever else has no terminal. `due`: the one line for all
- * tiers, which calls none of them at a time of its own. `hand`: at a terminal.
+ * Who called. `cron`: its own line of the crontab, or whatever else has no terminal. `due`: the one line
+ * for all tiers, which calls none of them at a time of its own. `manual`: somebody at a terminal.
  */
-export type CalledBy = 'schedule' | 'due' | 'hand';
+export type Trigger = 'cron' | 'due' | 'manual';
+
+/** Why a call did not get to run its tier. */
+export type SkipCode = 'paused' | 'held' | 'missed' | 'moved';
 
 /** How one attempt ended; `running` until it has, `released` when its job was given back. */
 export type Outcome =
@@ -31,38 +51,67 @@ export type Outcome =
 /** `self`: the script's own `process.resourceUsage()`. `sampled`: the process tree in `/proc`. */
 export type MeasuredBy = 'self' | 'sampled';
 
-/** One invocation that works jobs off. Instants are UTC epoch milliseconds in every table. */
-interface WorkersTable {
+/** A host as it was booted, with the versions that ran on it: what many workers share. */
+export interface HostsTable {
   readonly id: Generated<number>;
-  readonly kind: WorkerKind;
-  readonly tier: string | null;
-  readonly state: WorkerState;
-  /** Who it is: a reused pid or a reboot changes at least one of these four. */
   readonly host: string;
   readonly boot_id: string | null;
-  readonly pid: number;
-  readonly pid_start_ticks: number | null;
-  readonly scheduled_for: number | null;
-  readonly started_at: number;
-  readonly finished_at: number | null;
-  /** Why it was skipped, or how it is known to have crashed: one sentence. */
-  readonly reason: string | null;
-  readonly called_by: Generated<CalledBy>;
   readonly runner_version: string;
   readonly node_version: string;
 }
 
+/** One invocation that processes jobs. Instants are UTC epoch milliseconds in every table. */
+export interface WorkersTable {
+  readonly id: Generated<number>;
+  readonly kind: WorkerKind;
+  /** Null: it processes jobs of the queue. */
+  readonly tier: string | null;
+  readonly state: WorkerState;
+  /** With `pid` and `pid_start_ticks`: who it is. A reused pid or a reboot changes one of them. */
+  readonly host_id: number;
+  readonly pid: number;
+  readonly pid_start_ticks: number | null;
+  readonly triggered_by: Generated<Trigger>;
+  /** Beginning of the period that the pass stands for. */
+  readonly scheduled_for: number | null;
+  readonly started_at: number;
+  readonly finished_at: number | null;
+  readonly skip_code: SkipCode | null;
+  /** Why it was skipped, stopped early, or is known to have crashed: one sentence. */
+  readonly reason: string | null;
+}
+
+/** Name of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
+export interface ScriptsTable {
+  readonly id: Generated<number>;
+  readonly name: string;
+}
+
+/** A content that a script has had, and since when it runs. */
+export interface ScriptVersionsTable {
+  readonly id: Generated<number>;
+  readonly script_id: number;
+  /** SHA-256 of the script's file, hex. */
+  readonly content_hash: string;
+  readonly first_run_at: number;
+}
+
 /**
- * One piece of work to be done. A pass adds one for each script of its tier; anybody adds others to
- * the queue, which have no tier.
+ * One piece of work. A script of a tier has one row for good, which its passes queue again and again;
+ * anybody adds others to the queue, which have no tier.
  */
-interface JobsTable {
+export interface JobsTable {
   readonly id: Generated<number>;
   /** A script's name, or of a job of the queue that of its handler without `queue/`. */
   readonly name: string;
   /** Null: it is one of the queue. */
   readonly tier: string | null;
   readonly state: Generated<JobState>;
+  /**
+   * Of a job of the queue that waits: 1 once its time has come, 0 until then, or until somebody has
+   * looked. Null: it does not wait. It says in which of two small indexes the row stands.
+   */
+  readonly ready: Generated<number | null>;
   /** JSON, for the handler. */
   readonly data: Generated<string>;
   /** JSON, of the handler; null: it gave none. */
@@ -72,72 +121,71 @@ interface JobsTable {
   /** Of a script, the start of its period; of a repeating job, when it was to run, retries aside. */
   readonly scheduled_for: number | null;
   readonly run_at: Generated<number>;
-  /** When it was claimed last. */
+  /** When its last try began. */
   readonly started_at: number | null;
-  /** Tries since it was added, repeated or kicked. */
+  /** Tries that began since it was added, repeated or kicked. */
   readonly attempts: Generated<number>;
-  /** Null: as its handler says, once it is claimed. */
-  readonly max_attempts: number | null;
-  /** 1: it was its handler that said so, and may say otherwise at the next claim. */
-  readonly retries_by_handler: Generated<number>;
-  /** Before the second try; with each further one times `retry_factor`, up to `retry_longest_ms`. */
-  readonly retry_delay_ms: number | null;
-  readonly delay_by_handler: Generated<number>;
-  readonly retry_factor: Generated<number>;
-  readonly retry_longest_ms: Generated<number>;
-  /** What follows a crash; null: what follows any failure. */
-  readonly on_crash: CrashPolicy | null;
+  /** `3`, `3 5m`, `3 exponential 30s 6h`, `- 5m`; null, or `-`: as its handler says. */
+  readonly retry: string | null;
   /** The rule by which it is queued again once it has finished. */
   readonly repeat: string | null;
-  readonly missed: Generated<MissedPolicy>;
+  readonly missed_policy: Generated<MissedPolicy>;
   /** No other job that has not ended has it. */
   readonly unique_key: string | null;
   /** What shares a limit of jobs at the same time. */
-  readonly group_key: string | null;
+  readonly concurrency_key: string | null;
   readonly parent_id: number | null;
   /** 1: its parent was told how it ended, and has finished since. */
-  readonly is_told: Generated<number>;
+  readonly reported_to_parent: Generated<number>;
   readonly on_child_failure: Generated<ChildFailurePolicy>;
   /** Null: as the settings say. */
   readonly lease_ms: number | null;
-  /** Until when its claim holds unless it is renewed; null: it is not claimed, or is no job of the queue. */
-  readonly leased_until: number | null;
-  readonly claimed_by: number | null;
-  /** Fencing: only who holds this token may end the job. */
+  /** Until when its claim holds unless it is renewed; null: it is not claimed, or is a script's. */
+  readonly lease_expires_at: number | null;
+  /** 1: its worker was late once and has been given more time. */
+  readonly lease_extended: Generated<number>;
+  /**
+   * Who has it: only who holds this token may settle the job. `<worker>.<n>` of a worker of the runner,
+   * a random one of anybody else. It also names the files of the run. Null: nobody has it.
+   */
   readonly claim_token: string | null;
-  /** How often it was claimed in all. */
-  readonly reserves: Generated<number>;
-  readonly timeouts: Generated<number>;
-  readonly releases: Generated<number>;
-  readonly buries: Generated<number>;
-  readonly kicks: Generated<number>;
-  readonly crashes: Generated<number>;
   readonly created_at: Generated<number>;
+  /** Null: it has not ended. */
   readonly finished_at: number | null;
+  /** Why it is as it is: one sentence. */
   readonly reason: string | null;
 }
 
-/** One attempt at a job, in a child process. Unknown figures are null, never 0. */
+/**
+ * One attempt at a job, in a child process. The row is written when the run ends, or earlier once it
+ * has lasted a moment. Unknown figures are null, never 0.
+ */
 export interface RunsTable {
   readonly id: Generated<number>;
   readonly job_id: number;
-  /** Null: whoever asked for the job, and is no worker of the runner. */
+  /** Null: it was run by somebody who is no worker of the runner. */
   readonly worker_id: number | null;
-  readonly script: string;
-  readonly tier: string | null;
+  readonly script_id: number;
+  /** Null: its content is unknown. */
+  readonly version_id: number | null;
+  /** Of its claim's token, behind the number of the worker: both name its files. */
+  readonly claim_number: number | null;
+  /** 1 for the first try. */
   readonly attempt: number;
   readonly outcome: Outcome;
+  /** State in which it left its job; null: `finished`, or it has not ended. */
+  readonly left_job: JobState | null;
   readonly scheduled_for: number | null;
   readonly started_at: number;
   readonly finished_at: number | null;
-  /** When it is ended by whoever has the say. */
+  /** Of a run that lasts: when it is ended by whoever has the say. */
   readonly timeout_ms: number | null;
   readonly duration_ms: number | null;
   readonly user_cpu_ms: number | null;
   readonly system_cpu_ms: number | null;
   readonly max_rss_bytes: number | null;
   /** By how much the memory of a child that serves many jobs has grown with this one. */
-  readonly rss_change_bytes: number | null;
+  readonly rss_delta_bytes: number | null;
   readonly measured_by: MeasuredBy | null;
   readonly pid: number | null;
   readonly pid_start_ticks: number | null;
@@ -150,121 +198,133 @@ export interface RunsTable {
   readonly error_name: string | null;
   readonly error_message: string | null;
   readonly error_stack: string | null;
-  /** SHA-256 of the script's file, hex. */
-  readonly content_hash: string | null;
-  /** Bytes the script wrote in all; `output` holds head and tail of them, up to 64 KB. */
+  /** Bytes the script wrote in all; `outputs` holds head and tail of them, up to 64 KB. */
   readonly output_bytes: number | null;
   /** Bytes that are kept nowhere. */
   readonly output_dropped_bytes: number | null;
-  /** File name in `.runner/output/` of output too long for this row, gzip-compressed. */
+  /** File name in `.runner/output/` of output too long for the log, gzip-compressed. */
   readonly output_file: string | null;
   readonly output_file_bytes: number | null;
-  readonly output: string | null;
-  /** What tells a run that was recorded without the log from every other; it is taken in once. */
+  /** What tells a run that was recorded without the log from every other; it is replayed once. */
   readonly spool_id: string | null;
 }
 
-export type PauseKind = 'pause' | 'fuse';
+/** What a run has written, apart from its row, so that reports never read it. */
+export interface OutputsTable {
+  readonly run_id: number;
+  readonly output: string;
+}
+
+export type PauseKind = 'pause' | 'fail-fast';
 
 /** What is not to be run for a while. */
-interface PausesTable {
+export interface PausesTable {
   /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
   readonly name: string;
-  /** `fuse`: what is due of it fails instead of waiting. */
+  /** `fail-fast`: what is due of it fails instead of waiting. */
   readonly kind: Generated<PauseKind>;
   /** Null: until it is resumed. */
   readonly until: number | null;
   readonly created_at: number;
 }
 
-/** One transition of a job, run or worker; rows are only ever added. */
-export interface ActivityTable {
-  readonly id: Generated<number>;
-  readonly at: number;
-  readonly worker_id: number | null;
-  readonly job_id: number | null;
-  readonly run_id: number | null;
-  /** What happened: `worker-started`, `lock-taken-over`, `job-queued`, `job-finished` … */
-  readonly event: ActivityEvent;
-  readonly detail: string | null;
-}
-
-export type ActivityEvent =
-  | 'worker-started'
-  | 'worker-skipped'
-  | 'worker-finished'
-  | 'worker-crashed'
+/** Transitions that no other row tells. */
+export type StoredEvent =
   | 'lock-taken-over'
-  | 'lock-compromised'
+  | 'lock-lost'
+  /** Queued again, though not by a run: its children have ended, its parent waits for it. */
   | 'job-queued'
-  | 'job-running'
-  | 'job-finished'
-  | 'job-failed'
-  | 'job-retrying'
-  | 'job-deferred'
-  | 'job-left-running'
-  | 'job-cancelled'
+  /** It waits for its children. */
   | 'job-paused'
-  | 'job-released'
+  /** Ended without a run. */
+  | 'job-failed'
+  | 'job-cancelled'
   | 'job-buried'
+  | 'job-deferred'
   | 'job-kicked'
   | 'job-updated'
   | 'job-requeued'
   | 'job-deleted'
-  | 'job-lease-expired'
   | 'job-imported'
+  | 'job-lease-expired'
+  /** A pass found it running, left by a runner that died. */
+  | 'run-orphaned'
   | 'paused'
   | 'resumed'
-  | 'log-set-aside'
-  | 'spool-taken-in'
-  | 'log-pruned';
+  | 'log-quarantined'
+  | 'log-pruned'
+  | 'spool-replayed';
 
-export interface ActivityLog {
-  readonly workers: WorkersTable;
-  readonly jobs: JobsTable;
-  readonly runs: RunsTable;
-  readonly activity: ActivityTable;
-  readonly pauses: PausesTable;
+export interface EventsTable {
+  readonly id: Generated<number>;
+  readonly at: number;
+  readonly event: StoredEvent;
+  readonly worker_id: number | null;
+  readonly job_id: number | null;
+  readonly run_id: number | null;
+  /** Values of the event for people: a name, a reason. No code reads it. */
+  readonly detail: string | null;
 }
 
-export type WorkerRow = Selectable<WorkersTable>;
+/** What happened, as the view `activity` tells it. */
+export type ActivityEvent =
+  | StoredEvent
+  | 'worker-started'
+  | 'worker-skipped'
+  | 'worker-finished'
+  | 'worker-crashed'
+  | 'run-started'
+  | 'job-finished'
+  | 'job-retrying'
+  | 'job-released';
+
+/** View over workers, jobs, runs and events: every transition of a job, run or worker. */
+export interface ActivityView {
+  readonly at: number;
+  readonly event: ActivityEvent;
+  readonly worker_id: number | null;
+  readonly job_id: number | null;
+  readonly run_id: number | null;
+  readonly detail: string | null;
+}
+
+export interface ActivityLog {
+  readonly hosts: HostsTable;
+  readonly workers: WorkersTable;
+  readonly scripts: ScriptsTable;
+  readonly script_versions: ScriptVersionsTable;
+  readonly jobs: JobsTable;
+  readonly runs: RunsTable;
+  readonly outputs: OutputsTable;
+  readonly pauses: PausesTable;
+  readonly events: EventsTable;
+  readonly activity: ActivityView;
+}
+
 export type JobRow = Selectable<JobsTable>;
 export type RunRow = Selectable<RunsTable>;
 
-/** What is known of a run once it has ended. */
+/** A worker with the host that it ran on. */
+export type WorkerRow = Selectable<WorkersTable> & Omit<Selectable<HostsTable>, 'id'>;
+
+/** What is known of a run once it has ended, as its row and its output hold it. */
 export type FinishedRun = Omit<
   RunRow,
   | 'id'
   | 'job_id'
   | 'worker_id'
-  | 'script'
-  | 'tier'
+  | 'script_id'
+  | 'version_id'
+  | 'claim_number'
   | 'attempt'
+  | 'left_job'
   | 'scheduled_for'
   | 'started_at'
   | 'pid'
   | 'pid_start_ticks'
   | 'timeout_ms'
-  | 'content_hash'
   | 'spool_id'
-  | 'rss_change_bytes'
-> & { readonly rss_change_bytes?: number | null };
-
-/** Where a job is in its life; the diagram is in docs/architecture.md. */
-export type JobState =
-  | 'queued'
-  | 'running'
-  | 'finished'
-  | 'retrying'
-  | 'failed'
-  | 'paused'
-  | 'cancelled';
-
-/** What becomes of a repeating job's times that have passed meanwhile. */
-export type MissedPolicy = 'all' | 'once' | 'skip';
-
-/** What becomes of a parent one of whose children has failed. */
-export type ChildFailurePolicy = 'resume' | 'fail';
+> & { readonly output: string | null };
 
 /** What was given back, to be taken again, is neither a success nor a failure. */
 const areFailures: Readonly<Record<Outcome, boolean>> = {
@@ -285,6 +345,3 @@ export const outcomes = Object.keys(areFailures) as readonly Outcome[];
 export function isFailure(outcome: Outcome): boolean {
   return areFailures[outcome];
 }
-
-/** How many migrations there are; stored as the file's `user_version`. */
-export const SCHEMA_VERSION = 1;

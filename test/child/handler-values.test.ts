@@ -96,7 +96,7 @@ test('a function is found in whichever way it is exported, a class never', () =>
 });
 
 test('each variable of a run is one of those that are set anew for each job', () => {
-  const facts = { runId: 1, script: 'a', scheduledFor: 0, latenessMs: 0, attempt: 1 };
+  const facts = { key: '1.1', script: 'a', scheduledFor: 0, latenessMs: 0, attempt: 1 };
   const job = { id: 1, name: 'a' };
   const variables = runVariables({ ...facts, lastSuccess: null, previouslyCrashed: false, job });
   expect(Object.keys(variables).toSorted()).toEqual(runVariableNames.toSorted());

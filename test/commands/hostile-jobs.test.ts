@@ -10,11 +10,11 @@ const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
 async function makeEvilJob(state: 'queued' | 'failed'): Promise<string> {
   const root = makeQueueSite();
   await inRoot(root, 'add', 'export', '--at', '+1h');
-  const insert = `insert into jobs (name, state, data, reason, unique_key, group_key, repeat, finished_at)
-    values (?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
-  const finishedAt = state === 'failed' ? Date.now() : null;
-  changeLog(root, insert, EVIL, state, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
-  const told = `insert into activity (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`;
+  const insert = `insert into jobs (name, state, ready, data, reason, unique_key, concurrency_key, repeat,
+      finished_at) values (?, ?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
+  const [ready, finishedAt] = state === 'failed' ? [null, Date.now()] : [0, null];
+  changeLog(root, insert, EVIL, state, ready, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
+  const told = `insert into events (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`;
   changeLog(root, told, Date.now() + 1000, EVIL);
   return root;
 }

@@ -40,7 +40,7 @@ describe('runner job', () => {
     );
     expect(shown).toContain('\ndata\n{\n  "a": 1\n}\n');
     expect(shown).toMatch(/\nruns\nrun {2}started +outcome .*\n {2}1 {2}# +running/);
-    expect(shown).toContain('\nactivity\n#  job-queued\n#  job-running · run 1\n');
+    expect(shown).toContain('\nactivity\n#  queued\n#  started · run 1\n');
   });
 
   test('as JSON has every key of docs/json.md', async () => {
@@ -60,7 +60,7 @@ describe('runner job', () => {
     ]);
     expect(job.activity).toMatchObject([
       { event: 'job-queued', detail: null, run: null },
-      { event: 'job-running', run: 1 },
+      { event: 'run-started', run: 1 },
     ]);
   });
 

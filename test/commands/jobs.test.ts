@@ -57,7 +57,7 @@ describe('runner jobs', () => {
     );
   });
 
-  test('tells what waits because of a pause or a fuse, and what ends that', async () => {
+  test('tells what waits because of a pause, or of one that lets it fail, and what ends that', async () => {
     const root = await fillQueue();
     await inRoot(root, 'pause', 'mail/*', '--fail');
     await inRoot(root, 'pause', 'mail/b*');
@@ -82,10 +82,15 @@ describe('runner jobs', () => {
     ]);
     const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
     const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
-    const fuse = { name: 'queue/export', kind: 'fuse', until: null, since: expect.any(String) };
+    const failFast = {
+      name: 'queue/export',
+      kind: 'fail-fast',
+      until: null,
+      since: expect.any(String),
+    };
     expect(pauses).toEqual([
-      fuse,
-      fuse,
+      failFast,
+      failFast,
       { name: 'queue/mail/b*', kind: 'pause', until: null, since: expect.any(String) },
       null,
       null,

@@ -62,13 +62,13 @@ describe('a pause of jobs of the queue', () => {
     );
   });
 
-  test('a fuse lets what is due fail', async () => {
+  test('with --fail lets what is due fail', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'mail/welcome');
     expect((await inRoot(root, 'pause', 'mail/*', '--fail')).stdout).toBe(
       "mail/* fails when it is due, until `runner resume 'mail/*'`.\n",
     );
-    expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fuse' }]);
+    expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fail-fast' }]);
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
     expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'failed' });
     expect((await inRoot(root, 'status')).stdout).toContain(

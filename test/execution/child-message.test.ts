@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { readChildMessage } from '../../src/execution/messages.ts';
 
 const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
-const end = { end: { ...result, result: '{"sent":true}', rssChangeBytes: -4096 }, rssBytes: 4096 };
+const end = { end: { ...result, result: '{"sent":true}', rssDeltaBytes: -4096 }, rssBytes: 4096 };
 const file = { path: '/a.mjs', mtimeMs: 1.5, size: 1, ino: 1 };
-const stray = { runId: 1, lastRunId: null, sentence: 'Error: boom' };
+const stray = { jobId: 1, lastKey: null, sentence: 'Error: boom' };
 
 test.each<object>([
   { ready: true },
@@ -28,7 +28,7 @@ test.each<unknown>([
   { ...end, loaded: [{ ...file, path: 1 }] },
   { ...end, stray: 'boom' },
   { ...end, stray: { ...stray, sentence: null } },
-  { ...end, stray: { ...stray, runId: {} } },
+  { ...end, stray: { ...stray, jobId: {} } },
   ...[
     { exitCode: '0' },
     { userCpuMs: {} },
@@ -37,7 +37,7 @@ test.each<unknown>([
     { result: {} },
     { result: '{' },
     { refusal: {} },
-    { rssChangeBytes: 'much' },
+    { rssDeltaBytes: 'much' },
     { ask: 'retry' },
     { ask: { kind: 'nope' } },
     { ask: { kind: 'fail', reason: {} } },

@@ -8,16 +8,15 @@ import { endLostRun, type LostRunRequest } from '../../src/recovery/orphans.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';
-import { startProcess } from '../support/start-command.ts';
 import { until } from '../support/until.ts';
 
 const MB = 1024 * 1024;
 
 async function requestLost(overrides: Partial<LostRunRequest> = {}): Promise<LostRunRequest> {
   const { root, state, masker } = await requestRun('lost.sh', 'true\n');
-  writeFileSync(runFilesOf(state, 1).output, 'first\nlast\n');
+  writeFileSync(runFilesOf(state, '1.1').output, 'first\nlast\n');
   return {
-    runId: 1,
+    key: '1.1',
     root,
     state,
     masker,
@@ -28,7 +27,6 @@ async function requestLost(overrides: Partial<LostRunRequest> = {}): Promise<Los
     graceMs: 1000,
     maxOutputBytes: MB,
     lastSeenRssBytes: null,
-    mayTerminate: true,
     now: 5000,
     ...overrides,
   };
@@ -65,11 +63,4 @@ test('who ran into its time limit has it, too', async () => {
     maxRssBytes: 7 * MB,
     measuredBy: 'sampled',
   });
-});
-
-test('who only looks ends nobody', async () => {
-  const living = startProcess('/bin/sleep', ['30'], { cwd: '/', env: {} });
-  const process = identifyProcess(living.pid);
-  expect(await endLostRun(await requestLost({ process, mayTerminate: false }))).toBeNull();
-  expect(identifyProcess(living.pid).startTicks).toBe(process.startTicks);
 });

@@ -24,7 +24,7 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
       },
     },
   );
-  const { output, id, scheduled_for } = run('a');
+  const { output, scheduled_for } = run('a');
   const environment = readEnvironment(output);
   expect(output).not.toContain('secret');
   // What the shell itself adds.
@@ -40,10 +40,10 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     RUNNER_PREVIOUSLY_CRASHED: '',
     RUNNER_ROOT: root,
     RUNNER_SCHEDULED_FOR: new Date(scheduled_for ?? 0).toISOString(),
-    RUNNER_RUN: '1',
+    RUNNER_RUN: '1.1',
     RUNNER_SCRIPT: 'hourly/a',
     SHELL: '/bin/sh',
-    TMPDIR: `${root}/.runner/tmp/${id}`,
+    TMPDIR: `${root}/.runner/tmp/1.1`,
     TZ: 'Europe/Berlin',
   });
 });
@@ -131,7 +131,9 @@ print "$own[0] $own[4] $own[5] ", ($own[5] == $parent[5] ? 'same' : 'another'), 
     expect(run('input').output).toBe('/dev/null\nend\n');
     expect(run('session').output).toMatch(/^(\d+) \1 \1 another\n$/);
     // Its output: neither the activity log nor a lock.
-    expect(run('descriptors').output).toBe(`${root}/.runner/output/${run('descriptors').id}.log\n`);
+    expect(run('descriptors').output).toBe(
+      `${root}/.runner/output/${run('descriptors').key}.log\n`,
+    );
   });
 
   test('is the umask that the runner was started with', () => {

@@ -78,7 +78,7 @@ describe('a process that waits and is killed', () => {
       process.kill(lane.pids.at(-1) as number, 'SIGKILL');
       if (laterMs !== null) await sleep(laterMs);
       const end = await lane.runner.run(request);
-      lane.runner.removeFiles(lane.state, request.runId);
+      lane.runner.removeFiles(lane.state, request.key);
       return end;
     };
     await lane.run('counts');

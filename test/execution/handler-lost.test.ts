@@ -49,20 +49,19 @@ function startRunner(handlers: Readonly<Record<string, string>>, ...names: strin
   onTestFinished(() => {
     if (has('pid-1')) killGroup(pidOf(1));
   });
-  const end: Lost['end'] = (runId, overrides = {}) =>
+  const end: Lost['end'] = (run, overrides = {}) =>
     endLostRun({
-      runId,
+      key: `1.${run}`,
       root,
       state: stateFolderOf(root),
       startedAt: Date.now() - 1000,
-      process: identifyProcess(pidOf(runId)),
+      process: identifyProcess(pidOf(run)),
       runner: 'pid 4711 on web3',
       timeoutMs: 60_000,
       graceMs: 1000,
       maxOutputBytes: 1_000_000,
       masker: createMasker({ env: {}, secrets: [] }, {}),
       lastSeenRssBytes: null,
-      mayTerminate: true,
       now: Date.now(),
       ...overrides,
     });
@@ -181,7 +180,7 @@ describe('a runner that is killed while a handler runs', () => {
     killGroup(pid);
     await until('it is gone', () => !existsSync(`/proc/${pid}`));
     sweepWarmFiles(lost.root, state);
-    expect(list()).toEqual(['1.log']);
+    expect(list()).toEqual(['1.1.log']);
   });
 });
 

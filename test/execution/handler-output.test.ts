@@ -53,8 +53,8 @@ test('what is long is compressed beside the log, what is too long is cut, run by
 };\n`,
   });
   const long = await lane.run('a', { data: 200 });
-  expect(long.output).toMatchObject({ bytes: 200_000, droppedBytes: 0, file: '1.log.gz' });
-  const kept = gunzipSync(readFileSync(join(lane.state.output, '1.log.gz')));
+  expect(long.output).toMatchObject({ bytes: 200_000, droppedBytes: 0, file: '1.1.log.gz' });
+  const kept = gunzipSync(readFileSync(join(lane.state.output, '1.1.log.gz')));
   expect(kept.length).toBe(200_000);
   const cut = await lane.run('a', { data: 5000, maxOutputBytes: 1_000_000 });
   expect(cut.output.bytes).toBe(5_000_000);
@@ -63,7 +63,7 @@ test('what is long is compressed beside the log, what is too long is cut, run by
   expect(new Set(lane.pids).size).toBe(1);
 });
 
-test('while a run goes on, its output is found under its number', async () => {
+test('while a run goes on, its output is found under its key', async () => {
   const lane = openLane({
     'a.mjs': `import { existsSync } from 'node:fs';
 export default async ({ log }) => {
@@ -71,7 +71,7 @@ export default async ({ log }) => {
   while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 10));
 };\n`,
   });
-  const { output } = runFilesOf(lane.state, 1);
+  const { output } = runFilesOf(lane.state, '1.1');
   const run = lane.run('a');
   await until(
     'it has printed',
@@ -82,9 +82,9 @@ export default async ({ log }) => {
   expect(existsSync(output)).toBe(false);
 });
 
-test('what a log that was set aside has left under the same number is none of it', async () => {
+test('what a log that was set aside has left under the same key is none of it', async () => {
   const lane = openLane({ 'a.mjs': `export default () => { process.exit(1); };\n` });
-  const files = runFilesOf(lane.state, 1);
+  const files = runFilesOf(lane.state, '1.1');
   writeFileSync(files.output, 'old');
   writeFileSync(
     files.result,

@@ -102,7 +102,7 @@ describe('what an earlier run left behind', () => {
   if (data.left) setTimeout(() => { throw new Error('boom'); }, data.left);
 };\n`;
   const sentence =
-    'something of run 1 failed after that run had ended (Error: boom), so its process was replaced';
+    'something of an earlier run of job 7 failed after that run had ended (Error: boom), so its process was replaced';
 
   test('and fails between two runs is told, and harms no run', async () => {
     const lane = openLane({ 'leaves.mjs': leaves, 'good.mjs': good });
@@ -176,7 +176,9 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
     await until('the process has ended itself', () => lane.runner.pid === null);
     expect(await lane.run('good')).toMatchObject({
       outcome: 'succeeded',
-      warning: expect.stringContaining('something of run 1 failed after that run had ended'),
+      warning: expect.stringContaining(
+        'something of an earlier run of job 7 failed after that run had ended',
+      ),
     });
   });
 

@@ -15,9 +15,9 @@ const runner = createHandlerRunner({ childJobs: 1000, childMemoryBytes: 1e9 });
 for (const [index, name] of names.entries()) {
   const script = handlers.find(name);
   if (script === null) throw new Error(`There is no handler ${name}.`);
-  const runId = index + 1;
+  const run = index + 1;
   await runner.run({
-    runId,
+    key: `1.${run}`,
     script,
     root,
     state,
@@ -29,10 +29,10 @@ for (const [index, name] of names.entries()) {
     environment: { HOME: root },
     masker: createMasker({ env: {}, secrets: [] }, {}),
     stop: new AbortController().signal,
-    onStarted: (pid) => writeFileSync(join(root, `pid-${runId}`), String(pid)),
+    onStarted: (pid) => writeFileSync(join(root, `pid-${run}`), String(pid)),
     onUpdate: () => {},
     job: {
-      id: runId,
+      id: run,
       name,
       data: '{"a":1}',
       attempt: 1,
@@ -45,6 +45,6 @@ for (const [index, name] of names.entries()) {
       children: null,
     },
   });
-  writeFileSync(join(root, `ended-${runId}`), '');
+  writeFileSync(join(root, `ended-${run}`), '');
 }
 setInterval(() => {}, 1000);

@@ -65,8 +65,8 @@ describe('what a handler is told', () => {
 export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((name) => `echo $RUNNER_${name}`).join('; '))}]).toString().split('\\n');\n`,
     });
     const run = (id: number) => lane.run('mail/env', { job: { id, attempt: id, latenessMs: 20 } });
-    const told = (run: number, id: number) => [
-      `${run}`,
+    const told = (key: string, id: number) => [
+      key,
       'queue/mail/env',
       `${id}`,
       'mail/env',
@@ -75,8 +75,8 @@ export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((
       '',
       '',
     ];
-    expect(JSON.parse((await run(1)).result ?? '')).toEqual(told(1, 1));
-    expect(JSON.parse((await run(2)).result ?? '')).toEqual(told(2, 2));
+    expect(JSON.parse((await run(1)).result ?? '')).toEqual(told('1.1', 1));
+    expect(JSON.parse((await run(2)).result ?? '')).toEqual(told('1.2', 2));
   });
 });
 
@@ -370,8 +370,8 @@ describe('what a run has used', () => {
     expect(burnt.measuredBy).toBe('self');
     expect(burnt.userCpuMs).toBeGreaterThan(20);
     expect(empty.userCpuMs).toBeLessThan(20);
-    expect(grown.rssChangeBytes).toBeGreaterThan(60 * MB);
-    expect(empty.rssChangeBytes).toBeLessThan(30 * MB);
+    expect(grown.rssDeltaBytes).toBeGreaterThan(60 * MB);
+    expect(empty.rssDeltaBytes).toBeLessThan(30 * MB);
     expect(empty.maxRssBytes).toBeGreaterThan(64 * MB);
     expect(burnt.durationMs).toBeGreaterThanOrEqual(150);
   });
@@ -385,7 +385,7 @@ describe('what a run has used', () => {
       for (let job = 0; job < jobs; job += 1) {
         const end = await lane.runner.run(request);
         expect(end.result).toBe('{"got":1000}');
-        lane.runner.removeFiles(lane.state, request.runId);
+        lane.runner.removeFiles(lane.state, request.key);
         rss = Number(end.maxRssBytes);
       }
       return rss;

@@ -25,7 +25,7 @@ test('64 KB stay whole in the log, one byte more becomes head, tail and a file',
     text: `${'a'.repeat(32 * KB)}\n[… 1 bytes left out …]\n${'a'.repeat(8 * KB - 1)}${'b'.repeat(24 * KB)}c`,
     bytes: 64 * KB + 1,
     droppedBytes: 0,
-    file: '1.log.gz',
+    file: '1.1.log.gz',
     fileBytes: expect.any(Number),
   });
 });
@@ -87,7 +87,7 @@ describe('a script that tampers with its own output', () => {
 
 test('where the compressed file cannot be written, the log’s part is kept', async () => {
   const request = await requestRun('much.pl', `print 'x' x ${200 * KB};\n`);
-  mkdirSync(join(request.state.output, '1.log.gz'));
+  mkdirSync(join(request.state.output, '1.1.log.gz'));
   const { outcome, output } = await runScript(request);
   expect(outcome).toBe('succeeded');
   expect(output).toMatchObject({
@@ -106,7 +106,7 @@ test('after a pass nothing is left but what is too long for the log', () => {
     'throws.mjs': `throw new Error('x');\n`,
   });
   const listed = (folder: string) => readdirSync(join(root, '.runner', folder));
-  expect(listed('output')).toEqual([`${run('long').id}.log.gz`]);
+  expect(listed('output')).toEqual([`${run('long').key}.log.gz`]);
   expect(listed('results')).toEqual([]);
   expect(listed('tmp')).toEqual([]);
 });

@@ -20,7 +20,7 @@ interface Watched {
 
 async function runWatched(request: RunRequest): Promise<Watched> {
   let largestBytes = 0;
-  const path = join(request.state.output, '1.log');
+  const path = join(request.state.output, '1.1.log');
   const timer = setInterval(() => {
     largestBytes = Math.max(largestBytes, statSync(path, { throwIfNoEntry: false })?.size ?? 0);
   }, 1);
@@ -40,7 +40,7 @@ test('100 MB stay small on the disk, and every byte of them is accounted for', a
   );
   expect(end).toMatchObject({
     outcome: 'succeeded',
-    output: { bytes: 100 * MB, file: '1.log.gz' },
+    output: { bytes: 100 * MB, file: '1.1.log.gz' },
   });
   const { droppedBytes } = end.output;
   expect(droppedBytes).toBeGreaterThan(60 * MB);

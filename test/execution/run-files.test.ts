@@ -11,7 +11,7 @@ function makeState() {
 }
 
 test('only their owner can read the files of a run', () => {
-  const files = runFilesOf(makeState(), 7);
+  const files = runFilesOf(makeState(), '1.7');
   const before = process.umask(0);
   const { appendFd, fd } = createRunFiles(files);
   process.umask(before);
@@ -20,8 +20,8 @@ test('only their owner can read the files of a run', () => {
   expect(statSync(files.temporary).mode & 0o777).toBe(0o700);
 });
 
-test('what an older run of the same number left is not taken over', () => {
-  const files = runFilesOf(makeState(), 7);
+test('what an older run of the same key left is not taken over', () => {
+  const files = runFilesOf(makeState(), '1.7');
   mkdirSync(files.temporary);
   writeFileSync(`${files.temporary}/old`, '');
   writeFileSync(files.output, 'old');
@@ -38,8 +38,8 @@ test('what cannot be removed, or is gone already, is nothing to fail for', () =>
   // A file where a folder should be: nothing below it can be removed, whoever tries.
   const files = runFilesOf(
     { ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' },
-    7,
+    '1.7',
   );
   expect(() => removeRunFiles(files)).not.toThrow();
-  expect(() => removeRunFiles(runFilesOf(state, 8))).not.toThrow();
+  expect(() => removeRunFiles(runFilesOf(state, '1.8'))).not.toThrow();
 });

@@ -132,19 +132,16 @@ test.each(steps)(
       'jobs/hourly/a.mjs': nodeScript({ tags: ['@timeout 30m'] }),
       'jobs/daily/other.sh': shellScript(),
     });
+    const ofScript = `select outcome from runs where script = 'hourly/a' order by id`;
     writeFileSync(join(root, HOLD), '');
     await runWithFault(root, ['hourly'], { at: 'after spawn#1' });
     await until('it lives', () => listRunProcesses(root).length > 0);
     for (const tier of ['daily', 'hourly']) await runWithFault(root, [tier], { clockMs });
-    expect(queryLog(root, 'select outcome from runs where id = 1')).toEqual([
-      { outcome: 'running' },
-    ]);
+    expect(queryLog(root, ofScript)).toEqual([{ outcome: 'running' }]);
     rmSync(join(root, HOLD));
     await until('it has ended', () => listRunProcesses(root).length === 0);
     await runWithFault(root, ['hourly'], { clockMs });
-    expect(queryLog(root, 'select outcome from runs where id = 1')).toEqual([
-      { outcome: 'succeeded' },
-    ]);
+    expect(queryLog(root, ofScript)).toEqual([{ outcome: 'succeeded' }, { outcome: 'succeeded' }]);
     checkInvariants(root, moved);
   },
 );

@@ -42,6 +42,9 @@ test.each(['require("node:fs")', 'require("node:fs").promises'])(
   },
 );
 
+/** What a run's files are called by. */
+const key = '<n>.<n>';
+
 /** A first pass that does whatever a pass can: it fails, retries, keeps long output, lasts a while. */
 const files = {
   'jobs/hourly/big.sh': executable('#!/bin/sh\nhead -c 200000 /dev/zero | tr "\\0" x\nsleep 0.3\n'),
@@ -60,25 +63,28 @@ test('the steps of a pass are all there, in their order', async () => {
     ...['fs.mkdir .runner', 'sql pragma journal_mode'],
     ...['sql create table jobs id', 'sql pragma user_version'],
     ...['fs.rename .runner/locks/hourly.lock.<token>.new', 'sql insert workers'],
-    ...['sql insert jobs', 'sql update jobs set state', 'sql insert runs', 'sql insert activity'],
-    ...['fs.mkdir .runner/tmp/<n>', 'fs.open .runner/output/<n>.log', 'spawn', 'setPriority'],
-    ...['sql update runs set pid', 'kill SIGTERM', 'fs.open .runner/output/<n>.log.gz', 'fs.write'],
-    ...['sql update runs set outcome', 'fs.unlink .runner/output/<n>.log', 'sql delete activity'],
+    ...['sql insert jobs', 'sql update jobs set state', 'sql insert runs'],
+    ...[`fs.mkdir .runner/tmp/${key}`, `fs.open .runner/output/${key}.log`, 'spawn'],
+    ...['setPriority', 'kill SIGTERM', `fs.open .runner/output/${key}.log.gz`, 'fs.write'],
+    ...['sql update runs set left_job', `fs.unlink .runner/output/${key}.log`, 'sql delete events'],
+    ...['fs.fdatasync'],
     ...['sql begin', 'sql commit', 'fs.rmdir .runner/locks/hourly.lock', 'sql close'],
   ];
   expect(wanted.filter((kind) => !kinds.includes(kind))).toEqual([]);
   const count = (kind: string): number => kinds.filter((each) => each === kind).length;
   expect(count('spawn')).toBe(4);
+  // Each once: those that last have their row before their end.
   expect(count('sql insert runs')).toBe(4);
-  expect(count('sql update runs set outcome')).toBe(4);
-  expect(points.indexOf('sql insert runs#1')).toBeLessThan(points.indexOf('spawn#1'));
+  expect(count('sql update runs set left_job')).toBe(2);
+  // It is claimed before it is started.
+  expect(points.indexOf('sql update jobs set state#1')).toBeLessThan(points.indexOf('spawn#1'));
 });
 
 test.each([
-  ['before fs.mkdir .runner/tmp/<n>#1', [], []],
-  ['after fs.mkdir .runner/tmp/<n>#1', ['1'], []],
-  ['before fs.open .runner/output/<n>.log#1', ['1'], []],
-  ['after fs.open .runner/output/<n>.log#1', ['1'], ['1.log']],
+  [`before fs.mkdir .runner/tmp/${key}#1`, [], []],
+  [`after fs.mkdir .runner/tmp/${key}#1`, ['1.1'], []],
+  [`before fs.open .runner/output/${key}.log#1`, ['1.1'], []],
+  [`after fs.open .runner/output/${key}.log#1`, ['1.1'], ['1.1.log']],
 ])('a runner ends where it is told to: %s', async (at, temporary, output) => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\ntouch ran\n') });
   expect(await runWithFault(root, ['hourly'], { at })).toMatchObject({ status: null, stderr: '' });

@@ -24,11 +24,17 @@ const scripts = {
   'jobs/daily/other.sh': shellScript(),
 };
 
-/** A pass that died when its script had just started; the script has ended, or lives while `hold` is there. */
-async function leaveDeadPass(files: Parameters<typeof makeTemporaryRoot>[0], lives = false) {
+/** A pass that died when its script had just started, or had its row; the script has ended, or lives while `hold` is there. */
+async function leaveDeadPass(
+  files: Parameters<typeof makeTemporaryRoot>[0],
+  { lives = false, hasRow = false } = {},
+) {
   const root = makeTemporaryRoot(files);
-  if (lives) writeFileSync(join(root, HOLD), '');
-  expect((await runWithFault(root, ['hourly'], { at: 'after spawn#1' })).status).toBeNull();
+  if (lives || hasRow) writeFileSync(join(root, HOLD), '');
+  const at = hasRow ? 'after sql commit#5' : 'after spawn#1';
+  expect((await runWithFault(root, ['hourly'], { at })).status).toBeNull();
+  expect(queryLog(root, 'select outcome from runs')).toHaveLength(hasRow ? 1 : 0);
+  if (hasRow && !lives) rmSync(join(root, HOLD));
   if (!lives) await untilNothingRuns(root);
   return root;
 }
@@ -48,6 +54,8 @@ function startStranger(): number {
 
 const isAlive = (pid: number): boolean => identifyProcess(pid).startTicks !== null;
 const workers = 'select kind, tier, state from workers order by id';
+const hourly = `select state, (select count(*) from runs where job_id = jobs.id) as runs from jobs
+  where tier = 'hourly'`;
 const outcomes = 'select outcome from runs order by id';
 const rescued = [
   { kind: 'tier', tier: 'hourly', state: 'crashed' },
@@ -72,12 +80,8 @@ test('a runner whose pid another program has by now is dead', async () => {
 test('a runner of an earlier boot is dead, even if pid and start are those of a process', async () => {
   const root = await leaveDeadPass(scripts);
   const { pid, startTicks } = identifyProcess(startStranger());
-  rewrite(
-    root,
-    "update workers set boot_id = 'earlier', pid = ?, pid_start_ticks = ?",
-    pid,
-    startTicks,
-  );
+  rewrite(root, "update hosts set boot_id = 'earlier'");
+  rewrite(root, 'update workers set pid = ?, pid_start_ticks = ?', pid, startTicks);
   await runWithFault(root, ['hourly']);
   expect(queryLog(root, workers)).toEqual(rescued);
   expect(isAlive(pid)).toBe(true);
@@ -86,14 +90,8 @@ test('a runner of an earlier boot is dead, even if pid and start are those of a 
 
 test('a runner that is the process it says it is, is left alone', async () => {
   const root = await leaveDeadPass(scripts);
-  const { bootId, pid, startTicks } = identifyProcess(startStranger());
-  rewrite(
-    root,
-    'update workers set boot_id = ?, pid = ?, pid_start_ticks = ?',
-    bootId,
-    pid,
-    startTicks,
-  );
+  const { pid, startTicks } = identifyProcess(startStranger());
+  rewrite(root, 'update workers set pid = ?, pid_start_ticks = ?', pid, startTicks);
   await runWithFault(root, ['hourly']);
   await runWithFault(root, ['daily']);
   await runWithFault(root, ['report']);
@@ -101,9 +99,7 @@ test('a runner that is the process it says it is, is left alone', async () => {
     ...notRescued,
     { kind: 'tier', tier: 'daily', state: 'finished' },
   ]);
-  expect(queryLog(root, "select outcome from runs where tier = 'hourly'")).toEqual([
-    { outcome: 'running' },
-  ]);
+  expect(queryLog(root, hourly)).toEqual([{ state: 'claimed', runs: 0 }]);
   expect(isAlive(pid)).toBe(true);
   process.kill(pid, 'SIGKILL');
   await until('it is gone', () => !isAlive(pid));
@@ -112,10 +108,13 @@ test('a runner that is the process it says it is, is left alone', async () => {
 });
 
 test('a script whose pid another program has by now is not waited for, nor is that one ended', async () => {
-  const root = await leaveDeadPass({
-    ...scripts,
-    'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1s'] }),
-  });
+  const root = await leaveDeadPass(
+    {
+      ...scripts,
+      'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1s'] }),
+    },
+    { hasRow: true },
+  );
   const stranger = startStranger();
   const { startTicks } = identifyProcess(stranger);
   rewrite(root, 'update runs set pid = ?, pid_start_ticks = ?', stranger, Number(startTicks) - 1);
@@ -127,10 +126,10 @@ test('a script whose pid another program has by now is not waited for, nor is th
 });
 
 test('a script of an earlier boot is not waited for', async () => {
-  const root = await leaveDeadPass(scripts);
+  const root = await leaveDeadPass(scripts, { hasRow: true });
   const stranger = startStranger();
   const { startTicks } = identifyProcess(stranger);
-  rewrite(root, "update workers set boot_id = 'earlier'");
+  rewrite(root, "update hosts set boot_id = 'earlier'");
   rewrite(root, 'update runs set pid = ?, pid_start_ticks = ?', stranger, startTicks);
   await runWithFault(root, ['hourly']);
   expect(queryLog(root, outcomes)).toEqual([{ outcome: 'crashed' }, { outcome: 'succeeded' }]);
@@ -140,7 +139,7 @@ test('a script of an earlier boot is not waited for', async () => {
 
 test('a script in Node that ended before the machine went down has the end that it had', async () => {
   const root = await leaveDeadPass({ 'jobs/hourly/a.mjs': nodeScript({ exit: '7' }) });
-  rewrite(root, "update workers set boot_id = 'earlier'");
+  rewrite(root, "update hosts set boot_id = 'earlier'");
   await runWithFault(root, ['hourly']);
   expect(queryLog(root, 'select outcome, exit_code from runs order by id')).toEqual([
     { outcome: 'failed', exit_code: 7 },
@@ -150,13 +149,10 @@ test('a script in Node that ended before the machine went down has the end that 
 });
 
 test('a script that outlives its runner is known by what it was started with, without its pid', async () => {
-  const root = await leaveDeadPass(scripts, true);
+  const root = await leaveDeadPass(scripts, { lives: true });
   await until('the script has begun', () => listRunProcesses(root).length > 0);
-  expect(queryLog(root, 'select pid from runs')).toEqual([{ pid: null }]);
   for (const command of ['daily', 'report', 'hourly']) await runWithFault(root, [command]);
-  expect(queryLog(root, "select outcome from runs where tier = 'hourly'")).toEqual([
-    { outcome: 'running' },
-  ]);
+  expect(queryLog(root, hourly)).toEqual([{ state: 'running', runs: 1 }]);
   await endHold(root);
   await runWithFault(root, ['hourly']);
   checkInvariants(root);
@@ -168,10 +164,11 @@ async function endHold(root: string): Promise<void> {
 }
 
 /** The dead pass as another host's: in the log and in the lock. */
-async function leavePassOfAnotherHost(lockAgeMs: number): Promise<string> {
-  const root = await leaveDeadPass(scripts);
+async function leavePassOfAnotherHost(lockAgeMs: number, hasRow = false): Promise<string> {
+  const root = await leaveDeadPass(scripts, { hasRow });
   const startedAt = Date.now() - lockAgeMs;
-  rewrite(root, "update workers set host = 'elsewhere', started_at = ?", startedAt);
+  rewrite(root, "update hosts set host = 'elsewhere'");
+  rewrite(root, 'update workers set started_at = ?', startedAt);
   const lock = join(stateFolderOf(root).locks, 'hourly.lock');
   for (const name of readdirSync(lock)) {
     const path = join(lock, name);
@@ -192,7 +189,8 @@ test('a runner on another host is believed while its lock is fresh', async () =>
     ...notRescued,
     { kind: 'tier', tier: 'daily', state: 'finished' },
   ]);
-  expect(queryLog(root, outcomes)).toEqual([{ outcome: 'running' }, { outcome: 'succeeded' }]);
+  expect(queryLog(root, hourly)).toEqual([{ state: 'claimed', runs: 0 }]);
+  expect(queryLog(root, outcomes)).toEqual([{ outcome: 'succeeded' }]);
 });
 
 test('a runner on another host whose lock nobody refreshes is dead', async () => {
@@ -209,7 +207,7 @@ test.each<[number, number | null]>([
 ])(
   'a script on another host cannot be seen from here, and has until its time limit: %d s, pid %s',
   async (seconds, pid) => {
-    const root = await leavePassOfAnotherHost(seconds * 1000);
+    const root = await leavePassOfAnotherHost(seconds * 1000, true);
     rewrite(root, 'update runs set pid = ?, started_at = started_at - ?', pid, seconds * 1000);
     await runWithFault(root, ['hourly']);
     const isOver = seconds > 3_600;

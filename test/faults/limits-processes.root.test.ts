@@ -87,7 +87,7 @@ describe('at the limit of processes', () => {
 });
 
 function hasOutputFile(request: RunRequest | undefined): boolean {
-  return request !== undefined && existsSync(runFilesOf(request.state, request.runId).output);
+  return request !== undefined && existsSync(runFilesOf(request.state, request.key).output);
 }
 
 function isOfUser(pid: number): boolean {

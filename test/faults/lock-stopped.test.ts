@@ -78,30 +78,12 @@ test('neither does the log give a stopped worker’s tier to another one', async
   const store = await openStoreOf(root);
   const holder = await startStopped(state.locks);
   const identity = identifyProcess(holder.pid);
-  await store.db
-    .insertInto('workers')
-    .values({
-      kind: 'tier',
-      tier: 'hourly',
-      state: 'running',
-      host: identity.host,
-      boot_id: identity.bootId,
-      pid: identity.pid,
-      pid_start_ticks: identity.startTicks,
-      started_at: 0,
-      runner_version: '0',
-      node_version: '0',
-    })
-    .execute();
-  const request = {
-    kind: 'tier',
-    tier: 'hourly',
-    self,
-    scheduledFor: null,
-    startedAt: Date.now(),
-    calledBy: 'schedule',
-    runnerVersion: '0',
-  } as const;
+  const worker = {
+    ...({ kind: 'tier', tier: 'hourly', trigger: 'cron', scheduledFor: null } as const),
+    ...{ runnerVersion: '0', nodeVersion: '0' },
+  };
+  await store.workers.start({ ...worker, ...identity, startedAt: 0 });
+  const request = { ...worker, ...self, startedAt: Date.now() };
   const takeIt = () => takeTier(store, state, request, expect.fail, quick);
   expect(await takeIt()).toMatchObject({ held: false });
   // The slot alone holds it as well, when its lock file was removed.
@@ -193,7 +175,7 @@ test('a pass that was stopped and robbed of its lock starts nothing more, and sa
     { state: 'skipped' },
     { state: 'skipped' },
   ]);
-  const losses = `select worker_id from activity where event = 'lock-compromised'`;
+  const losses = `select worker_id from activity where event = 'lock-lost'`;
   expect(queryLog(root, losses)).toEqual([{ worker_id: 1 }]);
   expect(queryLog(root, 'select script, outcome from runs')).toEqual([
     { script: 'hourly/a', outcome: 'succeeded' },

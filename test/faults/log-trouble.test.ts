@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 
 import { runWithFault, startWithFault } from '../support/fault-points.ts';
 import { holdLog } from '../support/hold-log.ts';
@@ -90,8 +90,8 @@ describe('a log that another program keeps locked', () => {
     expect([status, stderr]).toEqual([1, expect.stringMatching(locked)]);
     holder.kill('SIGKILL');
     await holder.ended;
-    await runWithFault(root, ['status']);
-    expect(runs(root)).toEqual([{ script: 'hourly/0', runs: 1, spooled: 0 }, ...counted(1, 1)]);
+    await runWithFault(root, ['work']);
+    expect(runs(root)).toEqual([{ script: 'hourly/0', runs: 1, spooled: 1 }, ...counted(1, 1)]);
     checkInvariants(root);
   });
 });
@@ -100,7 +100,7 @@ describe('a journal that was left behind', () => {
   async function killMidway(): Promise<string> {
     const root = makeTemporaryRoot(scripts);
     const { status } = await runWithFault(root, ['hourly'], {
-      at: 'after sql update runs set outcome#1',
+      at: 'after sql insert runs#1',
     });
     expect([status, existsSync(`${stateFolderOf(root).database}-wal`)]).toEqual([null, true]);
     return root;
@@ -144,8 +144,8 @@ function spoil(root: string, table: string): void {
   writeFileSync(database, readFileSync(database).fill(0xff, start, start + PAGE_BYTES));
 }
 
-test.each(['jobs', 'activity'])(
-  'pages that were damaged among %s: the spool, then the log is set aside, and no run is lost',
+test.each(['jobs', 'workers'])(
+  'pages that were damaged among %s: the spool, then the log is quarantined, and no run is lost',
   async (table) => {
     const root = makeTemporaryRoot(scripts);
     await pass(root);

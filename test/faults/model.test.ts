@@ -7,7 +7,7 @@ import { findViolations } from '../support/invariants.ts';
 import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { type LogContent, listOpenJobs, readLog } from '../support/invariants-log.ts';
-import type { LoggedRun } from '../support/log-tables.ts';
+import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { changeLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -267,7 +267,7 @@ class Site {
     await this.#run([args], { at: `after ${point}` });
     if (machine) this.#endMachine();
     await until('nothing runs', () => listRunProcesses(this.root).length === 0);
-    await this.#run(['report']);
+    await this.#run(['work']);
     const runs = (this.#log()?.runs ?? []).slice(known).map(toModelRun);
     const crashed = runs.filter(({ outcome }) => outcome === 'crashed');
     return [
@@ -281,7 +281,11 @@ class Site {
   #endMachine(): void {
     for (const { pid } of listRunProcesses(this.root)) killIfThere(pid);
     if (this.#log() === null) return;
-    changeLog(this.root, "update workers set boot_id = 'an earlier one' where state = 'running'");
+    changeLog(
+      this.root,
+      `update hosts set boot_id = 'an earlier one' where id in (
+        select host_id from workers where state = 'running')`,
+    );
   }
 
   async #pauseOrResume(action: 'pause' | 'resume', name: string): Promise<string[]> {
@@ -300,8 +304,9 @@ class Site {
     const log = this.#log();
     const jobs = log?.jobs ?? [];
     return [
-      ...jobs.flatMap(({ id, name, state }) => {
-        const outcomes = outcomesOf(log as LogContent, id);
+      ...jobs.flatMap((job) => {
+        const { name, state } = job;
+        const outcomes = outcomesOf(log as LogContent, job);
         const wanted = judge(scripts.find((each) => each.name === name) as ModelScript, outcomes);
         return state === wanted ? [] : [`${name} is ${state} after ${outcomes}, not ${wanted}`];
       }),
@@ -329,15 +334,17 @@ class Site {
 
 function readOpen(log: LogContent): ReadonlyMap<string, ModelJob> {
   return new Map(
-    listOpenJobs(log).map(({ id, name, state, run_at }) => [
-      name,
-      { outcomes: outcomesOf(log, id), dueAt: state === 'retrying' ? run_at : null },
-    ]),
+    listOpenJobs(log).map((job) => {
+      const dueAt = job.state === 'retrying' ? job.run_at : null;
+      return [job.name, { outcomes: outcomesOf(log, job), dueAt }];
+    }),
   );
 }
 
-function outcomesOf(log: LogContent, jobId: number): readonly ModelOutcome[] {
-  return log.runs.filter(({ job_id }) => job_id === jobId).map((run) => toModelRun(run).outcome);
+/** Of its tries since it was begun anew. */
+function outcomesOf(log: LogContent, { id, attempts }: LoggedJob): readonly ModelOutcome[] {
+  const runs = log.runs.filter(({ job_id }) => job_id === id);
+  return runs.slice(runs.length - attempts).map((run) => toModelRun(run).outcome);
 }
 
 function readPasses(log: LogContent, now: number): ReadonlyMap<string, ModelPass> {

@@ -109,7 +109,7 @@ const scenarios: readonly Scenario[] = [
     name: 'that is a pass of a tier',
     files: { ...handlers, 'jobs/hourly/other.sh': executable('#!/bin/sh\nexit 0\n') },
     args: ['hourly'],
-    from: 'sql update runs set outcome',
+    from: 'sql insert runs',
     jobs: [{ name: 'program' }],
   },
 ];
@@ -177,7 +177,7 @@ function checkJob(job: LoggedJob, { runs }: LogContent): string[] {
   const own = runs.filter(({ job_id }) => job_id === job.id);
   const succeeded = own.filter(({ outcome }) => outcome === 'succeeded');
   const told = `job ${job.id} (${job.name}) is ${job.state} after ${own.map(({ outcome }) => outcome)}`;
-  const result = JSON.stringify({ run: succeeded.at(-1)?.id });
+  const result = JSON.stringify({ run: succeeded.at(-1)?.key });
   const isRight = judge(job, succeeded.length);
   const isResult = succeeded.length === 0 || job.result === result;
   return [
@@ -200,11 +200,11 @@ function judge({ name, state, data, run_at }: LoggedJob, successes: number): boo
 
 /** A handler in Node has written down how it ended, whoever was there to be told. */
 function checkTrueEnds(root: string, { runs }: LogContent): string[] {
-  return readSeenTries(root).flatMap(({ runId, end }) => {
-    const run = runs.find(({ id }) => id === runId);
+  return readSeenTries(root).flatMap(({ key, end }) => {
+    const run = runs.find((each) => each.key === key);
     const isProgram = /program|later|big/.test(run?.script ?? '');
     const isTold = isProgram || end !== 'done' || run?.outcome === 'succeeded';
-    return isTold ? [] : [`run ${runId} (${run?.script}) was done, and is ${run?.outcome}`];
+    return isTold ? [] : [`run ${key} (${run?.script}) was done, and is ${run?.outcome}`];
   });
 }
 

@@ -88,6 +88,7 @@ test('a runner that is stopped keeps its work: others leave it alone, and it goe
   });
   const pass = start(root);
   await until('the script runs', hasStarted(root));
+  await until('others can see it', () => queryLog(root, outcomes).length === 1);
   process.kill(pass.pid, 'SIGSTOP');
   writeFileSync(join(root, 'go'), '');
   await until('the script has ended', () => listRunProcesses(root).length === 0);

@@ -2,12 +2,11 @@ import { closeSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
 import { isStoreFailure } from '../../src/store/failures.ts';
 import { backUp } from '../../src/store/sqlite/backup.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';
@@ -28,18 +27,17 @@ const empty = ({ path }: StateFolder): void => rmSync(join(path, 'filler'));
 
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, busyTimeoutMs: 500 };
-  async function open(folder: StateFolder): Promise<Store> {
+  async function open(folder: StateFolder): Promise<SqliteStore> {
     const store = await openStore(folder, options);
     onTestFinished(() => store.close());
     return store;
   }
-  const write = ({ db }: Store, size: number): Promise<void> =>
-    db.transaction().execute(async (transaction) => {
-      const detail = 'x'.repeat(size);
-      await recordActivity(transaction, { at: 1, event: 'worker-finished', detail });
-    });
-  const count = async ({ db }: Store): Promise<number> =>
-    (await db.selectFrom('activity').select('id').execute()).length;
+  const write = (store: SqliteStore, size: number): Promise<void> =>
+    store.transaction(({ events }) =>
+      events.record([{ at: 1, event: 'paused', detail: 'x'.repeat(size) }]),
+    );
+  const count = ({ connection }: SqliteStore): number =>
+    connection.prepare('select id from events').all([]).length;
 
   test('the end of a run finds room where the reserve was', async () => {
     const folder = makeSmallDisk();
@@ -48,18 +46,14 @@ describe.each(drivers)('with %s', (_name, driver) => {
     fill(folder);
     const error = await write(store, 60_000).catch((thrown: unknown) => thrown);
     expect(isStoreFailure(error)).toBe(true);
-    expect(await count(store)).toBe(0);
+    expect(count(store)).toBe(0);
     await store.retryWhenFull(() => write(store, 60_000));
-    expect(await count(store)).toBe(1);
+    expect(count(store)).toBe(1);
     expect(releaseReserve(folder)).toBe(false);
     await store.close();
     empty(folder);
     const later = await open(folder);
-    expect([later.setAside, await count(later), await checkIntegrity(later)]).toEqual([
-      null,
-      1,
-      [],
-    ]);
+    expect([later.quarantined, count(later), await checkIntegrity(later)]).toEqual([null, 1, []]);
   });
 
   test('without a reserve it fails as what it is, and the log stays sound', async () => {
@@ -73,7 +67,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await expect(writing).rejects.toMatchObject({ code: 'SQLITE_FULL' });
     empty(folder);
     await write(store, 60_000);
-    expect([await count(store), await checkIntegrity(store)]).toEqual([2, []]);
+    expect([count(store), await checkIntegrity(store)]).toEqual([2, []]);
   });
 
   test('where there is no room to open it for writing, that is said, and it can be read', async () => {
@@ -87,9 +81,9 @@ describe.each(drivers)('with %s', (_name, driver) => {
       kind: 'full',
       message: expect.stringMatching(/^No space left for \S+activity\.db \(/),
     });
-    const reading = (await openExistingStore(folder, options)) as Store;
+    const reading = (await openExistingStore(folder, options)) as SqliteStore;
     onTestFinished(() => reading.close());
-    expect([reading.isReadOnly, await count(reading)]).toEqual([true, 1]);
+    expect([reading.isReadOnly, count(reading)]).toEqual([true, 1]);
   });
 
   test('where there is no room for a copy, that and the cure are said, and nothing is left of it', async () => {
@@ -115,7 +109,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     expect(statSync(folder.database).size).toBe(3600);
     empty(folder);
     const store = await open(folder);
-    expect(store.setAside).toContain('was damaged');
+    expect(store.quarantined).toContain('was damaged');
   });
 });
 

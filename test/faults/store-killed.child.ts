@@ -41,5 +41,5 @@ const stepping: Driver = {
 
 const { openStore } = await import('../../src/store/sqlite/open.ts');
 const store = await openStore(stateFolderOf(root), { driver: stepping });
-console.log(`opened ${store.setAside ?? ''}`);
+console.log(`opened ${store.quarantined ?? ''}`);
 await store.close();

@@ -2,10 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
 import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -36,11 +35,15 @@ describe.each(drivers)('with %s', (_name, driver) => {
   async function makeLog(): Promise<StateFolder> {
     const folder = makeStateOf(makeTemporaryRoot());
     const store = await openStore(folder, options);
-    await recordActivity(store.db, { at: 1, event: 'worker-started' });
+    await record(store, 1);
     await store.close();
     return folder;
   }
-  const close = (store: Store | null) => onTestFinished(async () => store?.close());
+  const record = (store: SqliteStore, at: number): Promise<void> =>
+    store.events.record([{ at, event: 'paused' }]);
+  const readInstants = async (store: SqliteStore | null) =>
+    await (await store?.queries())?.selectFrom('activity').select('at').orderBy('at').execute();
+  const close = (store: SqliteStore | null) => onTestFinished(async () => store?.close());
 
   test('while another program writes, reading waits for nobody', async () => {
     const folder = await makeLog();
@@ -48,7 +51,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const start = performance.now();
     const store = await openExistingStore(folder, { driver, busyTimeoutMs: 20_000 });
     close(store);
-    expect(await store?.db.selectFrom('activity').select('at').execute()).toEqual([{ at: 1 }]);
+    expect(await readInstants(store)).toEqual([{ at: 1 }]);
     expect(performance.now() - start).toBeLessThan(10_000);
   });
 
@@ -58,17 +61,15 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const store = await openStore(folder, options);
     close(store);
     const write = () =>
-      store.db
-        .transaction()
-        .execute((db) => recordActivity(db, { at: 2, event: 'worker-finished' }));
+      store.transaction(({ events }) => events.record([{ at: 2, event: 'paused' }]));
     const error = await write().catch((thrown: unknown) => thrown);
     expect([isStoreFailure(error), kindOfStoreFailure(error)]).toEqual([true, 'locked']);
     await release();
     await write();
-    expect(await store.db.selectFrom('activity').select('at').execute()).toHaveLength(2);
+    expect(await readInstants(store)).toHaveLength(2);
   });
 
-  test('a log that is locked for everybody is told as such, and is not set aside', async () => {
+  test('a log that is locked for everybody is told as such, and is not quarantined', async () => {
     const folder = await makeLog();
     const release = await lock(folder, EVERYBODY);
     for (const open of [openStore, openExistingStore]) {
@@ -83,7 +84,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await release();
     const store = await openStore(folder, options);
     close(store);
-    expect(store.setAside).toBeNull();
+    expect(store.quarantined).toBeNull();
   });
 
   test('a process that waits gets the log as soon as it is free', async () => {
@@ -93,7 +94,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     close(store);
     let isWritten = false;
     const tryToWrite = async () => {
-      await store.db.transaction().execute((db) => recordActivity(db, { at: 2, event: 'paused' }));
+      await record(store, 2);
       isWritten = true;
     };
     await expect(tryToWrite()).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
@@ -110,7 +111,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const store = await openStore(folder, { driver, busyTimeoutMs: 60_000 });
     close(store);
     let isWritten = false;
-    const written = recordActivity(store.db, { at: 2, event: 'paused' }).then(() => {
+    const written = record(store, 2).then(() => {
       isWritten = true;
     });
     let ticks = 0;

@@ -1,11 +1,10 @@
-import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { readBedrock } from '../../src/import/bedrock.ts';
 import { importJobs } from '../../src/import/import-jobs.ts';
 import type { ImportReport } from '../../src/import/import-report.ts';
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
-import type { JobRow } from '../../src/store/schema.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { ActivityView, JobRow } from '../../src/store/schema.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { makeBedrock } from '../support/foreign-queues.ts';
 import { openStoreOf } from '../support/state-of.ts';
@@ -16,7 +15,7 @@ const NOW = Date.UTC(2026, 2, 10, 12);
 type Jobs = Parameters<typeof makeBedrock>[1];
 
 interface Taken {
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly report: ImportReport;
   readonly rows: readonly JobRow[];
   again(jobs: Jobs, options?: Partial<Options>): Promise<Taken>;
@@ -34,18 +33,21 @@ async function takeOver(jobs: Jobs, options: Partial<Options> = {}): Promise<Tak
 }
 
 async function takeOverInto(
-  store: Store,
+  store: SqliteStore,
   jobs: Jobs,
   { withEnded = false, skipBad = false, isDryRun = false }: Partial<Options>,
 ): Promise<Taken> {
   const path = makeBedrock({ folder: makeTemporaryRoot() }, jobs);
   const report = await readExternalDatabase(path, async (database) => {
     const queue = readBedrock(database, { withEnded, missed: 'all' });
-    return await importJobs(store.db, queue, { at: NOW, isDryRun, skipBad });
+    return await importJobs(store, queue, { at: NOW, isDryRun, skipBad });
   });
-  const rows = await store.db.selectFrom('jobs').selectAll().orderBy('id').execute();
+  const rows = readAll<JobRow>(store, 'jobs');
   return { store, report, rows, again: (more, other = {}) => takeOverInto(store, more, other) };
 }
+
+const readAll = <Row = ActivityView>({ connection }: SqliteStore, table: string): Row[] =>
+  connection.prepare(`select * from ${table}`).all([]) as Row[];
 
 const noted = ({ report }: Taken): string[] =>
   report.notes.map(({ note, ids }) => `${ids.join(', ')}: ${note}`);
@@ -77,7 +79,7 @@ describe('a job of Bedrock', () => {
         scheduled_for: null,
         finished_at: null,
         attempts: 0,
-        max_attempts: null,
+        retry: null,
         lease_ms: 300_000,
         repeat: null,
         parent_id: null,
@@ -126,8 +128,7 @@ describe('a job of Bedrock', () => {
     const { rows, store } = await takeOver([failed], { withEnded: true });
     const endedAt = Date.UTC(2026, 2, 2, 9);
     expect(rows).toMatchObject([{ finished_at: endedAt }]);
-    const activity = await store.db.selectFrom('activity').selectAll().orderBy('id').execute();
-    expect(activity).toMatchObject([
+    expect(readAll(store, 'activity').toSorted((one, other) => one.at - other.at)).toMatchObject([
       { event: 'job-queued', at: Date.UTC(2026, 2, 1, 8), job_id: 1 },
       { event: 'job-failed', at: endedAt, job_id: 1 },
       { event: 'job-imported', at: NOW, job_id: 1, detail: rows[0]?.unique_key },
@@ -150,7 +151,6 @@ describe('a job of Bedrock', () => {
         run_at: Date.UTC(2026, 2, 9, 7),
         scheduled_for: Date.UTC(2026, 2, 9, 6),
         attempts: 3,
-        reserves: 3,
         data: '{"a":12345678901234567890}',
       },
     ]);
@@ -159,7 +159,7 @@ describe('a job of Bedrock', () => {
   test('that was handed out ten times has one try left', async () => {
     const data = '{"retryAfterCount":10}';
     const { rows } = await takeOver([{ jobID: 1, data, retryAfter: '+1 HOUR' }]);
-    expect(rows).toMatchObject([{ attempts: 9, reserves: 10, data: '{}' }]);
+    expect(rows).toMatchObject([{ attempts: 9, data: '{}' }]);
   });
 
   test.each([
@@ -369,13 +369,13 @@ describe('a second import', () => {
 
   test('does not bring back what has ended here since, even where its row is gone', async () => {
     const taken = await takeOver(jobs);
-    const { db } = taken.store;
-    await db
-      .updateTable('jobs')
-      .set({ state: 'finished', finished_at: NOW })
-      .where('name', '=', 'One')
-      .execute();
-    await db.deleteFrom('jobs').where('name', '=', 'Two').execute();
+    const { connection } = taken.store;
+    connection
+      .prepare(
+        "update jobs set state = 'finished', ready = null, finished_at = ? where name = 'One'",
+      )
+      .run([NOW]);
+    connection.exec("delete from jobs where name = 'Two'");
     const second = await taken.again(jobs);
     expect(second.report).toMatchObject({ imported: {}, known: 2 });
     expect(second.rows.map(({ name }) => name)).toEqual(['One']);
@@ -383,12 +383,9 @@ describe('a second import', () => {
 
   test('knows its jobs when the activity is pruned or their keys were changed', async () => {
     const taken = await takeOver(jobs);
-    const { db } = taken.store;
-    await db.updateTable('jobs').set({ unique_key: 'mine' }).where('name', '=', 'One').execute();
-    await db
-      .deleteFrom('activity')
-      .where('job_id', '=', taken.rows[1]?.id ?? 0)
-      .execute();
+    const { connection } = taken.store;
+    connection.prepare("update jobs set unique_key = 'mine' where name = 'One'").run([]);
+    connection.prepare('delete from events where job_id = ?').run([taken.rows[1]?.id]);
     expect((await taken.again(jobs)).report).toMatchObject({ imported: {}, known: 2 });
   });
 
@@ -409,7 +406,7 @@ test('a dry run says the same and writes nothing', async () => {
   const jobs = [{ jobID: 1 }, { jobID: 2, state: 'RUNNING' }, { jobID: 3, state: 'FAILED' }];
   const dry = await takeOver(jobs, { isDryRun: true });
   expect(dry.rows).toEqual([]);
-  expect(await dry.store.db.selectFrom('activity').selectAll().execute()).toEqual([]);
+  expect(readAll(dry.store, 'activity')).toEqual([]);
   const { report } = await dry.again(jobs);
   expect({ ...dry.report, isDryRun: false }).toEqual(report);
   expect(dry.report.isDryRun).toBe(true);
@@ -446,15 +443,13 @@ test('more jobs than fit into one statement are all there, with their families',
 
 test('what goes wrong late leaves nothing of it behind', async () => {
   const store = await openStoreOf(makeTemporaryRoot());
-  await sql
-    .raw(`create trigger refuses before insert on jobs when new.name = 'last'
-      begin select raise(abort, 'no room'); end`)
-    .execute(store.db);
+  store.connection.exec(`create trigger refuses before insert on jobs when new.name = 'last'
+    begin select raise(abort, 'no room'); end`);
   const many = Array.from({ length: 1_200 }, (_, index) => ({ jobID: index + 1 }));
   const jobs = [...many, { jobID: 9_999, name: 'last' }];
   await expect(takeOverInto(store, jobs, {})).rejects.toThrow('no room');
-  expect(await store.db.selectFrom('jobs').selectAll().execute()).toEqual([]);
-  expect(await store.db.selectFrom('activity').selectAll().execute()).toEqual([]);
+  expect(readAll(store, 'jobs')).toEqual([]);
+  expect(readAll(store, 'activity')).toEqual([]);
 });
 
 test('an older table without priority, parents and retryAfter is understood', async () => {
@@ -465,9 +460,8 @@ test('an older table without priority, parents and retryAfter is understood', as
   const store = await openStoreOf(makeTemporaryRoot());
   const report = await readExternalDatabase(path, async (database) => {
     const queue = readBedrock(database, { withEnded: false, missed: 'once' });
-    return await importJobs(store.db, queue, { at: NOW, isDryRun: false, skipBad: false });
+    return await importJobs(store, queue, { at: NOW, isDryRun: false, skipBad: false });
   });
   expect(report.imported).toEqual({ queued: 1 });
-  const rows = await store.db.selectFrom('jobs').selectAll().execute();
-  expect(rows).toMatchObject([{ priority: 500, missed: 'once' }]);
+  expect(readAll(store, 'jobs')).toMatchObject([{ priority: 500, missed_policy: 'once' }]);
 });

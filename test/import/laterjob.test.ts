@@ -5,7 +5,7 @@ import type { ImportReport } from '../../src/import/import-report.ts';
 import { readLaterJob } from '../../src/import/laterjob.ts';
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import type { JobRow } from '../../src/store/schema.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { type LaterRows, makeLaterJob } from '../support/foreign-queues.ts';
 import { openStoreOf } from '../support/state-of.ts';
@@ -15,7 +15,7 @@ const NOW = Date.UTC(2026, 2, 10, 12);
 const ID = 'a3bb189e-8bf9-3888-9912-ace4e6543002';
 
 interface Taken {
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly report: ImportReport;
   readonly rows: readonly JobRow[];
 }
@@ -26,15 +26,15 @@ async function takeOver(rows: LaterRows, options: Partial<ImportOptions> = {}): 
 }
 
 async function takeOverInto(
-  store: Store,
+  store: SqliteStore,
   path: string,
   options: Partial<ImportOptions>,
 ): Promise<Taken> {
   const report = await readExternalDatabase(path, async (database) => {
     const queue = await readLaterJob(database, { withEnded: true, missed: 'all', ...options });
-    return await importJobs(store.db, queue, { at: NOW, isDryRun: false, skipBad: false });
+    return await importJobs(store, queue, { at: NOW, isDryRun: false, skipBad: false });
   });
-  const rows = await store.db.selectFrom('jobs').selectAll().orderBy('id').execute();
+  const rows = store.connection.prepare('select * from jobs').all([]) as JobRow[];
   return { store, report, rows };
 }
 
@@ -51,7 +51,7 @@ describe('a job of LaterJob', () => {
         created_at: added,
         run_at: added,
         attempts: 0,
-        max_attempts: 4,
+        retry: '3',
         unique_key: `import:laterjob:${ID}`,
       },
     ]);
@@ -91,9 +91,8 @@ describe('a job of LaterJob', () => {
         run_at: Date.UTC(2026, 2, 1, 10),
         started_at: Date.UTC(2026, 2, 1, 9),
         attempts: 2,
-        reserves: 2,
         // One more may fail, and the one after that ends it.
-        max_attempts: 4,
+        retry: '3',
         reason: 'again',
         finished_at: null,
       },
@@ -109,7 +108,7 @@ describe('a job of LaterJob', () => {
       ],
     });
     expect(rows).toMatchObject([
-      { finished_at: Date.UTC(2026, 2, 1, 8, 2), reason: 'gone', attempts: 1, max_attempts: 1 },
+      { finished_at: Date.UTC(2026, 2, 1, 8, 2), reason: 'gone', attempts: 1, retry: '0' },
     ]);
     expect(report.notes).toEqual([]);
   });

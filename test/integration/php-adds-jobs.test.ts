@@ -118,11 +118,11 @@ function expectToldCompletely(root: string): void {
   const jobs = queryLog<LoggedJob>(root, 'select * from jobs order by id');
   expect(jobs).toHaveLength(COUNT + OTHERS);
   for (const job of jobs) {
-    expect(job).toMatchObject({ state: 'finished', attempts: 1, reserves: 1, claim_token: null });
+    expect(job).toMatchObject({ state: 'finished', attempts: 1, claim_token: null });
     expect(job.result).toBe(JSON.stringify({ id: job.id }));
     const runs = queryLog<LoggedRun>(root, 'select * from runs where job_id = ?', job.id);
     expect(runs).toMatchObject([{ outcome: 'succeeded', script: `queue/${job.name}`, attempt: 1 }]);
-    expect(eventsOf(root, job.id)).toEqual(['job-queued', 'job-running', 'job-finished']);
+    expect(eventsOf(root, job.id)).toEqual(['job-queued', 'run-started', 'job-finished']);
   }
   expect(queryLog(root, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }]);
 }

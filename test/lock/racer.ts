@@ -49,7 +49,7 @@ export async function createRacer(
   }
 
   async function takeSlot(tier: string): Promise<Won | null> {
-    const slot = await takeTierSlot(store.db, requestFor(tier), [], (worker) =>
+    const slot = await takeTierSlot(store, requestFor(tier), [], (worker) =>
       checkLiveness(holderOf(worker)),
     );
     if (!slot.free) return null;
@@ -57,11 +57,7 @@ export async function createRacer(
   }
 
   async function finish(workerId: number): Promise<void> {
-    await store.db
-      .updateTable('workers')
-      .set({ state: 'finished', finished_at: Date.now() })
-      .where('id', '=', workerId)
-      .execute();
+    await store.workers.end(workerId, { state: 'finished', at: Date.now(), reason: null });
   }
 }
 
@@ -69,10 +65,11 @@ function requestFor(tier: string): WorkerRequest {
   return {
     kind: 'tier',
     tier,
-    self,
+    ...self,
     scheduledFor: null,
     startedAt: Date.now(),
-    calledBy: 'schedule',
+    trigger: 'cron',
     runnerVersion: '0',
+    nodeVersion: '0',
   };
 }

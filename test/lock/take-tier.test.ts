@@ -8,8 +8,8 @@ import { type TierLock, type TierLockRefused, takeTier } from '../../src/lock/ti
 import type { StateFolder } from '../../src/place/state-folder.ts';
 import { identifyProcess, type ProcessIdentity } from '../../src/process/identity.ts';
 import { markDeadWorkers } from '../../src/recovery/dead-workers.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
@@ -24,11 +24,12 @@ function requestFor(tier: string, fields: Partial<WorkerRequest> = {}): WorkerRe
   return {
     kind: 'tier',
     tier,
-    self,
+    ...self,
     scheduledFor: NOON,
     startedAt: NOON,
-    calledBy: 'schedule',
+    trigger: 'cron',
     runnerVersion: '0.1.0',
+    nodeVersion: process.version,
     ...fields,
   };
 }
@@ -45,21 +46,7 @@ async function openRoot() {
 
 /** A worker's row as a process leaves it that could not end it. */
 async function leaveWorker(store: Store, process: ProcessIdentity, startedAt: number) {
-  await store.db
-    .insertInto('workers')
-    .values({
-      kind: 'tier',
-      tier: 'hourly',
-      state: 'running',
-      host: process.host,
-      boot_id: process.bootId,
-      pid: process.pid,
-      pid_start_ticks: process.startTicks,
-      started_at: startedAt,
-      runner_version: '0.1.0',
-      node_version: 'v24.0.0',
-    })
-    .execute();
+  await store.workers.start(requestFor('hourly', { ...process, startedAt }));
 }
 
 /** The lock file of one that died, last refreshed at that instant. */
@@ -86,6 +73,7 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
       kind: 'tier',
       tier: 'hourly',
       state: 'running',
+      host_id: 1,
       host: hostname(),
       boot_id: self.bootId,
       pid: process.pid,
@@ -94,7 +82,8 @@ test('a free tier is taken: a slot in the log and a lock file', async () => {
       started_at: NOON,
       finished_at: null,
       reason: null,
-      called_by: 'schedule',
+      triggered_by: 'cron',
+      skip_code: null,
       runner_version: '0.1.0',
       node_version: process.version,
     },
@@ -147,16 +136,17 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
   ]);
   expect(lock.takenOverFrom).toBe(deadSince(dead, '2026-11-01T11:59:00.000Z'));
   expect(queryLog(root, events)).toEqual([
-    {
-      worker_id: 1,
-      event: 'worker-crashed',
-      detail: 'its process has gone without finishing',
-    },
+    { worker_id: 1, event: 'worker-started', detail: null },
     { worker_id: 2, event: 'worker-started', detail: null },
     {
       worker_id: 2,
       event: 'lock-taken-over',
       detail: `took hourly over from ${lock.takenOverFrom}`,
+    },
+    {
+      worker_id: 1,
+      event: 'worker-crashed',
+      detail: 'its process is gone without having finished',
     },
   ]);
   await lock.release();
@@ -181,13 +171,13 @@ test('who was found dead before by somebody else is taken over all the same, and
   await leaveWorker(store, dead, NOON - 600_000);
   // Refreshed by a clock that was set back since.
   leaveLockSeenAt(state, { ...dead, since: NOON - 600_000 }, NOON + 5_000);
-  await markDeadWorkers(store.db, state, NOON - 1_000);
+  await markDeadWorkers(store, state, NOON - 1_000);
   expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'crashed' }]);
   for (const expected of [deadSince(dead, '2026-11-01T12:00:00.000Z'), null]) {
     const lock = (await take(requestFor('hourly'))) as TierLock;
     expect(lock.takenOverFrom).toBe(expected);
     await lock.release();
-    await store.db.updateTable('workers').set({ state: 'finished' }).execute();
+    await store.workers.end(lock.workerId, { state: 'finished', at: NOON, reason: null });
   }
   expect(queryLog(root, takeovers)).toHaveLength(1);
 });
@@ -225,9 +215,13 @@ test('a lock file is respected even when the log knows nothing of its holder', a
     held: false,
     reason: expect.stringMatching(/^another pass of hourly is running: pid \d+ on /),
   });
-  const rows = await newLog.db.selectFrom('workers').select(['state', 'reason']).execute();
+  const rows = newLog.connection.prepare('select state, skip_code, reason from workers').all([]);
   expect(rows).toEqual([
-    { state: 'skipped', reason: expect.stringMatching(/^another pass of hourly is running: pid/) },
+    {
+      state: 'skipped',
+      skip_code: 'held',
+      reason: expect.stringMatching(/^another pass of hourly is running: pid/),
+    },
   ]);
   await newLog.close();
   await lock.release();
@@ -258,7 +252,7 @@ test.each([
     await leaveWorker(store, worker, NOON - 3_600_000);
     const holder = { ...worker, since: NOON - 3_600_000 };
     leaveLock(state.locks, 'hourly', holder, limitMs - 5_000);
-    await markDeadWorkers(store.db, state, NOON);
+    await markDeadWorkers(store, state, NOON);
     expect(await take(requestFor('hourly'))).toEqual({
       held: false,
       reason: `another pass of hourly is running: pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
@@ -279,7 +273,7 @@ test.each([
 test('a worker on another host has its lock file before its row: without one it is dead', async () => {
   const { root, state, store } = await openRoot();
   await leaveWorker(store, { ...self, host: 'elsewhere.example' }, NOON - 5);
-  await markDeadWorkers(store.db, state, NOON);
+  await markDeadWorkers(store, state, NOON);
   expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'crashed' }]);
 });
 

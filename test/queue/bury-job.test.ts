@@ -10,11 +10,10 @@ test('a running job that is buried ends its run as failed, with the reason', asy
     state: 'failed',
     reason: 'the address does not exist',
     priority: 100,
-    buries: 1,
     attempts: 1,
     finished_at: START + MINUTE_MS,
     claim_token: null,
-    leased_until: null,
+    lease_expires_at: null,
   });
   expect(runs(job.id)).toMatchObject([
     { outcome: 'failed', reason: 'the address does not exist', finished_at: START + MINUTE_MS },

@@ -1,145 +1,303 @@
-import { expect, test } from 'vitest';
-import {
-  type ClaimHandlerFacts,
-  claimJobs,
-  type QueueClaiming,
-  type QueueSelection,
-} from '../../src/queue/claim/claim.ts';
-import { selectPausedPatterns } from '../../src/queue/pauses.ts';
-import { matchAny } from '../../src/store/sqlite/queries.ts';
-import type { Database } from '../../src/store/store.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { claimJobs, type QueueSelection, selectionOf } from '../../src/queue/claim/claim.ts';
 
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
+import { readAnswers } from '../support/read-answers.ts';
 import { startNode } from '../support/start-command.ts';
-import { openTestQueue, START } from '../support/test-queue.ts';
-import { writeLog } from '../support/written-log.ts';
+import { openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+import { everything, LEASE_MS, openWorker } from './worker-claims.ts';
 
-const claimAll = new URL('claim-queued.child.ts', import.meta.url).pathname;
+const child = new URL('claim.child.ts', import.meta.url).pathname;
 
-const LEASE_MS = 60_000;
-const everything: QueueSelection = {
-  groupLimit: null,
-  isWanted: () => true,
-  isFused: () => false,
-};
-const outsider: QueueClaiming = {
-  workerId: null,
-  at: START,
-  defaultLeaseMs: LEASE_MS,
-  handlerOf: () => null,
-};
-const claim = (
-  db: Database,
-  claiming: Partial<QueueClaiming> = {},
-  selection = everything,
-  count = 1,
-) => claimJobs(db, async () => selection, { ...outsider, ...claiming }, count);
-
-const policy = {
-  maxAttempts: 4,
-  retryDelayMs: 5_000,
-  retryFactor: 2,
-  retryLongestMs: 99_000,
-  onCrash: 'skip',
-} as const;
-const facts = { policy, timeoutMs: 7_000, contentHash: 'abc', isWarm: true } as ClaimHandlerFacts;
+const nothingBegun = { attempts: 0, started_at: null } as const;
 
 test('a claim of somebody outside: the row, its run, what is told', async () => {
-  const { queue, db, row, runs, events } = await openTestQueue();
-  const id = await queue.add('mail/a');
-  const [claimed] = await claim(db, { at: START + 5 });
+  const { queue, clock, row, runs, events } = await openTestQueue();
+  const id = await queue.add('mail/a?user=7');
+  clock.at += 5;
+  const claimed = await queue.claim();
   expect(row(id)).toMatchObject({
-    state: 'running',
-    started_at: START + 5,
-    scheduled_for: START,
-    run_at: START,
-    attempts: 1,
-    reserves: 1,
-    claimed_by: null,
-    claim_token: claimed?.claim.token,
-    leased_until: START + 5 + LEASE_MS,
-    max_attempts: null,
-    retry_delay_ms: null,
+    ...{ state: 'running', started_at: START + 5, scheduled_for: null, run_at: START },
+    ...{ attempts: 1, claim_token: claimed?.token, lease_expires_at: START + 5 + LEASE_MS },
+    ...{ retry: null, lease_extended: 0, ready: null },
   });
+  // A dot is only in the token of a worker.
+  expect(claimed?.token).toMatch(/^[0-9a-f-]{36}$/);
   expect(runs(id)).toMatchObject([
     {
-      ...{ id: claimed?.claim.runId, worker_id: null, script: 'queue/mail/a', tier: 'queue' },
-      ...{ attempt: 1, outcome: 'running', scheduled_for: START, started_at: START + 5 },
-      ...{ timeout_ms: null, content_hash: null, pid: null },
+      ...{ worker_id: null, key: null, script: 'queue/mail/a', attempt: 1, outcome: 'running' },
+      ...{ scheduled_for: null, started_at: START + 5, timeout_ms: null, content_hash: null },
+      ...{ pid: null, finished_at: null, output: null },
     },
   ]);
-  expect(events(id)).toEqual(['job-queued', 'job-running']);
-  expect(claimed).toMatchObject({ timeoutMs: null, hasEndedChildren: false });
+  expect(events(id)).toEqual(['job-queued', 'run-started']);
 });
 
-test('a claim of a worker takes over what the handler says, where the job says nothing', async () => {
-  const { queue, root, row, runs } = await openTestQueue();
-  const { db, addPass } = await writeLog(root);
-  const workerId = await addPass('hourly', START, { state: 'running' });
-  const [plain = 0, own = 0] = await queue.addMany([
-    { name: 'a' },
-    { name: 'a', retries: 0, retryDelay: '1s', lease: '10s' },
-  ]);
-  const child = { pid: 4711, startTicks: 12 };
-  await claim(db, { workerId, handlerOf: () => facts, child }, everything, 2);
-  expect(row(plain)).toMatchObject({
-    ...{ claimed_by: workerId, claim_token: `${workerId}:1`, leased_until: START + LEASE_MS },
-    ...{ max_attempts: 4, retry_delay_ms: 5_000, retry_factor: 2, retry_longest_ms: 99_000 },
-    on_crash: 'skip',
-  });
-  expect(row(own)).toMatchObject({
-    ...{ max_attempts: 1, retry_delay_ms: 1_000, retry_factor: 1, retry_longest_ms: 1_000 },
-    leased_until: START + 10_000,
-  });
-  expect(runs(plain)).toMatchObject([
-    { worker_id: workerId, timeout_ms: 7_000, content_hash: 'abc', pid: 4711, pid_start_ticks: 12 },
-  ]);
-});
-
-test('what the handler said is asked of it at each claim; what the job says stays', async () => {
-  const { queue, db, row } = await openTestQueue();
-  const ids = await queue.addMany([{ name: 'a' }, { name: 'a', retries: 7, retryDelay: '1s' }]);
-  const changed = {
-    ...facts,
-    policy: { ...policy, maxAttempts: 2, retryDelayMs: 9, retryFactor: 1 },
-  };
-  for (const each of [facts, changed]) {
-    await queue.requeue(ids);
-    await claim(db, { handlerOf: () => each }, everything, 2);
+describe('a claim of a worker', () => {
+  async function open() {
+    const log = await openTestQueue();
+    const id = await log.queue.add('mail/a', {}, { lease: '10s' });
+    const worker = await openWorker(log);
+    return { ...log, id, worker, job: await worker.claimOne() };
   }
-  const [own, by] = ids.map(row);
-  expect(own).toMatchObject({ max_attempts: 2, retry_delay_ms: 9, retry_factor: 1 });
-  expect(by).toMatchObject({ max_attempts: 8, retry_delay_ms: 1_000, retry_longest_ms: 1_000 });
+
+  test('begins nothing: no try counts, and no run is there', async () => {
+    const { id, worker, row, runs, events } = await open();
+    expect(row(id)).toMatchObject({
+      ...{ state: 'claimed', ...nothingBegun, claim_token: `${worker.workerId}.1` },
+      ...{ lease_expires_at: START + 10_000, ready: null },
+    });
+    expect([runs(id), events(id)]).toEqual([[], ['job-queued']]);
+  });
+
+  test('is a run once that has lasted a moment', async () => {
+    const { id, worker, job, row, runs, events, clock, root } = await open();
+    clock.at += 100;
+    await worker.begin(job);
+    expect(row(id)).toMatchObject({ state: 'running', attempts: 1, started_at: START + 100 });
+    const begun = { key: `${worker.workerId}.1`, outcome: 'running', attempt: 1 };
+    expect(runs(id)).toMatchObject([{ ...begun, started_at: START + 100 }]);
+    await worker.settle(job);
+    expect(runs(id)).toMatchObject([{ ...begun, outcome: 'succeeded', output: 'hi\n' }]);
+    expect(events(id)).toEqual(['job-queued', 'run-started', 'job-finished']);
+    checkInvariants(root, { isSettled: false });
+  });
+
+  test('that ends at once leaves one row, and the same story', async () => {
+    const { id, worker, job, row, runs, events, clock, root } = await open();
+    clock.at += 5;
+    await worker.settle(job);
+    expect(row(id)).toMatchObject({ state: 'finished', attempts: 1, started_at: START + 5 });
+    expect(runs(id)).toMatchObject([{ outcome: 'succeeded', attempt: 1, key: job.claim_token }]);
+    expect(events(id)).toEqual(['job-queued', 'run-started', 'job-finished']);
+    checkInvariants(root, { isSettled: false });
+  });
+
+  test('that is released leaves the job as it was, in its turn', async () => {
+    const { id, worker, job, row, runs, events, queue } = await open();
+    const later = await queue.add('mail/b');
+    await worker.release(job);
+    expect(row(id)).toMatchObject({
+      ...{ state: 'queued', ...nothingBegun, claim_token: null, lease_expires_at: null, ready: 1 },
+      ...{ run_at: START, reason: null },
+    });
+    expect([runs(id), events(id)]).toEqual([[], ['job-queued']]);
+    expect((await queue.claimMany('*', 2)).map((each) => each.id)).toEqual([id, later]);
+  });
+
+  test('that is released after a failed try waits as after that', async () => {
+    const { id, worker, job, row, clock } = await open();
+    await worker.settle(
+      job,
+      { outcome: 'released', reason: 'later' },
+      { decision: { kind: 'retry', delayMs: 50 } },
+    );
+    clock.at += 50;
+    const again = await worker.claimOne();
+    await worker.settle(again, { outcome: 'crashed', reason: 'it died' });
+    clock.at += LEASE_MS;
+    const before = row(id);
+    await worker.release(await worker.claimOne());
+    expect(row(id)).toEqual({ ...before, ready: 1 });
+    expect(row(id)).toMatchObject({ state: 'retrying', attempts: 1, reason: 'it died' });
+  });
+
+  test('cannot be released once it has begun, nor by who had it before', async () => {
+    const { id, worker, job, row, queue } = await open();
+    await worker.begin(job);
+    const begun = row(id);
+    await worker.release(job);
+    expect(row(id)).toEqual(begun);
+    await queue.requeue([id]);
+    const again = await worker.claimOne();
+    const claimed = row(id);
+    await worker.release(job);
+    expect(row(id)).toEqual(claimed);
+    await worker.release(again);
+    expect(row(id)).toMatchObject({ state: 'retrying', attempts: 1, claim_token: null });
+  });
+
+  test.each([
+    ['waits for it', 'queued'],
+    ['is cancelled', 'cancelled'],
+    ['is gone', 'cancelled'],
+  ])('of a child that is released while its parent %s', async (what, state) => {
+    const log = await openTestQueue();
+    const { queue, take, root, row } = log;
+    const parent = await take('parent');
+    const kid = await queue.add('child', {}, { parent: parent.id });
+    await queue.finish(parent);
+    const worker = await openWorker(log);
+    const job = await worker.claimOne();
+    if (what !== 'waits for it') await queue.cancel(parent.id);
+    if (what === 'is gone') changeLog(root, 'delete from jobs where id = ?', parent.id);
+    await worker.release(job);
+    expect(row(kid)).toMatchObject({ state, claim_token: null, attempts: 0 });
+    checkInvariants(root, { isSettled: false, isPruned: what === 'is gone' });
+  });
+
+  test('knows whether there are ended children to be told of', async () => {
+    const { queue, take, store, clock } = await openTestQueue();
+    const parent = await take('parent');
+    await queue.add('child', {}, { parent: parent.id });
+    await queue.finish(parent);
+    await queue.finish((await queue.claim('child')) ?? 0);
+    const worker = await openWorker({ store, clock });
+    const resumed = await worker.claimOne();
+    expect(resumed).toMatchObject({ id: parent.id, attempts: 0, has_unreported_children: true });
+    await worker.settle(resumed);
+    expect(await queue.get(parent.id)).toMatchObject({ state: 'finished', attempts: 1 });
+  });
+});
+
+/** A job that a worker has claimed and not begun. */
+async function openClaimed() {
+  const log = await openTestQueue();
+  const id = await log.queue.add('mail/a');
+  const worker = await openWorker(log);
+  return { ...log, id, worker, job: await worker.claimOne() };
+}
+
+type Claimed = Awaited<ReturnType<typeof openClaimed>>;
+
+const verbs = {
+  cancel: ({ queue, id }) => queue.cancel(id),
+  bury: ({ queue, id }) => queue.bury(id),
+  delete: ({ queue, id }) => queue.delete(id),
+  requeue: ({ queue, id }) => queue.requeue([id]),
+  update: ({ queue, id }) => queue.update(id, { data: 7 }),
+  touch: ({ queue, id }) => queue.touch(id),
+  fail: ({ queue, id }) => queue.fail(id),
+  /** It has one try. */
+  retry: ({ queue, id }) => queue.fail(id, { mayRetry: true }),
+  kick: ({ queue, id }) => queue.kick(id),
+} as const satisfies Record<string, (claimed: Claimed) => Promise<unknown>>;
+
+type Verb = keyof typeof verbs;
+
+/** What the job is then, or why not. */
+async function outcomeOf(claimed: Claimed, verb: Verb): Promise<string> {
+  const refusal = await verbs[verb](claimed).then(
+    () => null,
+    (error: Error) => error.message,
+  );
+  return refusal ?? claimed.row(claimed.id)?.state ?? 'gone';
+}
+
+const running = (words: string) =>
+  expect.stringContaining(`is running, and only a job that ${words}`);
+
+describe('what somebody else wants of a job that is claimed', () => {
+  test.each<[Verb, unknown]>([
+    ['cancel', 'cancelled'],
+    ['bury', 'failed'],
+    ['delete', 'gone'],
+    ['requeue', 'queued'],
+    ['update', 'queued'],
+    ['touch', expect.stringContaining('is queued, and only a job that runs can be touched')],
+    ['fail', expect.stringContaining('is queued, and only a job that runs can be failed')],
+    ['kick', expect.stringContaining('is queued, and only')],
+  ])('is judged once it was given back: %s', async (verb, expected) => {
+    const claimed = await openClaimed();
+    const done = outcomeOf(claimed, verb);
+    await sleep(20);
+    expect(claimed.row(claimed.id).state).toBe('claimed');
+    await claimed.worker.release(claimed.job);
+    expect(await done).toEqual(expected);
+    checkInvariants(claimed.root, { isSettled: false });
+  });
+
+  test.each<[Verb, unknown]>([
+    ['cancel', running('waits, or has failed,')],
+    ['delete', running('does not run')],
+    ['kick', running('has failed, or is not due yet,')],
+    ['bury', 'failed'],
+    ['requeue', 'queued'],
+    ['update', 'running'],
+    ['touch', 'running'],
+    ['fail', 'failed'],
+  ])('is judged once it has begun: %s', async (verb, expected) => {
+    const claimed = await openClaimed();
+    const done = outcomeOf(claimed, verb);
+    await sleep(20);
+    await claimed.worker.begin(claimed.job);
+    expect(await done).toEqual(expected);
+    checkInvariants(claimed.root, { isSettled: false });
+  });
+
+  test.each<[Verb, unknown]>([
+    ['cancel', running('waits, or has failed,')],
+    ['bury', 'failed'],
+    ['requeue', 'queued'],
+    ['fail', 'failed'],
+    ['retry', 'failed'],
+  ])('takes it for running where its worker stands still: %s', async (verb, expected) => {
+    const claimed = await openClaimed();
+    const { id, worker, job, row, root } = claimed;
+    const startedAt = performance.now();
+    expect(await outcomeOf(claimed, verb)).toEqual(expected);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(490);
+    // Its worker is refused then, as after any lost claim.
+    const before = row(id);
+    const { decision } = await worker.settle(job);
+    if (verb === 'cancel')
+      expect([decision?.state, row(id).state]).toEqual(['finished', 'finished']);
+    else expect([decision, row(id)]).toEqual([null, before]);
+    const [run] = claimed.runs(id);
+    expect(run).toMatchObject(verb === 'cancel' ? { key: job.claim_token } : { worker_id: null });
+    checkInvariants(root, { isSettled: false });
+  });
+
+  test('finds its unique key taken, adds children to it, and shows it as one that runs', async () => {
+    const { queue, id, row, worker, job } = await openClaimed();
+    const other = await queue.add('b', { n: 1 }, { uniqueKey: 'k' });
+    const claimed = await worker.claimOne();
+    expect(claimed.id).toBe(other);
+    const again = { uniqueKey: 'k', onDuplicate: 'replace' } as const;
+    expect(await queue.addUnique('b', { n: 2 }, again)).toEqual({ id: other, added: false });
+    expect(row(other).data).toBe('{"n":1}');
+    const kid = await queue.add('child', {}, { parent: id });
+    expect(row(kid).state).toBe('paused');
+    expect((await queue.list({ state: 'running' })).map((each) => each.id)).toEqual([other, id]);
+    expect(await queue.count('mail/a')).toMatchObject([{ running: 1 }]);
+    await worker.settle(job);
+    expect([row(id).state, row(kid).state]).toEqual(['paused', 'queued']);
+  });
 });
 
 test('the lease that is asked for comes before the job’s own', async () => {
-  const { queue, db, row } = await openTestQueue();
+  const { queue, row } = await openTestQueue();
   const id = await queue.add('a', {}, { lease: '10s' });
-  await claim(db, { leaseMs: 3_000 });
-  expect(row(id).leased_until).toBe(START + 3_000);
+  await queue.claim('a', { lease: '3s' });
+  expect(row(id).lease_expires_at).toBe(START + 3_000);
 });
 
 test('no claim of a job has a token that another one had', async () => {
-  const { queue, root, clock } = await openTestQueue();
-  const { db, addPass } = await writeLog(root);
-  const workerId = await addPass('hourly', START, { state: 'running' });
+  const log = await openTestQueue();
+  const { queue, clock } = log;
+  const worker = await openWorker(log);
   const id = await queue.add('a');
   const tokens = new Set<string>();
-  const take = async (claimer: number | null) => {
-    const [claimed] = await claim(db, { workerId: claimer, at: clock.at });
-    tokens.add(claimed?.claim.token ?? 'none');
-    clock.at += 1;
+  const takers = {
+    worker: async () => {
+      const job = await worker.claimOne();
+      await worker.begin(job);
+      return job.claim_token;
+    },
+    outsider: async () => (await queue.claim())?.token ?? 'none',
   };
-  for (const claimer of [workerId, null]) {
-    await take(claimer);
+  for (const take of [takers.worker, takers.outsider]) {
+    tokens.add(await take());
     await queue.requeue([id], { forgetTry: true });
-    await take(claimer);
+    tokens.add(await take());
     await queue.bury(id);
     await queue.kick(id);
-    await take(claimer);
+    tokens.add(await take());
     await queue.retry(id);
+    clock.at += 1;
   }
   expect(tokens.size).toBe(6);
 });
@@ -147,94 +305,85 @@ test('no claim of a job has a token that another one had', async () => {
 test('three processes at once take each job exactly once', async () => {
   const { queue, root } = await openTestQueue();
   await queue.addMany(Array.from({ length: 120 }, (_, n) => ({ name: `a/${n % 5}`, runAt: n })));
-  const claimers = [1, 2, 3].map(() => startNode([claimAll, root, '3']));
-  const claims: { id: number; token: string }[] = [];
-  for (const { ended } of claimers) {
-    const { status, stdout, stderr } = await ended;
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    const own = JSON.parse(stdout) as typeof claims;
+  const claimers = [1, 2, 3].map(() => startNode([child, root, '3']));
+  const claims = await readAnswers<{ id: number; token: string }[]>(claimers);
+  for (const own of claims) {
     // Each of them in the order in which they are due.
     expect(own.map(({ id }) => id)).toEqual(own.map(({ id }) => id).toSorted((x, y) => x - y));
-    claims.push(...own);
   }
-  const ids = claims.map(({ id }) => id).toSorted((x, y) => x - y);
+  const all = claims.flat();
+  const ids = all.map(({ id }) => id).toSorted((x, y) => x - y);
   expect(ids).toEqual(Array.from({ length: 120 }, (_, n) => n + 1));
-  expect(new Set(claims.map(({ token }) => token)).size).toBe(120);
+  expect(new Set(all.map(({ token }) => token)).size).toBe(120);
   checkInvariants(root, { isSettled: false });
 });
 
-test('what was paused or fused while a claim waited for the log is not taken', async () => {
-  const { queue, db, root, row } = await openTestQueue();
-  const [paused = 0, fused = 0, free = 0] = await queue.addMany(
+test('what was paused or set to fail while a claim waited for the log is not taken', async () => {
+  const { queue, store, root, row } = await openTestQueue();
+  const [paused = 0, failing = 0, free = 0] = await queue.addMany(
     ['mail/a', 'sms/a', 'export'].map((name) => ({ name })),
   );
   const holder = await holdLog(
     root,
     400,
-    `insert into pauses values ('queue/mail/*', 'pause', null, 0), ('queue/sms/*', 'fuse', null, 0)`,
+    `insert into pauses values ('queue/mail/*', 'pause', null, 0), ('queue/sms/*', 'fail-fast', null, 0)`,
   );
-  const select = async (asked: Database): Promise<QueueSelection> => {
-    const patterns = await selectPausedPatterns(asked, START);
-    return {
-      groupLimit: null,
-      isWanted: (name) => !matchAny(patterns.paused, name),
-      isFused: (name) => matchAny(patterns.fused, name),
-    };
-  };
-  const claimed = await claimJobs(db, select, outsider, 3);
-  expect(claimed.map(({ job }) => job.id)).toEqual([free]);
-  expect([paused, fused].map((id) => row(id).state)).toEqual(['queued', 'failed']);
+  const claimed = await store.transaction(async (session) =>
+    claimJobs(session, {
+      ...{ count: 3, at: START, newToken: () => crypto.randomUUID(), leaseMs: null },
+      ...{ defaultLeaseMs: LEASE_MS, state: 'running', missedCap: 0 },
+      selection: selectionOf(everything, await session.pauses.inForce(START), null),
+    }),
+  );
+  expect(claimed.map(({ id }) => id)).toEqual([free]);
+  expect([paused, failing].map((id) => row(id).state)).toEqual(['queued', 'failed']);
   expect((await holder.ended).status).toBe(0);
 });
 
-const fusing = (name: string): QueueSelection => ({
-  ...everything,
-  isFused: (each) => each === name,
-});
-
-test('a fuse fails what is due of its name, some at a time, and lets others through', async () => {
-  const { queue, db, root, row } = await openTestQueue();
-  const bad = Array.from({ length: 700 }, () => ({ name: 'bad' }));
-  await queue.addMany([...bad, { name: 'good', priority: 1 }, { name: 'bad', runAt: '+1h' }]);
-  const failed = () =>
-    queryLog<{ n: number }>(root, `select count(*) as n from jobs where state = 'failed'`)[0]?.n;
-  const [good] = await claim(db, {}, fusing('bad'), 5);
-  expect([good?.job.name, failed()]).toEqual(['good', 500]);
-  expect(await claim(db, {}, fusing('bad'), 5)).toEqual([]);
-  expect(failed()).toBe(700);
-  expect(row(1)).toMatchObject({
-    state: 'failed',
-    reason: 'a fuse is set on jobs of its name',
-    reserves: 0,
-    finished_at: START,
+describe('jobs that are to fail at once', () => {
+  const failing = (name: string): QueueSelection => ({
+    ...everything,
+    failsFast: (each) => each === name,
   });
-  expect(row(702)).toMatchObject({ name: 'bad', state: 'queued' });
-  checkInvariants(root, { isSettled: false });
-});
 
-test.each([
-  ['child', 'resume', ['queued', 'failed']],
-  ['child', 'fail', ['failed', 'failed']],
-  ['parent', 'resume', ['failed', 'cancelled']],
-] as const)('a fuse on a %s (%s) leaves nobody waiting', async (name, onChildFailure, states) => {
-  const { queue, take, db, root, row } = await openTestQueue();
-  const parent = await take('parent', { onChildFailure });
-  const child = await queue.add('child', {}, { parent: parent.id });
-  if (name === 'child') await queue.finish(parent);
-  else await queue.retry(parent);
-  await claim(db, { at: START + 1 }, fusing(name), 1);
-  if (name === 'child' && onChildFailure === 'resume') {
-    expect(row(parent.id).state).toBe('running');
-  } else expect([parent.id, child].map((id) => row(id).state)).toEqual(states);
-  checkInvariants(root, { isSettled: false });
-});
+  test('fail some at a time, and let others through', async () => {
+    const log = await openTestQueue();
+    const { queue, root, row, runs, events } = log;
+    const bad = Array.from({ length: 700 }, () => ({ name: 'bad' }));
+    await queue.addMany([...bad, { name: 'good', priority: 1 }, { name: 'bad', runAt: '+1h' }]);
+    const failed = () =>
+      queryLog<{ n: number }>(root, `select count(*) as n from jobs where state = 'failed'`)[0]?.n;
+    const worker = await openWorker(log);
+    const claim = (count: number) => worker.claim(count, { selection: failing('bad') });
+    expect(await claim(5)).toEqual([]);
+    expect(failed()).toBe(500);
+    expect((await claim(5)).map(({ name }) => name)).toEqual(['good']);
+    expect(failed()).toBe(700);
+    expect(row(1)).toMatchObject({
+      ...{ state: 'failed', reason: 'jobs of its name are set to fail at once' },
+      ...{ ...nothingBegun, finished_at: START, claim_token: null },
+    });
+    expect([runs(1), events(1)]).toEqual([[], ['job-queued', 'job-failed']]);
+    expect(row(702)).toMatchObject({ name: 'bad', state: 'queued' });
+    checkInvariants(root, { isSettled: false });
+  });
 
-test('a claim knows whether there are ended children to be told of', async () => {
-  const { queue, take, db } = await openTestQueue();
-  const parent = await take('parent');
-  await queue.add('child', {}, { parent: parent.id });
-  await queue.finish(parent);
-  await queue.finish((await queue.claim('child')) ?? 0);
-  const [resumed] = await claim(db);
-  expect(resumed).toMatchObject({ job: { id: parent.id, attempts: 1 }, hasEndedChildren: true });
+  test.each([
+    ['child', 'resume', ['queued', 'failed']],
+    ['child', 'fail', ['failed', 'failed']],
+    ['parent', 'resume', ['failed', 'cancelled']],
+  ] as const)('leave nobody waiting: a %s (%s)', async (name, onChildFailure, states) => {
+    const log: TestQueue = await openTestQueue();
+    const { queue, take, root, row, clock } = log;
+    const parent = await take('parent', { onChildFailure });
+    const kid = await queue.add('child', {}, { parent: parent.id });
+    if (name === 'child') await queue.finish(parent);
+    else await queue.retry(parent);
+    clock.at += 1;
+    const worker = await openWorker(log);
+    const [resumed] = await worker.claim(1, { selection: failing(name) });
+    if (resumed !== undefined) await worker.release(resumed);
+    expect([parent.id, kid].map((id) => row(id).state)).toEqual(states);
+    checkInvariants(root, { isSettled: false });
+  });
 });

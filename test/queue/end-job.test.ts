@@ -149,17 +149,21 @@ test('a parent that repeats is told of each family once, and what was told can g
   const first = await queue.add('child', {}, { parent: parent.id });
   await queue.finish(parent);
   await queue.finish((await queue.claim('child')) ?? 0, { result: 1 });
-  expect(row(first).is_told).toBe(0);
+  expect(row(first).reported_to_parent).toBe(0);
   const resumed = await queue.claim('parent');
   expect(resumed?.children.finished).toMatchObject([{ id: first, result: 1 }]);
   const second = await queue.add('child', {}, { parent: parent.id });
   await queue.finish(resumed ?? 0);
-  expect([row(first).is_told, row(second).is_told, row(parent.id).state]).toEqual([1, 0, 'paused']);
+  expect([
+    row(first).reported_to_parent,
+    row(second).reported_to_parent,
+    row(parent.id).state,
+  ]).toEqual([1, 0, 'paused']);
   await queue.fail((await queue.claim('child')) ?? 0);
   const last = await queue.claim('parent');
   expect(last?.children).toMatchObject({ finished: [], failed: [{ id: second }], cancelled: [] });
   await queue.finish(last ?? 0);
-  expect([row(second).is_told, row(parent.id).state]).toEqual([1, 'queued']);
+  expect([row(second).reported_to_parent, row(parent.id).state]).toEqual([1, 'queued']);
   clock.at += HOUR_MS;
   expect((await queue.claim('parent'))?.children.failed).toEqual([]);
 });

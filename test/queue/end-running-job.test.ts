@@ -17,9 +17,9 @@ test('a failed try that may be retried waits for its delay, until no tries are l
     reason: 'busy',
     data: '{"seen":1}',
     attempts: 1,
-    releases: 0,
     run_at: START + 5 * MINUTE_MS,
   });
+  expect(await queue.get(job.id)).toMatchObject({ counters: { releases: 0 } });
   expect(await queue.claim()).toBeNull();
   clock.at += 5 * MINUTE_MS;
   const again = await queue.claim();

@@ -1,107 +1,144 @@
 import { expect, test } from 'vitest';
 import type { JobOptions } from '../../src/queue/api.ts';
-import { claimJobs } from '../../src/queue/claim/claim.ts';
-import { beatMs, endExpiredLeases, renewLeases } from '../../src/queue/claim/leases.ts';
-import { hasExpiredLease, LEASE_GRACE_MS } from '../../src/queue/claim/waiting.ts';
-import { policyOf, type RetryPolicy } from '../../src/queue/settle/retry-policy.ts';
-import { endQueuedRun } from '../../src/queue/settle/settle-run.ts';
-import { recordActivity } from '../../src/store/events.ts';
+import { beatMs, endExpiredLeases, LEASE_GRACE_MS } from '../../src/queue/claim/leases.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
-import { makeFinishedRun } from '../support/finished-run.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { openTestQueue, START } from '../support/test-queue.ts';
-import { writeLog } from '../support/written-log.ts';
+import { LEASE_MS, openWorker } from './worker-claims.ts';
 
-const LEASE_MS = 60_000;
 const settings = { leaseMs: LEASE_MS, missedCap: 10 };
+const endExpired = (store: SqliteStore, now: () => number) =>
+  endExpiredLeases(store, now, settings);
 
 interface Taking {
   readonly options?: JobOptions;
-  readonly policy?: Partial<RetryPolicy>;
+  /** What the handler says of itself. */
+  readonly handler?: ScriptOptions;
   readonly at?: number;
+  /** False: it has not begun yet. */
+  readonly begins?: boolean;
 }
 
 /** A job that a worker of the runner has taken. */
-async function takeAsWorker({ options = {}, policy = {}, at = START }: Taking = {}) {
+async function takeAsWorker({
+  options = {},
+  handler = {},
+  at = START,
+  begins = true,
+}: Taking = {}) {
   const log = await openTestQueue();
-  const { addPass } = await writeLog(log.root);
-  const workerId = await addPass('hourly', at, { state: 'running' });
-  await recordActivity(log.db, { at, event: 'worker-started', workerId });
-  const id = await log.queue.add('a', {}, options);
-  const selection = { groupLimit: null, isWanted: () => true, isFused: () => false };
-  const facts = {
-    ...{ policy: { ...policyOf({}), ...policy }, timeoutMs: null, contentHash: null, isWarm: true },
-  };
-  const claiming = { workerId, at, defaultLeaseMs: LEASE_MS, handlerOf: () => facts };
-  const [claimed] = await claimJobs(log.db, async () => selection, claiming, 1);
-  if (claimed === undefined) throw new Error('There is none.');
-  const look = (now: number) => endExpiredLeases(log.db, () => now, settings);
-  const { claim } = claimed;
-  const ended = { claim, run: makeFinishedRun({ finished_at: at + 1 }), result: null, ask: null };
-  const finish = () =>
-    log.db
-      .transaction()
-      .execute((db) =>
-        endQueuedRun(db, { ...ended, isRetryable: true }, { workerId, missedCap: 10 }),
-      );
-  return { ...log, id, workerId, look, finish };
+  const { clock, queue, store } = log;
+  clock.at = at;
+  const worker = await openWorker(log, { options: handler });
+  const id = await queue.add('a', {}, options);
+  const job = await worker.claimOne();
+  if (begins) await worker.begin(job);
+  const look = (now: number) =>
+    endExpiredLeases(
+      store,
+      () => now,
+      settings,
+      () => policyOf(handler),
+    );
+  return { ...log, id, worker, look, settle: () => worker.settle(job) };
 }
 
 test('a worker’s claim is given one more beat, and then the job is taken back', async () => {
-  const { id, look, row, runs, events, root, finish, workerId, dumpWithoutOutput } =
+  const { id, look, row, runs, events, root, settle, worker, queue, dumpWithoutOutput } =
     await takeAsWorker();
   const overAt = START + LEASE_MS + 1;
-  expect([await look(overAt - 1), row(id).leased_until]).toEqual([0, START + LEASE_MS]);
+  expect([await look(overAt - 1), row(id).lease_expires_at]).toEqual([0, START + LEASE_MS]);
   expect(await look(overAt)).toBe(0);
   const moreMs = 2 * beatMs(LEASE_MS);
-  const reason = 'its lease ran out at 2026-03-10T13:01:00.000Z without having been renewed';
-  expect(row(id)).toMatchObject({ state: 'running', leased_until: overAt + moreMs, reason });
+  expect(row(id)).toMatchObject({
+    ...{ state: 'running', lease_expires_at: overAt + moreMs, lease_extended: 1 },
+  });
   expect(await look(overAt + moreMs)).toBe(0);
   expect(await look(overAt + moreMs + 1)).toBe(1);
+  const reason = `its lease ran out at ${new Date(overAt + moreMs).toISOString()} without having been renewed`;
   expect(row(id)).toMatchObject({
-    ...{ state: 'retrying', timeouts: 1, crashes: 0, attempts: 1, reason, claimed_by: null },
+    ...{ state: 'retrying', attempts: 1, reason, claim_token: null, lease_extended: 0 },
     run_at: overAt + moreMs + 1 + 60_000,
   });
+  expect(await queue.get(id)).toMatchObject({ counters: { timeouts: 1, crashes: 0 } });
   expect(runs(id)).toMatchObject([{ outcome: 'crashed', reason, duration_ms: null }]);
-  expect(events(id)).toEqual(['job-queued', 'job-running', 'job-lease-expired', 'job-retrying']);
+  expect(events(id)).toEqual(['job-queued', 'run-started', 'job-lease-expired', 'job-retrying']);
   const told = `select worker_id, detail from activity where event = 'job-lease-expired'`;
-  expect(queryLog(root, told)).toEqual([{ worker_id: workerId, detail: reason }]);
+  expect(queryLog(root, told)).toEqual([{ worker_id: worker.workerId, detail: reason }]);
   const before = dumpWithoutOutput();
-  expect(await finish()).toBeNull();
+  expect((await settle()).decision).toBeNull();
   expect(dumpWithoutOutput()).toBe(before);
   checkInvariants(root, { isSettled: false });
 });
 
+test('what had not begun when its lease ran out is given back untouched', async () => {
+  const { id, look, row, runs, events, root, settle, queue, clock } = await takeAsWorker({
+    begins: false,
+  });
+  expect(await look(START + LEASE_MS + 1)).toBe(0);
+  expect(row(id)).toMatchObject({ state: 'claimed', lease_extended: 1 });
+  clock.at = START + 2 * LEASE_MS;
+  expect(await look(clock.at)).toBe(1);
+  expect(row(id)).toMatchObject({
+    ...{ state: 'queued', ready: 1, attempts: 0, claim_token: null, lease_expires_at: null },
+    ...{ lease_extended: 0, reason: null },
+  });
+  expect([runs(id), events(id)]).toEqual([[], ['job-queued', 'job-lease-expired']]);
+  expect(await queue.claim()).toMatchObject({ id, attempt: 1, counters: { timeouts: 0 } });
+  expect((await settle()).decision).toBeNull();
+  checkInvariants(root, { isSettled: false });
+});
+
 test('a late renewal keeps the claim, and nothing is left of its having been late', async () => {
-  const { id, db, look, row, workerId, root, finish } = await takeAsWorker({
+  const { id, look, row, worker, root, settle, clock } = await takeAsWorker({
     options: { lease: '10s' },
   });
   await look(START + 11_000);
-  expect(row(id).reason).not.toBeNull();
-  await renewLeases(db, workerId, { at: START + 12_000, defaultLeaseMs: LEASE_MS });
-  expect(row(id)).toMatchObject({ leased_until: START + 22_000, reason: null });
+  expect(row(id).lease_extended).toBe(1);
+  clock.at = START + 12_000;
+  await worker.renew();
+  expect(row(id)).toMatchObject({ lease_expires_at: START + 22_000, lease_extended: 0 });
   // The next time it is late it is given time anew.
   expect(await look(START + 23_000)).toBe(0);
   expect(row(id).state).toBe('running');
-  expect(await finish()).toEqual({ state: 'finished' });
-  expect(row(id)).toMatchObject({ state: 'finished', reason: null });
+  expect((await settle()).decision).toEqual({ state: 'finished' });
+  expect(row(id)).toMatchObject({ state: 'finished', reason: null, lease_extended: 0 });
   checkInvariants(root, { isSettled: false });
 });
 
 test('a worker renews its own claims, each by its own lease, and no other’s', async () => {
-  const { id, db, row, take, queue, workerId } = await takeAsWorker({ options: { lease: '10s' } });
+  const log = await takeAsWorker({ options: { lease: '10s' } });
+  const { id, root, row, take, queue, worker, clock, store } = log;
+  // The number of the one is the beginning of the other's.
+  changeLog(
+    root,
+    `update sqlite_sequence set seq = 10 * ? where name = 'workers'`,
+    worker.workerId,
+  );
+  const neighbour = await openWorker(log);
+  expect(String(neighbour.workerId).startsWith(String(worker.workerId))).toBe(true);
+  const neighbours = await queue.add('d');
+  await neighbour.claimOne();
   const other = await take('b', { lease: '10s' });
   const ended = await take('c');
   await queue.finish(ended);
-  await renewLeases(db, workerId, { at: START + 5_000, defaultLeaseMs: LEASE_MS });
-  expect(row(id).leased_until).toBe(START + 15_000);
-  expect(row(other.id).leased_until).toBe(START + 10_000);
-  expect(row(ended.id).leased_until).toBeNull();
-  await db.updateTable('jobs').set({ lease_ms: null }).where('id', '=', id).execute();
-  await renewLeases(db, workerId, { at: START + 5_000, defaultLeaseMs: LEASE_MS });
-  expect(row(id).leased_until).toBe(START + 5_000 + LEASE_MS);
+  clock.at = START + 5_000;
+  const shortest = (workerId: number) =>
+    store.transaction(({ claims }) => claims.renew(workerId, clock.at, LEASE_MS));
+  expect(await shortest(worker.workerId)).toBe(10_000);
+  expect(row(id).lease_expires_at).toBe(START + 15_000);
+  expect(row(other.id).lease_expires_at).toBe(START + 10_000);
+  expect(row(neighbours).lease_expires_at).toBe(START + LEASE_MS);
+  expect(row(ended.id).lease_expires_at).toBeNull();
+  changeLog(root, 'update jobs set lease_ms = null where id = ?', id);
+  expect(await shortest(worker.workerId)).toBe(LEASE_MS);
+  expect(row(id).lease_expires_at).toBe(START + 5_000 + LEASE_MS);
+  expect(await shortest(99)).toBeNull();
 });
 
 test('a worker renews often enough for each lease, and is given time for one more', () => {
@@ -114,8 +151,8 @@ test.each([
   [{ onCrash: 'skip' }, {}, 'cancelled', 'job-cancelled'],
   [{ onCrash: 'fail' }, {}, 'failed', 'job-failed'],
   [{}, { retries: 5 }, 'retrying', 'job-retrying'],
-] as const)('what follows is what follows a crash: %j', async (policy, options, state, event) => {
-  const { id, look, row, events, root } = await takeAsWorker({ options, policy });
+] as const)('what follows is what follows a crash: %j', async (handler, options, state, event) => {
+  const { id, look, row, events, root } = await takeAsWorker({ options, handler });
   await look(START + LEASE_MS + 1);
   await look(START + 2 * LEASE_MS);
   expect(row(id).state).toBe(state);
@@ -124,14 +161,14 @@ test.each([
 });
 
 test('who is no worker has until a little after the lease; then the next one gets it at once', async () => {
-  const { queue, db, take, row, clock, root } = await openTestQueue();
+  const { queue, store, take, row, clock, root } = await openTestQueue();
   const job = await take('a', { lease: '10s' });
   const overAt = START + 10_000 + LEASE_GRACE_MS;
-  expect(await hasExpiredLease(db, overAt)).toBe(false);
-  expect(await endExpiredLeases(db, () => overAt, settings)).toBe(0);
-  expect(await hasExpiredLease(db, overAt + 1)).toBe(true);
-  expect(await endExpiredLeases(db, () => overAt + 1, settings)).toBe(1);
-  expect(row(job.id)).toMatchObject({ state: 'retrying', run_at: overAt + 1, timeouts: 1 });
+  expect(await store.claims.nextWake(START, LEASE_GRACE_MS)).toBe(overAt + 1);
+  expect(await endExpired(store, () => overAt)).toBe(0);
+  expect(await endExpired(store, () => overAt + 1)).toBe(1);
+  expect(row(job.id)).toMatchObject({ state: 'retrying', run_at: overAt + 1, ready: 1 });
+  expect(await queue.get(job.id)).toMatchObject({ counters: { timeouts: 1 } });
   clock.at = overAt + 1;
   expect((await queue.claim())?.id).toBe(job.id);
   await expect(queue.finish(job)).rejects.toMatchObject({ code: 'stale-claim' });
@@ -147,42 +184,39 @@ test('a job that is handed out ten times without an end fails', async () => {
   }
   clock.at += LEASE_MS + LEASE_GRACE_MS + 1;
   expect(await queue.claim()).toBeNull();
-  expect(row(job.id)).toMatchObject({ state: 'failed', timeouts: 10, reserves: 10 });
+  expect(row(job.id)).toMatchObject({ state: 'failed' });
+  expect(await queue.get(job.id)).toMatchObject({ counters: { timeouts: 10, reserves: 10 } });
 });
 
 test('a log that is held longer than a lease loses nobody’s claim', async () => {
-  const { id, db, root, row, queue, clock, workerId, finish } = await takeAsWorker({
+  const { id, store, root, row, queue, clock, worker, settle } = await takeAsWorker({
     options: { lease: '1s' },
     at: Date.now(),
   });
   const holder = await holdLog(root, 3_500);
-  const look = () => endExpiredLeases(db, Date.now, settings);
   // Who looks waits for the lock like everybody, and may be the first who gets it.
-  expect(await look()).toBe(0);
+  expect(await endExpired(store, Date.now)).toBe(0);
   await holder.ended;
-  expect(await look()).toBe(0);
+  expect(await endExpired(store, Date.now)).toBe(0);
   clock.at = Date.now();
   expect(await queue.claim()).toBeNull();
-  expect(row(id)).toMatchObject({ state: 'running', reason: expect.stringMatching(/^its lease/) });
-  await renewLeases(db, workerId, { at: Date.now(), defaultLeaseMs: LEASE_MS });
-  expect(row(id)).toMatchObject({ state: 'running', reason: null, timeouts: 0 });
-  expect(await finish()).toEqual({ state: 'finished' });
+  expect(row(id)).toMatchObject({ state: 'running', lease_extended: 1 });
+  await worker.renew();
+  expect(row(id)).toMatchObject({ state: 'running', lease_extended: 0 });
+  expect((await settle()).decision).toEqual({ state: 'finished' });
 });
 
 test('who is no worker does not lose a claim, either, to who has waited for the log with it', async () => {
-  const { queue, take, db, root, row, clock } = await openTestQueue();
+  const { queue, take, store, root, row, clock } = await openTestQueue();
   clock.at = Date.now();
   const job = await take('a', { lease: '1s' });
   // Its lease is over, with its grace, as soon as the log is held.
-  await db
-    .updateTable('jobs')
-    .set({ leased_until: Date.now() - LEASE_GRACE_MS - 1 })
-    .where('id', '=', job.id)
-    .execute();
+  const over = Date.now() - LEASE_GRACE_MS - 1;
+  changeLog(root, 'update jobs set lease_expires_at = ? where id = ?', over, job.id);
   await holdLog(root, LEASE_GRACE_MS);
-  expect(await endExpiredLeases(db, Date.now, settings)).toBe(0);
+  expect(await endExpired(store, Date.now)).toBe(0);
   clock.at = Date.now();
   await queue.touch(job);
-  expect(await endExpiredLeases(db, Date.now, settings)).toBe(0);
-  expect(row(job.id)).toMatchObject({ state: 'running', timeouts: 0 });
+  expect(await endExpired(store, Date.now)).toBe(0);
+  expect(row(job.id)).toMatchObject({ state: 'running' });
 });

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { findPause, type Pause, pause, selectPausedPatterns } from '../../src/queue/pauses.ts';
+import { findPause, pause, pausedPatterns } from '../../src/queue/pauses.ts';
+import type { Pause } from '../../src/store/contract.ts';
+import type { PauseKind } from '../../src/store/schema.ts';
+
+import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 const named = (...names: string[]): Pause[] =>
-  names.map((name) => ({ name, until: null, createdAt: START }));
+  names.map((name) => ({ name, kind: 'pause', until: null, createdAt: START }));
 
 test.each([
   ['hourly/a', ['hourly'], 'hourly'],
@@ -21,23 +25,24 @@ test.each([
   expect(findPause(named(...pauses), name)?.name ?? null).toBe(by);
 });
 
-test('pauses and fuses in force are told apart as globs over names of jobs', async () => {
-  const { db } = await openTestQueue();
-  const add = (name: string, kind: 'pause' | 'fuse', until: number | null = null) =>
-    pause(db, { name, kind, until, createdAt: START });
+test('what waits and what fails at once are told apart as globs over names of jobs', async () => {
+  const { store } = await openTestQueue();
+  const add = (name: string, kind: PauseKind, until: number | null = null) =>
+    store.transaction((session) => pause(session, { name, kind, until, createdAt: START }));
+  const patternsAt = async (at: number) => pausedPatterns(await store.pauses.inForce(at));
   await add('hourly', 'pause');
   await add('queue/mail/*', 'pause');
-  await add('queue/export', 'fuse', START + 2);
-  await add('queue/over', 'fuse', START + 1);
-  expect(await selectPausedPatterns(db, START + 1)).toEqual({
+  await add('queue/export', 'fail-fast', START + 2);
+  await add('queue/over', 'fail-fast', START + 1);
+  expect(await patternsAt(START + 1)).toEqual({
     paused: ['mail/*'],
-    fused: ['export'],
+    failFast: ['export'],
   });
   await add('*', 'pause');
-  await add('queue', 'fuse');
-  expect(await selectPausedPatterns(db, START)).toEqual({
+  await add('queue', 'fail-fast');
+  expect(await patternsAt(START)).toEqual({
     paused: ['*', 'mail/*'],
-    fused: ['*', 'export', 'over'],
+    failFast: ['*', 'export', 'over'],
   });
 });
 
@@ -54,14 +59,14 @@ describe('Queue.pause', () => {
   });
 
   test('of * keeps back the whole queue; what runs comes to its end', async () => {
-    const { queue, take, row, db } = await openTestQueue();
+    const { queue, take, row, root } = await openTestQueue();
     const job = await take();
     await queue.add('a');
     await queue.pause('*');
     expect(await queue.claim()).toBeNull();
     await queue.finish(job);
     expect(row(job.id)).toMatchObject({ state: 'finished' });
-    expect(await db.selectFrom('pauses').select('name').execute()).toEqual([{ name: 'queue' }]);
+    expect(queryLog(root, 'select name from pauses')).toEqual([{ name: 'queue' }]);
   });
 
   test('ends by itself; pausing again replaces it', async () => {
@@ -76,7 +81,7 @@ describe('Queue.pause', () => {
     expect(await queue.resume('a')).toBe(false);
   });
 
-  test('as a fuse fails what is due of it, and nothing else', async () => {
+  test('that fails at once fails what is due of it, and nothing else', async () => {
     const { queue, clock, row } = await openTestQueue();
     const ids = await queue.addMany([
       ...Array.from({ length: 15 }, () => ({ name: 'bad/x' })),

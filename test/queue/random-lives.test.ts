@@ -1,25 +1,18 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { HandlerAsk } from '../../src/child/contract.ts';
-import { type ClaimedRow, claimJobs } from '../../src/queue/claim/claim.ts';
-import { endExpiredLeases, renewLeases } from '../../src/queue/claim/leases.ts';
+import type { HandlerDecision } from '../../src/child/contract.ts';
+import { endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { QueueError } from '../../src/queue/errors.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
-import { policyOf } from '../../src/queue/settle/retry-policy.ts';
-import { endQueuedRun } from '../../src/queue/settle/settle-run.ts';
-import { recordActivity } from '../../src/store/events.ts';
-import { deleteEndedJobs } from '../../src/store/prune.ts';
+import type { ClaimedRow } from '../../src/store/contract.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
-import { makeFinishedRun } from '../support/finished-run.ts';
 import { type LogContent, readLog } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
 import { queryLog } from '../support/open-log.ts';
-import { MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
-import { tries } from '../support/tries.ts';
-import { writeLog } from '../support/written-log.ts';
+import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
+import { everything, LEASE_MS, openWorker, type WorkerClaims } from './worker-claims.ts';
 
-const LEASE_MS = MINUTE_MS;
 const settings = { leaseMs: LEASE_MS, missedCap: 3 };
 const archive = createArchive({ 'gone/*': 'remove', 'failed/*': 'keep-failed' }, () => {});
 const names = ['kept', 'gone/a', 'failed/a'] as const;
@@ -37,15 +30,23 @@ interface Held {
   until: number;
 }
 
+/** A claim of a worker; null: it is that of somebody else. */
+interface Taken {
+  readonly id: number;
+  readonly token: string;
+  readonly worker: WorkerClaims | null;
+  readonly job: ClaimedRow | null;
+}
+
 interface Life extends TestQueue {
-  readonly workers: readonly [number, number];
+  readonly workers: readonly [WorkerClaims, WorkerClaims];
   /** Claims by whoever has them; those of a job that somebody else has taken back are here still. */
-  readonly claims: ClaimedRow[];
+  readonly claims: Taken[];
   readonly held: Map<number, Held>;
 }
 
 const outcomes: readonly Outcome[] = ['succeeded', 'succeeded', 'failed', 'timed-out', 'crashed'];
-const asks: readonly (HandlerAsk | null)[] = [
+const asks: readonly (HandlerDecision | null)[] = [
   ...[null, null, null, { kind: 'fail', reason: 'by itself' } as const],
   ...[{ kind: 'retry', delayMs: 1_000 } as const, { kind: 'retry', name: 'kept' } as const],
 ];
@@ -65,58 +66,68 @@ const steps = {
     await queue.add(rest(names, pick), {}, { parent, onChildFailure, retries: pick % 2 });
   },
   claim: async (life: Life, pick: number) => {
-    const { db, clock, workers, claims, held } = life;
-    const workerId = rest([workers[0], workers[1], null], pick);
-    const selection = { groupLimit: null, isWanted: () => true, isFused: () => pick % 17 === 0 };
-    const facts = { policy: policyOf({}), timeoutMs: null, contentHash: null, isWarm: true };
-    const claiming = { workerId, at: clock.at, defaultLeaseMs: LEASE_MS, handlerOf: () => facts };
-    for (const claimed of await claimJobs(db, async () => selection, claiming, 1 + (pick % 2))) {
-      const { id, token } = claimed.claim;
-      // Nobody else has it, by all that was told to the model.
-      expect(held.get(id)?.until ?? 0).toBeLessThanOrEqual(clock.at);
-      expect(token).not.toBe(held.get(id)?.token);
-      claims.push(claimed);
-      held.set(id, { token, workerId, until: clock.at + LEASE_MS });
+    const { queue, clock, workers } = life;
+    const worker = rest([workers[0], workers[1], null], pick);
+    const count = 1 + (pick % 2);
+    if (worker === null) {
+      for (const { id, token } of await queue.claimMany('*', count)) {
+        note(life, { id, token, worker, job: null });
+      }
+      return;
+    }
+    const selection = { ...everything, failsFast: () => pick % 17 === 0 };
+    for (const job of await worker.claim(count, { selection, at: clock.at })) {
+      note(life, { id: job.id, token: job.claim_token, worker, job });
     }
   },
+  /** What was claimed goes on for a moment. */
+  begin: async ({ claims, held, row }: Life, pick: number) => {
+    const { id, token, worker, job } = rest(claims.slice(-3), pick) ?? {};
+    const isHeld = held.get(id ?? 0)?.token === token && row(id ?? 0)?.state === 'claimed';
+    if (worker && job && isHeld) await worker.begin(job);
+  },
+  giveBack: async ({ claims, held, row }: Life, pick: number) => {
+    const { id, token, worker, job } = rest(claims.slice(-3), pick) ?? {};
+    if (!worker || !job) return;
+    const isHeld = row(job.id)?.claim_token === token && row(job.id)?.state === 'claimed';
+    await worker.release(job);
+    if (isHeld) held.delete(id as number);
+  },
   end: async (life: Life, pick: number) => {
-    const { db, clock, claims, held } = life;
-    const claimed = rest(claims.slice(-3), pick);
-    if (claimed === undefined) return;
-    const { claim } = claimed;
+    const { claims, held, queue } = life;
+    const taken = rest(claims.slice(-3), pick);
+    if (taken === undefined) return;
+    const { id, token, worker, job } = taken;
+    const isHeld = held.get(id)?.token === token;
+    if (worker === null || job === null) {
+      await queue.finish({ id, token });
+      held.delete(id);
+      return;
+    }
     const picked = rest(outcomes, pick);
     const ask = ['failed', 'timed-out'].includes(picked) ? rest(asks, pick) : null;
     const outcome = picked === 'failed' && ask?.kind === 'retry' ? 'released' : picked;
     const reason = outcome === 'succeeded' ? null : outcome;
-    const run = makeFinishedRun({
-      outcome,
-      reason,
-      exit_code: reason === null ? 0 : 1,
-      finished_at: clock.at,
-    });
-    const ended = { claim, run, result: null, ask, isRetryable: true };
-    const teller = { workerId: null, missedCap: 3, archive };
     const before = queryLog(life.root, 'select * from jobs');
-    const verdict = await db
-      .transaction()
-      .execute((transaction) => endQueuedRun(transaction, ended, teller));
-    if (verdict === null) expect(queryLog(life.root, 'select * from jobs')).toEqual(before);
+    const run = { outcome, reason, exit_code: reason === null ? 0 : 1 };
+    const { decision } = await worker.settle(job, run, { decision: ask, archive });
+    if (decision === null) expect(queryLog(life.root, 'select * from jobs')).toEqual(before);
     else {
-      expect(claim.token).toBe(held.get(claim.id)?.token);
-      held.delete(claim.id);
+      expect(isHeld).toBe(true);
+      held.delete(id);
     }
   },
-  beat: async ({ db, clock, workers, held }: Life, pick: number) => {
-    const workerId = rest(workers, pick);
-    await renewLeases(db, workerId, { at: clock.at, defaultLeaseMs: LEASE_MS });
+  beat: async ({ clock, workers, held }: Life, pick: number) => {
+    const worker = rest(workers, pick);
+    await worker.renew();
     for (const each of held.values()) {
       // One that had run out may have been taken back: the model does not know whether it still holds.
       const holds = each.until > clock.at;
-      if (each.workerId === workerId && holds) each.until = clock.at + LEASE_MS;
+      if (each.workerId === worker.workerId && holds) each.until = clock.at + LEASE_MS;
     }
   },
-  look: async ({ db, clock }: Life) => {
-    await endExpiredLeases(db, () => clock.at, settings);
+  look: async ({ store, clock }: Life) => {
+    await endExpiredLeases(store, () => clock.at, settings);
   },
   wait: async ({ clock }: Life, pick: number) => {
     clock.at += rest([1, 1_000, 20_000, 61_000, 300_000], pick);
@@ -128,10 +139,21 @@ const steps = {
   kick: ({ queue }: Life, pick: number) => queue.kick(1 + (pick % 5)),
   cancel: ({ queue }: Life, pick: number) => queue.cancel(1 + (pick % 5)),
   delete: ({ queue }: Life, pick: number) => queue.delete(1 + (pick % 5)),
-  prune: async ({ db, clock }: Life) => {
-    await deleteEndedJobs(db, ['finished', 'cancelled'], clock.at - 600_000, 10);
+  prune: async ({ store, clock }: Life) => {
+    await store.transaction(({ pruning }) =>
+      pruning.endedJobs(['finished', 'cancelled'], clock.at - 600_000, 10),
+    );
   },
 } as const;
+
+/** Nobody else has it, by all that was told to the model. */
+function note({ claims, held, clock }: Life, taken: Taken): void {
+  const { id, token, worker } = taken;
+  expect(held.get(id)?.until ?? 0).toBeLessThanOrEqual(clock.at);
+  expect(token).not.toBe(held.get(id)?.token);
+  claims.push(taken);
+  held.set(id, { token, workerId: worker?.workerId ?? null, until: clock.at + LEASE_MS });
+}
 
 /** Of whom a verb takes the job, nobody has it any more. */
 async function freed(
@@ -146,23 +168,18 @@ async function freed(
 
 async function begin(): Promise<Life> {
   const log = await openTestQueue();
-  const { addPass } = await writeLog(log.root);
-  const workers = [0, 0].map(async () => {
-    const workerId = await addPass(`t${Math.random()}`, START, { state: 'running' });
-    await recordActivity(log.db, { at: START, event: 'worker-started', workerId });
-    return workerId;
-  });
-  const [one = 0, other = 0] = await Promise.all(workers);
+  const workers = [await openWorker(log, { missedCap: 3 }), await openWorker(log)] as const;
   const parent = await log.take('kept');
   const child = { name: 'kept', parent: parent.id };
   await log.queue.addMany([child, child]);
   await log.queue.finish(parent);
-  return { ...log, workers: [one, other], claims: [], held: new Map() };
+  return { ...log, workers, claims: [], held: new Map() };
 }
 
 const often = [
   'claim',
   'claim',
+  'begin',
   'end',
   'end',
   'end',

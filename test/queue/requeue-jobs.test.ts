@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 test('a running job is first of its priority again; its run has crashed, its worker is refused', async () => {
@@ -14,7 +15,7 @@ test('a running job is first of its priority again; its run has crashed, its wor
     attempts: 1,
     claimed_by: null,
     claim_token: null,
-    leased_until: null,
+    lease_expires_at: null,
   });
   expect(runs(job.id)).toMatchObject([
     { outcome: 'crashed', reason: 'its job was requeued while it ran', finished_at: START + 2 },
@@ -24,10 +25,10 @@ test('a running job is first of its priority again; its run has crashed, its wor
 });
 
 test('a claim that never reached its worker is no try', async () => {
-  const { queue, take, row, runs } = await openTestQueue();
+  const { queue, take, runs } = await openTestQueue();
   const { id } = await take('mail/a', { retries: 0 });
   await queue.requeue([id], { forgetTry: true });
-  expect(row(id)).toMatchObject({ attempts: 0, reserves: 1 });
+  expect(await queue.get(id)).toMatchObject({ attempts: 0, counters: { reserves: 1 } });
   expect(runs(id)).toMatchObject([
     { outcome: 'released', reason: 'its job was requeued: it never reached a worker' },
   ]);
@@ -35,12 +36,12 @@ test('a claim that never reached its worker is no try', async () => {
   expect(again).toMatchObject({ id, attempt: 1 });
   await queue.requeue([id, id], { forgetTry: true });
   await queue.requeue([id], { forgetTry: true });
-  expect(row(id)).toMatchObject({ attempts: 0, reserves: 2 });
+  expect(await queue.get(id)).toMatchObject({ attempts: 0, counters: { reserves: 2 } });
 });
 
 test('several jobs change their name, and numbers that no job has are passed over', async () => {
-  const { queue, row, db } = await openTestQueue();
-  await db.insertInto('jobs').values({ name: 'hourly/a', tier: 'hourly' }).execute();
+  const { queue, row, root } = await openTestQueue();
+  changeLog(root, `insert into jobs (name, tier, ready) values ('hourly/a', 'hourly', null)`);
   const ids = await queue.addMany([{ name: 'a' }, { name: 'b', runAt: '+1h' }]);
   expect(await queue.requeue([1, ...ids, 99], { name: 'mail/c' })).toBe(2);
   expect(ids.map((id) => row(id))).toMatchObject([

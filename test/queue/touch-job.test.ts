@@ -11,8 +11,8 @@ test.each([
   clock.at += 10 * SECOND_MS;
   const until = START + 10 * SECOND_MS + leaseMs;
   expect(await queue.touch(claimed, options)).toEqual(new Date(until));
-  expect(row(claimed.id)).toMatchObject({ leased_until: until, reserves: 1 });
-  expect(events(claimed.id)).toEqual(['job-queued', 'job-running']);
+  expect(row(claimed.id)).toMatchObject({ lease_expires_at: until, attempts: 1 });
+  expect(events(claimed.id)).toEqual(['job-queued', 'run-started']);
 });
 
 test('being late loses no claim as long as nobody took it back', async () => {
@@ -22,7 +22,7 @@ test('being late loses no claim as long as nobody took it back', async () => {
   await queue.touch(claimed);
   expect(await queue.claim()).toBeNull();
   await queue.finish(claimed);
-  expect(row(claimed.id)).toMatchObject({ state: 'finished', timeouts: 0 });
+  expect(row(claimed.id)).toMatchObject({ state: 'finished', attempts: 1 });
 });
 
 test('without a token, whoever has the job keeps it longer', async () => {

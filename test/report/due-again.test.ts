@@ -1,27 +1,29 @@
 import { describe, expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
+import { changeLog } from '../support/open-log.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
 
 interface Died {
   /** How many passes of this period. */
   readonly passes?: number;
-  readonly calledBy?: 'due' | 'schedule';
+  readonly trigger?: 'due' | 'cron';
 }
 
 /** A tier of which a script had succeeded when its pass of this year died; another one died with it. */
-async function makeRootOfDeadPass({ passes = 1, calledBy = 'due' }: Died = {}): Promise<string> {
+async function makeRootOfDeadPass({ passes = 1, trigger = 'due' }: Died = {}): Promise<string> {
   const sh = executable('#!/bin/sh\n');
   const root = makeTemporaryRoot({ 'jobs/yearly/done.sh': sh, 'jobs/yearly/left.sh': sh });
-  const { db, addPass, addRun } = await writeLog(root);
+  const { addPass, addRun } = await writeLog(root);
   const at = Date.now();
   const start = Date.UTC(new Date(at).getUTCFullYear(), 0, 1);
   for (let count = 0; count < passes; count += 1) {
     await addPass('yearly', at, { state: 'crashed' });
   }
-  await db.updateTable('workers').set({ called_by: calledBy, scheduled_for: start }).execute();
   await addRun('yearly/done', at, { worker_id: 1, scheduled_for: start });
   await addRun('yearly/left', at, { worker_id: 1, scheduled_for: start, outcome: 'crashed' });
+  changeLog(root, 'update workers set triggered_by = ?, scheduled_for = ?', trigger, start);
+  changeLog(root, 'update jobs set scheduled_for = ?, started_at = ?', start, at);
   return root;
 }
 
@@ -66,7 +68,7 @@ describe('what was left of a pass of `runner due` that died', () => {
 
   test.each<[string, Died]>([
     ['two passes of the period have died', { passes: 2 }],
-    ['cron calls the tier by its name', { calledBy: 'schedule' }],
+    ['cron calls the tier by its name', { trigger: 'cron' }],
   ])('waits for the next period where %s', async (_, died) => {
     const root = await makeRootOfDeadPass(died);
     expect(await statusOf(root)).not.toContain('runner due');

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { Pause } from '../../src/queue/pauses.ts';
 import { findHold } from '../../src/report/text/words.ts';
+import type { Pause } from '../../src/store/contract.ts';
 
 const pause = (name: string): Pause => ({ name, kind: 'pause', until: null, createdAt: 0 });
-const fuse = (name: string): Pause => ({ ...pause(name), kind: 'fuse' });
+const failing = (name: string): Pause => ({ ...pause(name), kind: 'fail-fast' });
 const job = { name: 'mail/welcome', state: 'queued' } as const;
 
 test.each([
@@ -11,8 +11,8 @@ test.each([
   [[pause('queue')], 'queue'],
   [[pause('queue/mail/*')], 'queue/mail/*'],
   [[pause('queue/export'), pause('mail'), pause('hourly')], null],
-  [[fuse('queue'), pause('queue/mail/welcome')], 'queue/mail/welcome'],
-  [[fuse('queue/m*'), pause('queue/export')], 'queue/m*'],
+  [[failing('queue'), pause('queue/mail/welcome')], 'queue/mail/welcome'],
+  [[failing('queue/m*'), pause('queue/export')], 'queue/m*'],
   [[], null],
 ])('among %j a job of mail/welcome is held by %j', (pauses, name) => {
   expect(findHold(pauses, job)?.name ?? null).toBe(name);
@@ -21,6 +21,7 @@ test.each([
 test.each([
   ['queued', true],
   ['retrying', true],
+  ['claimed', false],
   ['running', false],
   ['paused', false],
   ['failed', false],

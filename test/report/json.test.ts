@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import {
   discoveryToJson,
   formatJson,
@@ -9,13 +10,16 @@ import {
 import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
 import { selectRun } from '../../src/report/model/runs.ts';
-import { openEmptyLog } from '../../src/store/empty.ts';
+import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
-const window = { sinceMs: now - 3_600_000, untilMs: now };
+const window = { sinceMs: now - 3_600_000, untilMs: now, pauses: [] };
+
+/** Where nothing has ever run. */
+const emptyLog = { db: emptyQueries(), state: stateFolderOf('/nowhere') };
 
 /** As a program reads it that knows only docs/json.md. */
 function throughText(value: unknown): unknown {
@@ -39,7 +43,7 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     output_dropped_bytes: 0,
   });
   const open = await log.addRun('hourly/clean', startedAt, running);
-  const [first, second] = await Promise.all([ended, open].map((id) => selectRun(log.db, id)));
+  const [first, second] = await Promise.all([ended, open].map((id) => selectRun(log, id)));
   if (!first || !second) throw new Error('the runs that were just added are not there');
   expect(throughText(runToJson(first))).toEqual({
     id: ended,
@@ -83,7 +87,7 @@ test('the overview has every key of docs/json.md', async () => {
   const run = await log.addRun('hourly/clean', now - 60_000, { worker_id: pass });
   const lost = await log.addPass('daily', now - 60_000, { state: 'running' });
   await log.addRun('daily/lost', now - 60_000, { ...running, worker_id: lost, pid: NO_SUCH_PID });
-  const json = throughText(overviewToJson(await readOverview(log.db, window)));
+  const json = throughText(overviewToJson(await readOverview(log, window)));
   expect(json).toMatchObject({
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
@@ -153,7 +157,7 @@ test('the overview has every key of docs/json.md', async () => {
 });
 
 test('an empty overview has the same keys', async () => {
-  const json = throughText(overviewToJson(await readOverview(openEmptyLog(), window)));
+  const json = throughText(overviewToJson(await readOverview(emptyLog, window)));
   expect(json).toMatchObject({ tiers: [], scripts: [], running: [], totals: { cpuMs: null } });
 });
 
@@ -163,14 +167,14 @@ test('one script has its runs, newest first', async () => {
   for (const minutes of [30, 20, 10]) {
     ids.unshift(await log.addRun('hourly/clean', now - minutes * 60_000));
   }
-  const all = await readScriptRuns(log.db, 'clean', window);
+  const all = await readScriptRuns(log, 'clean', window);
   expect(throughText(runsToJson(all.script, all.runs))).toMatchObject({
     script: 'hourly/clean',
     runs: ids.map((id) => ({ id })),
   });
-  const cut = await readScriptRuns(log.db, 'clean', { ...window, limit: 2 });
+  const cut = await readScriptRuns(log, 'clean', { ...window, limit: 2 });
   expect(cut).toMatchObject({ isCut: true, runs: ids.slice(0, 2).map((id) => ({ id })) });
-  const none = await readScriptRuns(log.db, 'clean', { ...window, outcomes: ['failed'] });
+  const none = await readScriptRuns(log, 'clean', { ...window, outcomes: ['failed'] });
   expect(none).toMatchObject({ isCut: false, runs: [] });
 });
 
@@ -190,7 +194,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
   const handler = { ...script, name: 'queue/mail', tier: 'queue', warnings: [] };
   const unread = [{ tier: 'daily', reason: 'permission denied' }];
   const discovery = { tiers, unread, handlers: [handler], ignored, warnings: ['scripts?'] };
-  const pauses = [{ name: 'hourly/clean', until: null, createdAt: now }];
+  const pauses = [{ name: 'hourly/clean', kind: 'pause' as const, until: null, createdAt: now }];
   expect(throughText(discoveryToJson(discovery, pauses))).toEqual({
     tiers: [
       {

@@ -1,29 +1,34 @@
+import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import {
   type KnownTier,
   type OverviewQuery,
   readOverview,
   type ScriptOverview,
 } from '../../src/report/model/overview.ts';
-import { openEmptyLog } from '../../src/store/empty.ts';
+import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
-import { running, type WrittenLog, writeLog } from '../support/written-log.ts';
+import { NO_SUCH_PID, running, type WrittenLog, writeLog } from '../support/written-log.ts';
 
 const HOUR = 3_600_000;
 const now = Date.parse('2026-11-03T14:05:00Z');
-const week: OverviewQuery = { sinceMs: now - 7 * 24 * HOUR, untilMs: now };
+const week: OverviewQuery = { sinceMs: now - 7 * 24 * HOUR, untilMs: now, pauses: [] };
+
+/** Where nothing has ever run. */
+const emptyLog = { db: emptyQueries(), state: stateFolderOf('/nowhere') };
 
 function known(tier: string, ...scripts: string[]): KnownTier {
   return { tier, scripts: scripts.map((script) => `${tier}/${script}`) };
 }
 
 async function readScript(
-  { db }: WrittenLog,
+  log: WrittenLog,
   script: string,
   query: Partial<OverviewQuery> = {},
 ): Promise<ScriptOverview | undefined> {
-  const { scripts } = await readOverview(db, { ...week, ...query });
+  const { scripts } = await readOverview(log, { ...week, ...query });
   return scripts.find((each) => each.script === script);
 }
 
@@ -59,7 +64,7 @@ describe('the overview of scripts', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('hourly/old', now - HOUR);
     await log.addRun('hourly/forgotten', week.sinceMs - HOUR);
-    const { scripts } = await readOverview(log.db, { ...week, known: [known('hourly', 'new')] });
+    const { scripts } = await readOverview(log, { ...week, known: [known('hourly', 'new')] });
     expect(scripts).toMatchObject([
       { script: 'hourly/new', presence: 'present', lastRun: null, summary: { runs: 0 } },
       { script: 'hourly/old', presence: 'gone' },
@@ -79,7 +84,7 @@ describe('the overview of scripts', () => {
     await log.addRun('hourly/mixed', now - 2 * HOUR, { outcome: 'failed' });
     await log.addRun('daily/bad', now - HOUR, { outcome: 'failed' });
     const names = async (query: Partial<OverviewQuery>) =>
-      (await readOverview(log.db, { ...week, ...query })).scripts.map((script) => script.script);
+      (await readOverview(log, { ...week, ...query })).scripts.map((script) => script.script);
     expect(await names({})).toEqual(['hourly/good', 'hourly/mixed', 'daily/bad']);
     expect(await names({ tier: 'daily' })).toEqual(['daily/bad']);
     expect(await names({ outcomes: ['failed'] })).toEqual(['hourly/mixed', 'daily/bad']);
@@ -99,7 +104,7 @@ describe('the overview of scripts', () => {
     await log.addRun('hourly/says', now - HOUR, { ...failed, output: 'go\n\x1b[1mdisk full\n\n' });
     await log.addRun('hourly/mute', now - HOUR, failed);
     await log.addRun('hourly/fine', now - HOUR, { output: 'no error' });
-    const { scripts } = await readOverview(log.db, week);
+    const { scripts } = await readOverview(log, week);
     expect(Object.fromEntries(scripts.map((each) => [each.script, each.lastError]))).toEqual({
       'hourly/fine': null,
       'hourly/mute': 'exit code 3',
@@ -112,7 +117,7 @@ describe('the overview of scripts', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('hourly/a', now - HOUR);
     await log.addRun('daily/b', now - HOUR, { outcome: 'failed' });
-    const { totals } = await readOverview(log.db, week);
+    const { totals } = await readOverview(log, week);
     expect(totals).toMatchObject({ runs: 2, failed: 1, successRate: 0.5, totalCpuMs: 100 });
   });
 });
@@ -125,7 +130,7 @@ describe('the overview of tiers', () => {
     await log.addRun('hourly/a', now - 2 * HOUR, { worker_id: pass });
     await log.addRun('hourly/b', now - 2 * HOUR, { worker_id: pass, outcome: 'killed' });
     await log.addPass('hourly', now - HOUR, { state: 'skipped', reason: 'held by pid 7' });
-    const { tiers } = await readOverview(log.db, week);
+    const { tiers } = await readOverview(log, week);
     expect(tiers).toMatchObject([
       {
         tier: 'hourly',
@@ -142,13 +147,13 @@ describe('the overview of tiers', () => {
   test('does not take a script that was run by hand for a pass', async () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addPass('hourly', now - HOUR, { kind: 'script' });
-    const { tiers } = await readOverview(log.db, week);
+    const { tiers } = await readOverview(log, week);
     expect(tiers).toMatchObject([{ tier: 'hourly', passes: 0, lastPass: null, missed: null }]);
   });
 
   test('names the tiers of jobs that were never called, the shortest period first', async () => {
     const tiers = [known('weekly'), known('by-hand'), known('15min')];
-    const overview = await readOverview(openEmptyLog(), { ...week, known: tiers });
+    const overview = await readOverview(emptyLog, { ...week, known: tiers });
     expect(overview.tiers.map((tier) => tier.tier)).toEqual(['15min', 'weekly', 'by-hand']);
     expect(overview.tiers[0]).toMatchObject({ lastPass: null, missed: null, presence: 'present' });
   });
@@ -157,7 +162,7 @@ describe('the overview of tiers', () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addPass('hourly', now - 9 * HOUR);
     await log.addPass('daily', week.sinceMs - HOUR);
-    const { tiers } = await readOverview(log.db, { ...week, known: [] });
+    const { tiers } = await readOverview(log, { ...week, known: [] });
     expect(tiers).toMatchObject([{ tier: 'hourly', presence: 'gone', missed: null }]);
   });
 });
@@ -169,23 +174,31 @@ describe('what is running', () => {
     const dead = await log.addPass('daily', now, { state: 'running' });
     await log.addRun('hourly/works', now - HOUR, { ...running, worker_id: alive, pid: 4 });
     await log.addRun('daily/lost', now - 2 * HOUR, { ...running, worker_id: dead });
-    const overview = await readOverview(log.db, { ...week, untilMs: now + 1 });
+    const overview = await readOverview(log, { ...week, untilMs: now + 1 });
     expect(overview.running).toMatchObject([
       { script: 'daily/lost', liveness: 'dead' },
       { script: 'hourly/works', liveness: 'alive', pid: 4 },
     ]);
-    expect(overview.tiers.map((tier) => tier.lastPass?.liveness)).toEqual(['alive', 'dead']);
+    expect(overview.tiers.map(({ lastPass }) => [lastPass?.state, lastPass?.liveness])).toEqual([
+      ['running', 'alive'],
+      ['crashed', null],
+    ]);
+    const reason = `the runner (pid ${NO_SUCH_PID} on ${hostname()}) died while it ran`;
+    expect(overview.scripts.map(({ lastRun }) => [lastRun?.outcome, lastRun?.reason])).toEqual([
+      ['running', null],
+      ['crashed', reason],
+    ]);
   });
 
   test('a script that outlived its runner still runs', async () => {
     const log = await writeLog(makeTemporaryRoot());
     const dead = await log.addPass('daily', now, { state: 'running' });
     await log.addRun('daily/orphan', now, { ...running, worker_id: dead, pid: process.pid });
-    expect((await readOverview(log.db, week)).running).toMatchObject([{ liveness: 'alive' }]);
+    expect((await readOverview(log, week)).running).toMatchObject([{ liveness: 'alive' }]);
   });
 });
 
 test('without a log there is nothing to report, and no mistake', async () => {
-  const overview = await readOverview(openEmptyLog(), week);
+  const overview = await readOverview(emptyLog, week);
   expect(overview).toMatchObject({ tiers: [], scripts: [], running: [], totals: { runs: 0 } });
 });

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
+import { identifyProcess } from '../../src/process/identity.ts';
 import { addJobs } from '../../src/queue/add/add.ts';
 import {
   selectActivityOfJob,
   selectChildren,
   selectRunsOfJob,
 } from '../../src/report/model/jobs.ts';
-import { readQueueStatus } from '../../src/report/model/status.ts';
-import { isQueueQuiet } from '../../src/report/model/tier.ts';
+import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
-import { openEmptyLog } from '../../src/store/empty.ts';
-
+import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { identifyDeadProcess } from '../support/dead-process.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -19,7 +19,7 @@ const now = Date.parse('2026-11-03T14:05:00Z');
 const none = { ready: 0, delayed: 0, running: 0, paused: 0, failed: 0 };
 
 test('where nothing has ever run the queue is quiet', async () => {
-  const status = await readQueueStatus(openEmptyLog(), { handlers: [], nowMs: now });
+  const status = await readQueueStatus(emptyQueries(), { handlers: [], nowMs: now });
   expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0 });
   expect(isQueueQuiet(status)).toBe(true);
 });
@@ -28,11 +28,12 @@ test('the jobs of scripts are none of the queue, whatever their state', async ()
   const log = await writeLog(makeTemporaryRoot());
   for (const state of ['queued', 'running', 'retrying', 'failed', 'cancelled'] as const) {
     const ended = state === 'failed' || state === 'cancelled';
-    const row = { name: `hourly/${state}`, tier: 'hourly', state, run_at: now, created_at: now };
-    await log.db
-      .insertInto('jobs')
-      .values({ ...row, finished_at: ended ? now : null })
-      .execute();
+    log.store.connection
+      .prepare(
+        `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at)
+         values (?, 'hourly', ?, null, ?, ?, ?)`,
+      )
+      .run([`hourly/${state}`, state, now, now, ended ? now : null]);
   }
   const status = await readQueueStatus(log.db, { handlers: [], nowMs: now });
   expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0 });
@@ -42,16 +43,11 @@ test('names without a handler come with the most jobs first, and not without end
   const log = await writeLog(makeTemporaryRoot());
   const names = Array.from({ length: 14 }, (_, index) => `name-${index}`);
   const jobs = [...names, 'name-7', 'known', '\u001b[2Jevil', '\u001b[2Jevil', '\u001b[2Jevil'];
-  await addJobs(
-    log.db,
-    jobs.filter((name) => !name.includes('\u001b')).map((name) => ({ name })),
-    {
-      at: now,
-    },
-  );
+  const plain = jobs.filter((name) => !name.includes('\u001b')).map((name) => ({ name }));
+  await log.store.transaction((session) => addJobs(session, plain, now));
   // Who adds by SQL can choose any name.
   for (const name of jobs.filter((each) => each.includes('\u001b'))) {
-    await log.db.insertInto('jobs').values({ name, run_at: now, created_at: now }).execute();
+    log.store.connection.prepare('insert into jobs (name, run_at) values (?, ?)').run([name, now]);
   }
   const status = await readQueueStatus(log.db, { handlers: ['known'], nowMs: now });
   expect(status.withoutHandler).toHaveLength(15);
@@ -71,28 +67,36 @@ test('names without a handler come with the most jobs first, and not without end
 
 test('living workers of the queue are counted', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const values = { host: 'web3', pid: 1, started_at: now, runner_version: '0', node_version: '0' };
-  for (const state of ['running', 'running', 'finished'] as const) {
-    await log.db
-      .insertInto('workers')
-      .values({ ...values, kind: 'queue', state })
-      .execute();
-  }
+  const { store } = log;
+  const worker = {
+    ...{ kind: 'queue' as const, tier: null, trigger: 'cron' as const, scheduledFor: null },
+    ...{ startedAt: now, runnerVersion: '0', nodeVersion: '0' },
+  };
+  const elsewhere = { ...worker, host: 'web9', bootId: null, pid: 1, startTicks: null };
+  await store.workers.start(elsewhere);
+  await store.workers.start({ ...worker, ...identifyProcess(process.pid) });
+  await store.workers.start({ ...worker, ...identifyDeadProcess() });
+  const ended = await store.workers.start(elsewhere);
+  await store.workers.end(ended, { state: 'finished', at: now, reason: null });
   const status = await readQueueStatus(log.db, { handlers: [], nowMs: now });
   expect(status.workers).toBe(2);
   expect(isQueueQuiet(status)).toBe(false);
 });
 
-test('nothing is asked that reads all jobs, or all activity', async () => {
-  const { state } = await writeLog(makeTemporaryRoot());
-  const plans = await explainQueries(state.database, async (db) => {
-    await readQueueStatus(db, { handlers: [], nowMs: now });
-    await selectChildren(db, 1, 10);
-    await selectRunsOfJob(db, 1, 10);
-    await selectActivityOfJob(db, { id: 1, createdAt: new Date(now) }, 10);
+test('nothing is asked that reads all jobs, runs or workers', async () => {
+  const root = makeTemporaryRoot();
+  const log = await writeLog(root);
+  const explained = await explainQueries(root, async (store) => {
+    const view = { db: await store.queries(), state: log.state };
+    await readQueueStatus(view.db, { handlers: [], nowMs: now });
+    await selectChildren(view, 1, 10);
+    await selectRunsOfJob(view, 1, 10);
+    await selectActivityOfJob(view, 1, 10);
   });
-  expect(plans).toHaveLength(6);
-  for (const plan of plans) expect(plan).not.toMatch(/SCAN (?:jobs|activity)(?! USING)/);
-  expect(plans[0]).toContain('USING INDEX jobs_waiting_by_name');
-  expect(plans.at(-1)).toContain('USING INDEX activity_by_time');
+  const plans = explained.filter((plan) => plan !== 'SCAN CONSTANT ROW');
+  expect(plans).toHaveLength(7);
+  // Where the view has no job at all, SQLite asks nothing of the workers.
+  for (const plan of plans) expect(plan).not.toMatch(/SCAN (?:jobs|runs|events)(?! USING)/);
+  expect(plans.join('\n')).toContain('jobs_ready_by_name');
+  expect(plans.at(-1)).toContain('USING INDEX events_of_jobs');
 });

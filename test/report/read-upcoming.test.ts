@@ -9,10 +9,13 @@ import { writeLog } from '../support/written-log.ts';
 const now = Date.parse('2026-11-03T14:05:00Z');
 const MINUTE = 60_000;
 
+const RUNNING = `update jobs set state = 'running', ready = null, claim_token = 'a-token', started_at = ?,
+  lease_expires_at = ?`;
+
 async function upcomingOf(jobs: readonly NewJob[], limit: number, pattern = '*') {
-  const { db } = await writeLog(makeTemporaryRoot());
-  await addJobs(db, jobs, { at: now });
-  const upcoming = await readUpcoming(db, { pattern, limit, nowMs: now });
+  const { store } = await writeLog(makeTemporaryRoot());
+  await store.transaction((session) => addJobs(session, jobs, now));
+  const upcoming = await readUpcoming(store, { pattern, limit, nowMs: now });
   return upcoming.map(({ atMs, job, isExpected }) => [
     job.name,
     (atMs - now) / MINUTE,
@@ -58,15 +61,11 @@ test('a rule that does not get ahead is shown as it is held back: by a second', 
 });
 
 test('one that runs is there with its next time, and one that only runs once is not', async () => {
-  const { db } = await writeLog(makeTemporaryRoot());
-  await addJobs(db, [{ name: 'again', repeat: 'FINISHED, +1 HOUR' }, { name: 'once' }], {
-    at: now,
-  });
-  await db
-    .updateTable('jobs')
-    .set({ state: 'running', started_at: now, leased_until: now + MINUTE })
-    .execute();
-  const upcoming = await readUpcoming(db, { pattern: '*', limit: 2, nowMs: now });
+  const { store } = await writeLog(makeTemporaryRoot());
+  const jobs = [{ name: 'again', repeat: 'FINISHED, +1 HOUR' }, { name: 'once' }];
+  await store.transaction((session) => addJobs(session, jobs, now));
+  store.connection.prepare(RUNNING).run([now, now + MINUTE]);
+  const upcoming = await readUpcoming(store, { pattern: '*', limit: 2, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ['again', 60],
     ['again', 120],
@@ -109,20 +108,15 @@ test('what is overdue runs now: what follows is counted from that, and missed ti
 });
 
 test('one that runs, or is tried again, stays in step', async () => {
-  const { db } = await writeLog(makeTemporaryRoot());
+  const { store } = await writeLog(makeTemporaryRoot());
   const repeat = 'SCHEDULED, +1 HOUR';
-  await addJobs(
-    db,
-    ['runs', 'waits'].map((name) => ({ name, repeat, runAt: now - 20 * MINUTE })),
-    {
-      at: now,
-    },
-  );
-  const runs = { state: 'running', started_at: now, leased_until: now + MINUTE } as const;
-  await db.updateTable('jobs').set(runs).where('name', '=', 'runs').execute();
-  const retry = { state: 'retrying', run_at: now + 5 * MINUTE } as const;
-  await db.updateTable('jobs').set(retry).where('name', '=', 'waits').execute();
-  const upcoming = await readUpcoming(db, { pattern: '*', limit: 4, nowMs: now });
+  const jobs = ['runs', 'waits'].map((name) => ({ name, repeat, runAt: now - 20 * MINUTE }));
+  await store.transaction((session) => addJobs(session, jobs, now));
+  store.connection.prepare(`${RUNNING} where name = 'runs'`).run([now, now + MINUTE]);
+  store.connection
+    .prepare("update jobs set state = 'retrying', ready = 0, run_at = ? where name = 'waits'")
+    .run([now + 5 * MINUTE]);
+  const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ...[
       ['waits', 5],
@@ -134,13 +128,13 @@ test('one that runs, or is tried again, stays in step', async () => {
 });
 
 test('one that was kicked before its time goes on from its run, or from the time that it has used up', async () => {
-  const { db } = await writeLog(makeTemporaryRoot());
+  const { store } = await writeLog(makeTemporaryRoot());
   const runAt = now + 300 * MINUTE;
   const rules = { finished: 'FINISHED, +1 HOUR', scheduled: 'SCHEDULED, +1 HOUR' };
   const jobs = Object.entries(rules).map(([name, repeat]) => ({ name, repeat, runAt }));
-  await addJobs(db, jobs, { at: now });
-  await db.updateTable('jobs').set({ run_at: now }).execute();
-  const upcoming = await readUpcoming(db, { pattern: '*', limit: 4, nowMs: now });
+  await store.transaction((session) => addJobs(session, jobs, now));
+  store.connection.prepare('update jobs set run_at = ?').run([now]);
+  const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
   expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
     ...[
       ['finished', 0],

@@ -101,13 +101,12 @@ describe('runner report', () => {
     expect(csv[1]).toContain(`${id},hourly/clean-tmp,hourly,failed`);
   });
 
-  test('still reads the log when the settings are wrong, and says so', async () => {
+  test('asks no settings, so that wrong ones keep nobody from reading the log', async () => {
     const root = makeTemporaryRoot({ ...scripts, 'runner.config.json': '{"concurrency": "many"}' });
     await writeFailure(root);
     const { out, err, code } = await runner(root, 'report');
     expect(out).toContain('clean-tmp');
-    expect(err).toContain('jobs/ could not be read. runner.config.json:1: concurrency expects');
-    expect(code).toBe(0);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
   });
 
   test.each([
@@ -192,15 +191,15 @@ describe('runner tail', () => {
     const ended = end(child);
     await waiting;
     const pass = await log.addPass('hourly', Date.now(), { state: 'running', pid: process.pid });
-    const id = await log.addRun('hourly/clean-tmp', Date.now(), { ...running, worker_id: pass });
+    const own = { worker_id: pass, claim_number: 1 };
+    const id = await log.addRun('hourly/clean-tmp', Date.now(), { ...running, ...own });
     let seen = '';
     child.stdout?.on('data', (data) => {
       seen += data;
     });
-    writeFileSync(join(log.state.output, `${id}.log`), 'live\n');
+    writeFileSync(join(log.state.output, `${pass}.1.log`), 'live\n');
     await until('it is shown', () => seen === 'live\n');
-    const done = { outcome: 'succeeded', duration_ms: 5 } as const;
-    await log.db.updateTable('runs').set(done).where('id', '=', id).execute();
+    log.store.connection.exec("update runs set outcome = 'succeeded', duration_ms = 5");
     const { code, err } = await ended;
     expect(code).toBe(0);
     expect(err).toContain(`run ${id} of hourly/clean-tmp succeeded in 5ms.`);

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
 
 /** A root with a run that began on another host, whose runner gives no sign of life any more. */
 async function leaveRunElsewhere(pid: number | null): Promise<string> {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\n') });
-  const { db, addPass, addRun } = await writeLog(root);
+  const { addPass, addRun } = await writeLog(root);
   const at = Date.now() - 60_000;
   const pass = await addPass('hourly', at, { state: 'crashed' });
-  await db.updateTable('workers').set({ host: 'web9' }).where('id', '=', pass).execute();
+  changeLog(root, "update hosts set host = 'web9'");
   await addRun('hourly/a', at, { ...running, worker_id: pass, pid });
   return root;
 }
@@ -51,7 +51,7 @@ describe.each([
     const root = await leaveRunElsewhere(pid);
     expect((await inRoot(root, 'hourly')).status).toBe(0);
     expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'running' }]);
-    const told = "select detail from activity where event = 'job-left-running'";
+    const told = "select detail from activity where event = 'run-orphaned'";
     expect(queryLog(root, told)).toEqual([
       {
         detail: `hourly/a may still be running, left by a runner that gives no sign of life (pid ${NO_SUCH_PID} on web9)`,

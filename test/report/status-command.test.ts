@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { newSpoolPath } from '../../src/spool/files.ts';
 import { inRoot } from '../support/in-root.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
-import { makeSpoolHeader, toLines } from '../support/spool.ts';
+import { makeSpooledRun, makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
@@ -69,29 +70,22 @@ test('status tells what waits, and why', async () => {
   });
   expect((await inRoot(root, 'hourly')).status).toBe(1);
   const log = await writeLog(root);
-  const reason = 'the load average is 7.2 (maxLoad 4)';
   const at = Date.now();
-  const job = {
-    name: 'daily/b',
-    tier: 'daily',
-    state: 'queued',
-    run_at: at,
-    created_at: at,
-  } as const;
-  await log.db
-    .insertInto('jobs')
-    .values({ ...job, reason })
-    .execute();
+  const reason = 'the load average is 7.2 (maxLoad 4)';
+  const [b] = await log.store.scriptJobs.enqueue([
+    { name: 'daily/b', tier: 'daily', scheduledFor: null, at },
+  ]);
+  await log.store.jobs.change([{ id: b as number, set: { reason } }], at);
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(
     /^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/,
   );
-  expect(stdout).toMatch(/\n {2}hourly\/a · next try \d\d-\d\d \d\d:\d\d, 2 of 4 · exit code 3\n/);
+  expect(stdout).toMatch(/\n {2}hourly\/a · try 2 due \d\d-\d\d \d\d:\d\d · exit code 3\n/);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
     { script: 'daily/b', state: 'deferred', reason, attempts: 0 },
-    { script: 'hourly/a', state: 'retrying', reason: 'exit code 3', attempts: 1, maxAttempts: 4 },
+    { script: 'hourly/a', state: 'retrying', reason: 'exit code 3', attempts: 1 },
   ]);
-  expect((await inRoot(root, 'report')).stdout).toMatch(/\n {4}next try .*, 2 of 4\n/);
+  expect((await inRoot(root, 'report')).stdout).toMatch(/\n {4}try 2 due .*\n/);
 });
 
 test('status tells of a tier that cron has stopped calling, and of one that it calls', async () => {
@@ -110,25 +104,29 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   const { state } = await writeLog(root);
   writeFileSync(`${state.database}.broken-20261103-140500`, '');
   writeFileSync(`${state.database}.broken-20261103-140500-wal`, '');
-  const self = makeSpoolHeader({ identity: identifyProcess(process.pid) });
-  const spooled = newSpoolPath(state, { startedAt: Date.now(), identity: self.identity });
-  writeFileSync(spooled, toLines(self), { mode: 0o600 });
+  const spooled = newSpoolPath(state, { startedAt: Date.now(), pid: process.pid });
+  const lines = toLines(makeSpoolHeader(), ...[1, 2].map(() => makeSpooledRun(randomUUID())));
+  writeFileSync(spooled, lines, { mode: 0o600 });
   const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
   expect(stdout).toContain(
     '1 broken log quarantined in .runner/: activity.db.broken-20261103-140500\n',
   );
-  expect(stdout).toContain('recorded without the log wait for the next pass');
+  const waits =
+    '2 runs wait in the spool, recorded without the log; the next pass takes them in.\n';
+  expect(stdout).toContain(waits);
+  expect(await inRoot(root, 'report')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
+  expect(await inRoot(root, 'why', 'a')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
 });
 
 test('a file in the spool’s folder that is not the runner’s holds nothing up', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
-  const { state, db } = await writeLog(root);
+  const { state, store } = await writeLog(root);
   for (const name of ['x.jsonl', 'x.part']) writeFileSync(join(state.spool, name), 'a note\n');
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({
-    hasSpool: false,
+    spooledRuns: 0,
   });
-  expect(await mayNeedReconciling({ root, state }, db)).toBe(false);
+  expect(await mayNeedReconciling({ root, state }, store)).toBe(false);
 });
 
 test('status fits a narrow terminal, and shows nothing raw', async () => {

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { readRunOutput, tailScript } from '../../src/report/model/output.ts';
 import { selectRun } from '../../src/report/model/runs.ts';
 
+import { makeFinishedRun } from '../support/finished-run.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { running, type WrittenLog, writeLog } from '../support/written-log.ts';
@@ -30,16 +31,23 @@ function startTail(log: WrittenLog, isFollowing: boolean) {
 
 async function startRun(log: WrittenLog): Promise<{ id: number; file: string }> {
   const pass = await log.addPass('hourly', now, { state: 'running', pid: process.pid });
-  const id = await log.addRun(script, now, { ...running, worker_id: pass, pid: process.pid });
-  return { id, file: join(log.state.output, `${id}.log`) };
+  const own = { worker_id: pass, claim_number: 1, pid: process.pid };
+  const id = await log.addRun(script, now, { ...running, ...own });
+  return { id, file: join(log.state.output, `${pass}.1.log`) };
 }
 
 /** As the runner ends a run: first the row, then the file goes. */
 async function endRun(log: WrittenLog, { id, file }: { id: number; file: string }, output: string) {
-  const end = { outcome: 'succeeded', finished_at: now + 1200, duration_ms: 1200, output } as const;
-  await log.db.updateTable('runs').set(end).where('id', '=', id).execute();
+  const start = {
+    ...{ jobId: 1, workerId: null, key: null, script, contentHash: null, attempt: 1 },
+    ...{ scheduledFor: null, startedAt: now, timeoutMs: null },
+  };
+  const end = makeFinishedRun({ finished_at: now + 1200, duration_ms: 1200, output });
+  await log.store.transaction(({ runs }) =>
+    runs.end([{ ...start, runId: id, end, leftJob: null }]),
+  );
   rmSync(file, { force: true });
-  await log.db.updateTable('workers').set({ state: 'finished' }).execute();
+  log.store.connection.exec("update workers set state = 'finished'");
 }
 
 describe('without following', () => {
@@ -130,13 +138,15 @@ describe('following', () => {
   test('ends when the process of the run is gone', async () => {
     const log = await writeLog(makeTemporaryRoot());
     const pass = await log.addPass('hourly', now, { state: 'running', pid: process.pid });
-    const id = await log.addRun(script, now, { ...running, worker_id: pass });
-    writeFileSync(join(log.state.output, `${id}.log`), 'last words');
+    await log.addRun(script, now, { ...running, worker_id: pass, claim_number: 1 });
+    writeFileSync(join(log.state.output, `${pass}.1.log`), 'last words');
     const { shown, ended } = startTail(log, true);
     await until('its output is shown', () => shown.output === 'last words');
-    await log.db.updateTable('workers').set({ pid: 5_000_000 }).execute();
+    log.store.connection.exec('update workers set pid = 5000000');
     await ended;
-    expect(shown.notes).toContain('was cut off: its process is gone.');
+    expect(shown.notes).toMatch(
+      /: crashed, the runner \(pid 5000000 on .*\) died while it ran\.\n$/,
+    );
   });
 
   test.each([true, false])(
@@ -156,7 +166,7 @@ describe('following', () => {
 
 describe('kept output', () => {
   async function read(log: WrittenLog, id: number, isFull: boolean): Promise<string> {
-    const run = await selectRun(log.db, id);
+    const run = await selectRun(log, id);
     let text = '';
     if (run) for await (const piece of readRunOutput(log.state, run, isFull)) text += piece;
     return text;

@@ -162,12 +162,11 @@ describe('by the log', () => {
     const root = site();
     const log = await writeLog(root);
     const at = Date.now();
-    const job = { name: 'hourly/a', tier: 'hourly', state: 'cancelled', run_at: at } as const;
-    const ended = { created_at: at, finished_at: at, reason: 'stopped by SIGTERM' };
-    await log.db
-      .insertInto('jobs')
-      .values({ ...job, ...ended })
-      .execute();
+    const [id] = await log.store.scriptJobs.enqueue([
+      { name: 'hourly/a', tier: 'hourly', scheduledFor: null, at },
+    ]);
+    const set = { state: 'cancelled', finished_at: at, reason: 'stopped by SIGTERM' } as const;
+    await log.store.jobs.change([{ id: id as number, set }], at);
     expect(finding(await why(root, 'a'), 'last job')?.text).toContain(
       'was cancelled before it ran: stopped',
     );

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { SCHEMA_VERSION } from '../../src/store/schema.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 
 import { cronPlace } from '../support/cron-place.ts';
-import { queryLog } from '../support/open-log.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -32,12 +32,7 @@ async function makeRootWithHistory(): Promise<string> {
     'jobs/hourly/bad.sh': executable('#!/bin/sh\nexit 3\n'),
   });
   runCommand(['hourly', '--root', root], cronPlace(root));
-  const { db, close } = await openStoreOf(root);
-  await db
-    .updateTable('workers')
-    .set({ state: 'crashed', reason: 'its process is gone' })
-    .execute();
-  await close();
+  changeLog(root, `update workers set state = 'crashed', reason = 'its process is gone'`);
   return root;
 }
 

@@ -1,18 +1,14 @@
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 
-/** Adds so many jobs to the log, each in a transaction of its own with its activity. */
+/** Adds so many scripts' jobs to the log, each in a transaction of its own with an event. */
 const [root = '', tier = '', count = '0'] = process.argv.slice(2);
 const store = await openStore(stateFolderOf(root));
 for (let index = 0; index < Number(count); index += 1) {
-  await store.db.transaction().execute(async (transaction) => {
-    const { id } = await transaction
-      .insertInto('jobs')
-      .values({ name: `${tier}/${index}`, tier, state: 'queued', run_at: 0, created_at: 0 })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    await recordActivity(transaction, { at: 0, event: 'job-queued', jobId: id });
+  await store.transaction(async ({ scriptJobs, events }) => {
+    const job = { name: `${tier}/${index}`, tier, scheduledFor: null, at: 0 };
+    const [jobId] = await scriptJobs.enqueue([job]);
+    await events.record([{ at: 0, event: 'job-deferred', jobId: jobId ?? null }]);
   });
 }
 await store.close();

@@ -9,11 +9,10 @@ import {
 } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
 import { isCorruption } from '../../src/store/failures.ts';
 import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
@@ -51,9 +50,17 @@ function overwrite(path: string, offset: number, bytes: Buffer): void {
   writeFileSync(path, content);
 }
 
+const record = ({ events }: SqliteStore, at: number, detail: string): Promise<void> =>
+  events.record([{ at, event: 'paused', detail }]);
+
+const readEvents = ({ connection }: SqliteStore) =>
+  connection.prepare('select at, event, detail from events').all([]) as {
+    readonly event: string;
+  }[];
+
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, now: () => NOON };
-  async function open(folder: StateFolder): Promise<Store> {
+  async function open(folder: StateFolder): Promise<SqliteStore> {
     const store = await openStore(folder, options);
     onTestFinished(() => store.close());
     return store;
@@ -63,37 +70,31 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const folder = makeStateOf(makeTemporaryRoot());
     const store = await openStore(folder, options);
     for (let index = 0; index < 50; index += 1) {
-      await recordActivity(store.db, {
-        at: index,
-        event: 'worker-started',
-        detail: `event ${index} `.repeat(300),
-      });
+      await record(store, index, `event ${index} `.repeat(300));
     }
     await store.close();
     return folder;
   }
-  const readEvents = async ({ db }: Store) =>
-    await db.selectFrom('activity').select(['at', 'event', 'detail']).execute();
 
   test.each(Object.entries(damages))('a log of which is left: %s', async (_what, damage) => {
     const folder = await makeLog();
     damage(folder.database);
     const broken = readFileSync(folder.database);
     const store = await open(folder);
-    expect(store.setAside).toMatch(
+    expect(store.quarantined).toMatch(
       /^\S+activity\.db was damaged \([^)]+\): renamed to \S+activity\.db\.broken-20261121-123059, /,
     );
-    const [event, ...more] = await readEvents(store);
-    expect(event).toEqual({ at: NOON, event: 'log-set-aside', detail: store.setAside });
+    const [event, ...more] = readEvents(store);
+    expect(event).toEqual({ at: NOON, event: 'log-quarantined', detail: store.quarantined });
     expect(more).toEqual([]);
     expect(await checkIntegrity(store)).toEqual([]);
     expect(readFileSync(`${folder.database}.broken-${STAMP}`).equals(broken)).toBe(true);
     await store.close();
     const next = await open(folder);
-    expect([next.setAside, (await readEvents(next)).length]).toEqual([null, 1]);
+    expect([next.quarantined, readEvents(next).length]).toEqual([null, 1]);
   });
 
-  test('it is set aside whole, and a second one in the same second beside it', async () => {
+  test('it is quarantined whole, and a second one in the same second beside it', async () => {
     const folder = await makeLog();
     writeFileSync(folder.database, '');
     for (const suffix of ['-wal', '-shm', '-journal']) {
@@ -123,14 +124,15 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const folder = makeStateOf(makeTemporaryRoot());
     await makeDamagedLog(folder);
     const store = await openStore(folder, options);
-    expect(store.setAside).toBeNull();
-    const error = await readEvents(store).catch((thrown: unknown) => thrown);
+    expect(store.quarantined).toBeNull();
+    const reading = store.transaction(async () => readEvents(store));
+    const error = await reading.catch((thrown: unknown) => thrown);
     expect(isCorruption(error)).toBe(true);
     expect(await checkIntegrity(store)).not.toEqual([]);
     markSuspect(folder);
     await store.close();
     const next = await open(folder);
-    expect(next.setAside).toContain(`activity.db.broken-${STAMP}`);
+    expect(next.quarantined).toContain(`activity.db.broken-${STAMP}`);
     expect(isSuspect(folder)).toBe(false);
   });
 
@@ -138,8 +140,8 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const folder = await makeLog();
     markSuspect(folder);
     const store = await open(folder);
-    expect(store.setAside).toBeNull();
-    expect(await readEvents(store)).toHaveLength(50);
+    expect(store.quarantined).toBeNull();
+    expect(readEvents(store)).toHaveLength(50);
     expect(isSuspect(folder)).toBe(false);
   });
 
@@ -159,11 +161,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test('a journal without its log is kept, and gets nothing into the new one', async () => {
     const folder = await makeLog();
     const store = await openStore(folder, options);
-    await recordActivity(store.db, {
-      at: 1,
-      event: 'worker-finished',
-      detail: 'only in the journal',
-    });
+    await record(store, 1, 'only in the journal');
     const orphan = makeStateOf(makeTemporaryRoot());
     copyFileSync(`${folder.database}-wal`, `${orphan.database}-wal`);
     copyFileSync(`${folder.database}-shm`, `${orphan.database}-shm`);
@@ -171,10 +169,10 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const wal = readFileSync(`${orphan.database}-wal`);
     expect(wal.length).toBeGreaterThan(PAGE);
     const fresh = await open(orphan);
-    expect(fresh.setAside).toMatch(
+    expect(fresh.quarantined).toMatch(
       /^\S+activity\.db-wal, \S+activity\.db-shm existed without \S+activity\.db: renamed to /,
     );
-    expect((await readEvents(fresh)).map(({ event }) => event)).toEqual(['log-set-aside']);
+    expect(readEvents(fresh).map(({ event }) => event)).toEqual(['log-quarantined']);
     expect(await checkIntegrity(fresh)).toEqual([]);
     expect(readFileSync(`${orphan.database}.broken-${STAMP}-wal`).equals(wal)).toBe(true);
   });
@@ -186,15 +184,15 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const connection = driver.open(folder.database, { timeoutMs: 0 });
     connection.pragma('journal_mode = delete');
     // So small that the changed pages, and before them the journal, go to the disk at once.
-    connection.exec('pragma cache_size = 1; begin immediate; update activity set detail = at');
+    connection.exec('pragma cache_size = 1; begin immediate; update events set detail = at');
     const orphan = makeStateOf(makeTemporaryRoot());
     copyFileSync(`${folder.database}-journal`, `${orphan.database}-journal`);
     connection.close();
     expect(statSync(`${orphan.database}-journal`).size).toBeGreaterThan(PAGE);
     const fresh = await open(orphan);
-    expect(fresh.setAside).toContain('activity.db-journal existed without');
+    expect(fresh.quarantined).toContain('activity.db-journal existed without');
     expect(await checkIntegrity(fresh)).toEqual([]);
-    expect((await readEvents(fresh)).length).toBe(1);
+    expect(readEvents(fresh).length).toBe(1);
     expect(existsSync(`${orphan.database}.broken-${STAMP}-journal`)).toBe(true);
   });
 
@@ -204,21 +202,21 @@ describe.each(drivers)('with %s', (_name, driver) => {
     writeFileSync(`${folder.database}-journal`, '');
     writeFileSync(`${folder.database}-shm`, GARBAGE);
     const store = await open(folder);
-    expect([store.setAside, await readEvents(store)]).toEqual([null, []]);
+    expect([store.quarantined, readEvents(store)]).toEqual([null, []]);
     expect(filesIn(folder).filter((name) => name.includes('broken'))).toEqual([]);
   });
 
   test('a journal that its log was left with is taken in', async () => {
     const folder = await makeLog();
     const store = await openStore(folder, options);
-    await recordActivity(store.db, { at: 99, event: 'worker-finished' });
+    await record(store, 99, '');
     const killed = makeStateOf(makeTemporaryRoot());
     for (const suffix of ['', '-wal']) {
       copyFileSync(folder.database + suffix, killed.database + suffix);
     }
     await store.close();
     const next = await open(killed);
-    expect([next.setAside, (await readEvents(next)).length]).toEqual([null, 51]);
+    expect([next.quarantined, readEvents(next).length]).toEqual([null, 51]);
   });
 
   test('a log that was half made is made anew', async () => {
@@ -226,12 +224,12 @@ describe.each(drivers)('with %s', (_name, driver) => {
     writeFileSync(`${folder.path}/activity.new`, GARBAGE);
     writeFileSync(`${folder.path}/activity.new-journal`, GARBAGE);
     const store = await open(folder);
-    expect([store.setAside, await checkIntegrity(store)]).toEqual([null, []]);
+    expect([store.quarantined, await checkIntegrity(store)]).toEqual([null, []]);
     expect(filesIn(folder).filter((name) => name.includes('.new'))).toEqual([]);
   });
 });
 
-test('eight processes that meet a broken log in the same moment set it aside once', async () => {
+test('eight processes that meet a broken log in the same moment quarantine it once', async () => {
   const root = makeTemporaryRoot();
   const folder = makeStateOf(root);
   writeFileSync(folder.database, GARBAGE);
@@ -242,6 +240,5 @@ test('eight processes that meet a broken log in the same moment set it aside onc
   expect(filesIn(folder).filter((name) => name.includes('.broken-'))).toHaveLength(1);
   const store = await openStore(folder);
   onTestFinished(() => store.close());
-  const events = await store.db.selectFrom('activity').select('event').execute();
-  expect(events).toEqual([{ event: 'log-set-aside' }]);
+  expect(readEvents(store)).toMatchObject([{ event: 'log-quarantined' }]);
 });

@@ -7,6 +7,6 @@ import { meet } from '../support/meet.ts';
 const [root = '', others = '1'] = process.argv.slice(2);
 meet(root, 'open', Number(others));
 const store = await openStore(stateFolderOf(root));
-const workers = await store.db.selectFrom('workers').selectAll().execute();
+const workers = await store.workers.running();
 await store.close();
 console.log(`opened, ${workers.length} workers`);

@@ -1,25 +1,23 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
-import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { StoreUnavailable } from '../../src/store/failures.ts';
-import { SCHEMA_VERSION } from '../../src/store/schema.ts';
+import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
-import { migrations } from '../../src/store/sqlite/migrations.ts';
+import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { withJournal } from '../support/with-journal.ts';
 
 const openAndClose = new URL('open-and-close.child.ts', import.meta.url).pathname;
 const addJobs = new URL('add-jobs.child.ts', import.meta.url).pathname;
 
 async function readPragma(root: string, pragma: string): Promise<unknown> {
-  const { db } = await openStoreOf(root);
-  const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${pragma}`).execute(db);
-  return Object.values(rows[0] ?? {})[0];
+  return (await openStoreOf(root)).connection.pragma(pragma);
 }
 
 test('eight processes that open a missing log in the same moment make it once', async () => {
@@ -30,9 +28,6 @@ test('eight processes that open a missing log in the same moment make it once', 
   for (const end of ended) {
     expect(end).toEqual({ status: 0, stdout: 'opened, 0 workers\n', stderr: '' });
   }
-  expect(queryLog(root, 'select name from kysely_migration')).toEqual([
-    { name: '0001-activity-log' },
-  ]);
   expect(queryLog(root, 'pragma user_version')).toEqual([{ user_version: SCHEMA_VERSION }]);
   expect(queryLog(root, 'pragma application_id')).toEqual([{ application_id: APPLICATION_ID }]);
   expect(queryLog(root, 'pragma auto_vacuum')).toEqual([{ auto_vacuum: 2 }]);
@@ -49,12 +44,12 @@ test('three writers and a reader in the same moment lose no row', async () => {
   const ended = Promise.all(writers.map((writer) => writer.ended)).finally(() => {
     isWriting = false;
   });
+  const events = store.connection.prepare('select id from events');
   const seen: number[] = [];
   while (isWriting) {
-    const jobs = await store.db.selectFrom('jobs').select('id').execute();
-    const activity = await store.db.selectFrom('activity').select('id').execute();
+    const jobs = await store.scriptJobs.open();
     // Read one after the other: what was added between the two looks is in the second one only.
-    expect(activity.length).toBeGreaterThanOrEqual(jobs.length);
+    expect(events.all([]).length).toBeGreaterThanOrEqual(jobs.length);
     seen.push(jobs.length);
     await new Promise(setImmediate);
   }
@@ -64,9 +59,7 @@ test('three writers and a reader in the same moment lose no row', async () => {
   expect(queryLog(root, perTier)).toEqual(
     ['15min', 'daily', 'hourly'].map((tier) => ({ tier, jobs: 40 })),
   );
-  expect(queryLog(root, 'select count(*) as activities from activity')).toEqual([
-    { activities: 120 },
-  ]);
+  expect(events.all([])).toHaveLength(120);
 });
 
 test('nobody else can read the log, even under umask 000', async () => {
@@ -76,7 +69,7 @@ test('nobody else can read the log, even under umask 000', async () => {
   const end = await startProcess('/bin/sh', ['-c', command], { cwd: '/', env: {} }).ended;
   expect(end.stderr).toBe('');
   const store = await openStoreOf(root);
-  await store.db.deleteFrom('jobs').execute();
+  store.connection.exec('delete from jobs');
   const files = readdirSync(state.path).filter((name) => name.startsWith('activity.db'));
   expect(files).toContain('activity.db-wal');
   for (const name of files) {
@@ -84,57 +77,12 @@ test('nobody else can read the log, even under umask 000', async () => {
   }
 });
 
-test('the number of migrations is the schema version that the file carries', async () => {
-  const root = makeTemporaryRoot();
-  await openStoreOf(root);
-  expect(Object.keys(migrations)).toHaveLength(SCHEMA_VERSION);
-  expect(Object.keys(migrations)).toEqual(Object.keys(migrations).toSorted());
-  expect(await readPragma(root, 'user_version')).toBe(SCHEMA_VERSION);
-});
-
-test('each connection writes durably, to a WAL, with its references checked', async () => {
-  const root = makeTemporaryRoot();
-  for (const opened of ['made', 'found']) {
-    const pragmas = {
-      opened,
-      journal: await readPragma(root, 'journal_mode'),
-      synchronous: await readPragma(root, 'synchronous'),
-      foreignKeys: await readPragma(root, 'foreign_keys'),
-      busyTimeout: await readPragma(root, 'busy_timeout'),
-    };
-    expect(pragmas).toEqual({
-      opened,
-      journal: 'wal',
-      synchronous: 2,
-      foreignKeys: 1,
-      busyTimeout: 10,
-    });
-  }
-});
-
 test('a log in another journal mode is brought to the one of its file system', async () => {
   const root = makeTemporaryRoot();
   const first = await openStore(makeStateOf(root));
-  await sql.raw('pragma journal_mode = delete').execute(first.db);
+  first.connection.pragma('journal_mode = delete');
   await first.close();
   expect(await readPragma(root, 'journal_mode')).toBe('wal');
-});
-
-test('closing leaves one file', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openStore(makeStateOf(root));
-  await store.close();
-  const files = readdirSync(`${root}/.runner`).filter((name) => name.startsWith('activity.db'));
-  expect(files).toEqual(['activity.db']);
-});
-
-test('a log that was not finished being made is finished', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openStore(makeStateOf(root));
-  await sql.raw('pragma user_version = 0').execute(store.db);
-  await store.close();
-  expect(await readPragma(root, 'user_version')).toBe(SCHEMA_VERSION);
-  expect(queryLog(root, 'select name from kysely_migration')).toHaveLength(1);
 });
 
 test('another program’s database is refused in one sentence and left alone', async () => {
@@ -164,7 +112,7 @@ test('a database without tables, but marked as another program’s, is refused',
 test('a log of a newer runner is refused, naming both schemas and the cure', async () => {
   const state = makeStateOf(makeTemporaryRoot());
   const store = await openStore(state);
-  await sql.raw('pragma user_version = 42').execute(store.db);
+  store.connection.pragma('user_version = 42');
   await store.close();
   const refused = openStore(state);
   await expect(refused).rejects.toThrow(StoreUnavailable);
@@ -185,28 +133,10 @@ test('reading makes no log where there is none', async () => {
   await store?.close();
 });
 
-test('what is written without sync leaves the connection durable again, even when it fails', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
-  const readSynchronous = async (db: typeof store.db): Promise<unknown> => {
-    const { rows } = await sql.raw<{ synchronous: number }>('pragma synchronous').execute(db);
-    return rows[0]?.synchronous;
-  };
-  expect(await store.withoutSync(readSynchronous)).toBe(1);
-  expect(await readSynchronous(store.db)).toBe(2);
-  const failing = store.withoutSync(async () => {
-    throw new Error('in the middle');
-  });
-  await expect(failing).rejects.toThrow('in the middle');
-  expect(await readSynchronous(store.db)).toBe(2);
-});
-
 test('a rollback journal is always synced: without, a power loss could break the file', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
-  await sql.raw('pragma journal_mode = truncate').execute(store.db);
-  const { rows } = await store.withoutSync((db) =>
-    sql.raw<{ synchronous: number }>('pragma synchronous').execute(db),
-  );
-  expect(rows).toEqual([{ synchronous: 2 }]);
+  const folder = makeStateOf(makeTemporaryRoot());
+  const { driver } = await findDriver();
+  const store = await openStore(folder, { driver: withJournal(driver, 'truncate') });
+  onTestFinished(() => store.close());
+  expect([store.journalMode, store.connection.pragma('synchronous')]).toEqual(['truncate', 2]);
 });

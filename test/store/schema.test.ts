@@ -1,29 +1,24 @@
-import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { Database } from '../../src/store/store.ts';
+import { queryLog } from '../support/open-log.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
 const NOON = Date.UTC(2026, 10, 1, 12);
 
-function execute(db: Database, statement: string): Promise<unknown> {
-  return sql.raw(statement).execute(db);
-}
-
 const aWorker = (columns: string, values: string): string =>
-  `insert into workers (kind, host, pid, started_at, runner_version, node_version, ${columns})
-   values ('tier', 'web3', 1, 0, '0', '0', ${values})`;
-const aJob = (state: string): string =>
-  `insert into jobs (name, state, run_at, created_at) values ('hourly/a', ${state}, 0, 0)`;
+  `insert into workers (kind, host_id, pid, started_at, ${columns}) values ('tier', 1, 1, 0, ${values})`;
+const aJob = (columns: string, values: string): string =>
+  `insert into jobs (name, tier, ready, ${columns}) values ('hourly/a', 'hourly', null, ${values})`;
 const aRun = (columns: string, values: string): string =>
-  `insert into runs (job_id, worker_id, script, attempt, started_at, ${columns})
-   values (1, 1, 'hourly/a', 1, 0, ${values})`;
+  `insert into runs (job_id, script_id, attempt, started_at, ${columns}) values (1, 1, 1, 0, ${values})`;
 
 test.each([
   ['a worker in an unknown state', aWorker('state', `'sleeping'`)],
   ['a worker without a state', aWorker('state', 'null')],
-  ['a job in an unknown state', aJob(`'done'`)],
+  ['a worker called by nobody known', aWorker('state, triggered_by', `'skipped', 'mail'`)],
+  ['a job in an unknown state', aJob('state, id', `'done', 7`).replaceAll('/a', '/b')],
+  ['a job that waits and is in no index', `insert into jobs (name, ready) values ('a', null)`],
   ['a run with an unknown outcome', aRun('outcome', `'fine'`)],
   ['a run measured in an unknown way', aRun('outcome, measured_by', `'failed', 'guessed'`)],
   [
@@ -31,41 +26,48 @@ test.each([
     aRun('outcome, id', `'failed', 7`).replace('(1, 1', '(9, 1'),
   ],
 ])('%s is refused', async (_what, statement) => {
-  const { db } = await openStoreOf(makeTemporaryRoot());
-  await execute(db, aWorker('state', `'running'`));
-  await execute(db, aJob(`'running'`));
-  await execute(db, aRun('outcome', `'running'`));
-  await expect(execute(db, statement)).rejects.toThrow(
+  const { connection } = await openStoreOf(makeTemporaryRoot());
+  connection.exec(aWorker('state', `'running'`));
+  connection.exec(aJob('state', `'running'`));
+  connection.exec(aRun('outcome', `'running'`));
+  expect(() => connection.exec(statement)).toThrow(
     /(CHECK|NOT NULL|FOREIGN KEY) constraint failed/,
   );
 });
 
 test('two workers cannot run one tier, whatever the program around the table does', async () => {
-  const { db } = await openStoreOf(makeTemporaryRoot());
-  await execute(db, aWorker('state, tier', `'running', 'hourly'`));
-  await expect(execute(db, aWorker('state, tier', `'running', 'hourly'`))).rejects.toThrow(
+  const { connection } = await openStoreOf(makeTemporaryRoot());
+  connection.exec(aWorker('state, tier', `'running', 'hourly'`));
+  expect(() => connection.exec(aWorker('state, tier', `'running', 'hourly'`))).toThrow(
     'UNIQUE constraint failed: workers.tier',
   );
-  await execute(db, aWorker('state, tier', `'running', 'daily'`));
-  await execute(db, aWorker('state, tier', `'skipped', 'hourly'`));
+  connection.exec(aWorker('state, tier', `'running', 'daily'`));
+  connection.exec(aWorker('state, tier', `'skipped', 'hourly'`));
 });
 
-test('a job takes its runs with it', async () => {
-  const { db, addRun } = await writeLog(makeTemporaryRoot());
-  await addRun('hourly/a', NOON);
-  await addRun('hourly/b', NOON);
-  await db.deleteFrom('jobs').where('name', '=', 'hourly/a').execute();
-  expect(await db.selectFrom('runs').select('script').execute()).toEqual([{ script: 'hourly/b' }]);
+test('a script cannot be queued twice, whatever the program around the table does', async () => {
+  const { connection } = await openStoreOf(makeTemporaryRoot());
+  connection.exec(aJob('state', `'queued'`));
+  expect(() => connection.exec(aJob('state', `'queued'`))).toThrow(
+    'UNIQUE constraint failed: jobs.name',
+  );
 });
 
-test('a worker cannot go before its runs', async () => {
-  const { db, addRun } = await writeLog(makeTemporaryRoot());
-  await addRun('hourly/a', NOON);
-  await expect(db.deleteFrom('workers').execute()).rejects.toThrow('FOREIGN KEY');
+test('a job takes its runs with it, and those their output', async () => {
+  const root = makeTemporaryRoot();
+  const { store, addRun } = await writeLog(root);
+  await addRun('hourly/a', NOON, { output: 'a', output_bytes: 1 });
+  await addRun('hourly/b', NOON, { output: 'b', output_bytes: 1 });
+  store.connection.exec(`delete from jobs where name = 'hourly/a'`);
+  expect(queryLog(root, 'select script, output from runs')).toEqual([
+    { script: 'hourly/b', output: 'b' },
+  ]);
+  expect(queryLog(root, 'select output from outputs')).toEqual([{ output: 'b' }]);
 });
 
 test('runs_readable shows times and sizes for people, newest first', async () => {
-  const { db, addRun } = await writeLog(makeTemporaryRoot());
+  const root = makeTemporaryRoot();
+  const { addRun } = await writeLog(root);
   await addRun('hourly/old', NOON, {
     duration_ms: 1250.4,
     user_cpu_ms: 40.4,
@@ -74,7 +76,7 @@ test('runs_readable shows times and sizes for people, newest first', async () =>
     finished_at: NOON + 1234,
   });
   await addRun('hourly/new', NOON + 60_000, { ...running });
-  const { rows } = await sql`select * from runs_readable`.execute(db);
+  const rows = queryLog(root, 'select * from runs_readable');
   const local = (at: number): string => new Date(at).toLocaleString('sv-SE');
   expect(rows).toEqual([
     expect.objectContaining({

@@ -4,29 +4,29 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
-import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StateFolder } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
-import { type LogWatch, watchLog } from '../../src/store/sqlite/change-feed.ts';
+import type { ChangeWatch } from '../../src/store/contract.ts';
+import { watchLog } from '../../src/store/sqlite/change-feed.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import { SqliteSession } from '../../src/store/sqlite/session.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { withJournal } from '../support/with-journal.ts';
 
 interface Place {
   readonly folder: StateFolder;
-  readonly store: Store;
-  readonly watch: LogWatch;
+  readonly store: SqliteStore;
+  readonly watch: ChangeWatch;
 }
 
 async function openPlace(driver = drivers[0]?.[1], journal = 'wal'): Promise<Place> {
   const folder = makeStateOf(makeTemporaryRoot());
-  const store = await openStore(folder, driver && { driver });
-  await sql`pragma journal_mode = ${sql.raw(journal)}`.execute(store.db);
-  const watch = watchLog(folder, store);
+  const store = await openStore(folder, driver && { driver: withJournal(driver, journal) });
+  const watch = store.watch();
   onTestFinished(async () => {
     watch.close();
     await store.close();
@@ -81,7 +81,7 @@ describe.each(drivers)('with %s', (_, driver) => {
       const { watch, store } = await openPlace(driver, journal);
       const seen = watch.look();
       const waiting = watch.changed(seen, Date.now() + 150);
-      await recordActivity(store.db, { at: 0, event: 'worker-started' });
+      await store.events.record([{ at: 0, event: 'paused' }]);
       expect(await waiting).toBe('due');
       expect(watch.look()).toBe(seen);
     });
@@ -111,18 +111,16 @@ test('commits at any moment are never missed', async () => {
   for (let round = 0; round < 150; round += 1) {
     child.stdin?.write('\n');
     const seen = watch.look();
-    const { jobs } = await countJobs(place);
-    if (jobs > round) continue;
+    if (countJobs(place) > round) continue;
     expect(await watch.changed(seen, Date.now() + TOLD_MS)).toBe('changed');
-    expect((await countJobs(place)).jobs).toBe(round + 1);
+    expect(countJobs(place)).toBe(round + 1);
     watch.found();
   }
   expect(committed).toBeGreaterThan(0);
 });
 
-async function countJobs({ store }: Place): Promise<{ readonly jobs: number }> {
-  const count = sql<{ jobs: number }>`select count(*) as jobs from jobs`;
-  return (await count.execute(store.db)).rows[0] ?? { jobs: Number.NaN };
+function countJobs({ store }: Place): number {
+  return store.connection.prepare('select id from jobs').all([]).length;
 }
 
 test('a wait ends when its time has come, and not before', async () => {
@@ -164,7 +162,8 @@ test('a closed watch keeps no process alive', () => {
 
 test('where files cannot be watched the log is looked at all the same', async () => {
   const { folder, store, ...place } = await openPlace();
-  const watch = watchLog({ ...folder, path: join(folder.path, 'nowhere') }, store);
+  const session = new SqliteSession(store.connection, { path: folder.database });
+  const watch = watchLog({ ...folder, path: join(folder.path, 'nowhere') }, session);
   const child = await startCommitter({ ...place, folder, store });
   const waiting = watch.changed(watch.look(), null);
   // Past the quick looks at the beginning.

@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { StateFolder } from '../../src/place/state-folder.ts';
-import { recordActivity } from '../../src/store/events.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 
 const PAGE_BYTES = 4096;
@@ -10,7 +9,7 @@ export async function makeDamagedLog(folder: StateFolder): Promise<void> {
   const store = await openStore(folder);
   for (let index = 0; index < 50; index += 1) {
     const detail = `event ${index} `.repeat(300);
-    await recordActivity(store.db, { at: index, event: 'worker-started', detail });
+    await store.events.record([{ at: index, event: 'job-updated', detail }]);
   }
   await store.close();
   const bytes = readFileSync(folder.database);

@@ -9,6 +9,7 @@ export function makeFinishedRun(fields: Partial<FinishedRun> = {}): FinishedRun 
     user_cpu_ms: 5,
     system_cpu_ms: 1,
     max_rss_bytes: 40_000_000,
+    rss_delta_bytes: null,
     measured_by: 'self',
     exit_code: 0,
     signal: null,

@@ -56,7 +56,13 @@ export function openLane(
     const script = (await openHandlers(root, defaultSettings)).find(name);
     if (script === null) throw new Error(`There is no handler ${name}.`);
     runs += 1;
-    return { ...usual(root, state, asked), runId: runs, script, ...asked, job: jobOf(name, asked) };
+    return {
+      ...usual(root, state, asked),
+      key: `1.${runs}`,
+      script,
+      ...asked,
+      job: jobOf(name, asked),
+    };
   };
   return {
     root,
@@ -67,7 +73,7 @@ export function openLane(
     run: async (name, asked = {}) => {
       const made = await request(name, { onStarted: (pid) => pids.push(pid), ...asked });
       const end = await runner.run(made);
-      runner.removeFiles(state, made.runId);
+      runner.removeFiles(state, made.key);
       return end;
     },
   };

@@ -74,8 +74,8 @@ process.exitCode = code;
 /** A run as its script saw it. */
 export interface SeenRun {
   readonly script: string;
-  /** As the script was told: its number in the log, else the name that it has in the spool. */
-  readonly runId: string;
+  /** As the script was told: its claim's token, else the id that it has in the spool. */
+  readonly key: string;
   readonly attempt: number;
   /** Null: it did not come to its end. */
   readonly exitCode: number | null;
@@ -94,14 +94,12 @@ export function readEvidence(root: string): readonly SeenRun[] {
   const path = join(root, EVIDENCE);
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
   const words = lines.map((line) => line.split(' '));
-  return words.flatMap(([what, script = '', runId = '', more = ''], from) => {
+  return words.flatMap(([what, script = '', key = '', more = ''], from) => {
     if (what !== 'started') return [];
-    const to = words.findIndex(
-      (end) => end[0] === 'ended' && end[2] === runId && end[1] === script,
-    );
+    const to = words.findIndex((end) => end[0] === 'ended' && end[2] === key && end[1] === script);
     return {
       script,
-      runId,
+      key,
       attempt: Number(more),
       exitCode: to < 0 ? null : Number(words[to]?.[3]),
       from,
@@ -123,7 +121,7 @@ export function checkEvidence(seen: readonly SeenRun[], log: LogContent): string
 }
 
 function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
-  const name = `${run.script}, run ${run.runId}`;
+  const name = `${run.script}, run ${run.key}`;
   const rows = runs.filter((row) => isSame(row, run));
   const [row] = rows;
   if (row === undefined) return [`${name}: it started, and the log knows nothing of it`];
@@ -135,9 +133,9 @@ function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
   return isFalse ? [`${name}: exit code ${run.exitCode} is told as ${toldCode}`] : [];
 }
 
-/** A run taken in from the spool keeps the name that its script knew it by. */
+/** A run that was replayed from the spool keeps the name that its script knew it by. */
 function isSame(row: LoggedRun, run: SeenRun): boolean {
-  return row.script === run.script && [String(row.id), row.spool_id].includes(run.runId);
+  return row.script === run.script && [row.key, row.spool_id].includes(run.key);
 }
 
 /** By the order of the lines, which no clock changes: a run that ended after the next one started. */
@@ -145,7 +143,7 @@ function findOverlaps(seen: readonly SeenRun[]): string[] {
   return seen.flatMap((run) => {
     const next = seen.find((other) => other.script === run.script && other.from > run.from);
     const overlaps = next !== undefined && run.to !== null && run.to > next.from;
-    return overlaps ? [`${run.script}: run ${next.runId} started while run ${run.runId} ran`] : [];
+    return overlaps ? [`${run.script}: run ${next.key} started while run ${run.key} ran`] : [];
   });
 }
 

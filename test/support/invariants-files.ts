@@ -9,8 +9,8 @@ export function listRunProcesses(root: string): readonly RunProcess[] {
   return pids.flatMap((pid) => {
     const variables = readVariables(pid);
     if (variables.get('RUNNER_ROOT') !== root) return [];
-    const runId = variables.get('RUNNER_RUN') ?? '';
-    return { pid: Number(pid), runId, script: variables.get('RUNNER_SCRIPT') ?? '' };
+    const key = variables.get('RUNNER_RUN') ?? '';
+    return { pid: Number(pid), key, script: variables.get('RUNNER_SCRIPT') ?? '' };
   });
 }
 
@@ -27,11 +27,9 @@ function readVariables(pid: string): ReadonlyMap<string, string> {
 /** What lies in the state folder of a root that nobody works in. */
 export function checkFiles(root: string, log: LogContent | null): string[] {
   const state = stateFolderOf(root);
-  const running = new Set(
-    log?.runs.filter(({ outcome }) => outcome === 'running').map(({ id }) => String(id)),
-  );
+  const held = new Set(log?.jobs.flatMap(({ claim_token }) => claim_token ?? []));
   const kept = new Set(log?.runs.map(({ output_file }) => output_file));
-  const isOfRunning = (name: string): boolean => running.has(name.split('.', 1)[0] as string);
+  const isOfRunning = (name: string): boolean => held.has(/^\d+\.\d+/.exec(name)?.[0] ?? '');
   const left = [
     ...listFolder(state.path).filter((name) => !isKnown(name)),
     ...listFolder(state.locks),

@@ -79,27 +79,38 @@ export function checkJobs(log: LogContent): string[] {
 
 const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
 
+/** A script has one row for good: its last runs tell of the round that it is in. */
 function checkJob(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
-  const last = runs.at(-1);
+  const ended = runs.filter(({ outcome }) => outcome !== 'running');
+  const last = ended.at(-1);
   const isEnded = endStates.includes(job.state);
-  const allowed = Math.max(job.max_attempts ?? 1, job.on_crash === 'retry' ? 2 : 1);
-  const running = runs.filter(({ outcome }) => outcome === 'running');
-  const attempts = runs.map(({ attempt }) => attempt).sort((one, other) => one - other);
+  const isHeld = job.state === 'running' || job.state === 'claimed';
+  const running = runs.length - ended.length;
   return listWrong([
     [isEnded === (job.finished_at !== null), 'state and finished_at disagree'],
-    [attempts.every((attempt, index) => attempt === index + 1), `attempts are ${attempts}`],
-    [runs.length === job.attempts, `${runs.length} runs, but ${job.attempts} attempts`],
-    [job.attempts <= allowed, `${job.attempts} attempts of ${allowed}`],
-    [(job.state === 'running') === (job.claim_token !== null), 'state and claim disagree'],
-    [running.length === (job.state === 'running' ? 1 : 0), `${running.length} runs are running`],
+    [isHeld === (job.claim_token !== null), 'state and claim disagree'],
+    [running === (job.state === 'running' ? 1 : 0), `${running} runs are running`],
     [job.state !== 'finished' || last?.outcome === 'succeeded', `last run: ${last?.outcome}`],
     [job.state !== 'failed' || isFailure(last), `last run: ${last?.outcome}`],
     [job.state !== 'retrying' || isFailure(last), `last run: ${last?.outcome}`],
-    [job.state !== 'retrying' || job.attempts < allowed, 'no tries are left'],
-    [job.state !== 'queued' || runs.length === 0, 'it has been run'],
+    [job.state !== 'retrying' || last?.left_job === 'retrying', 'its last run was its last try'],
+    [isHeld || isEnded || job.attempts === triesOf(job, last), `${job.attempts} attempts`],
+    [job.state !== 'queued' || job.attempts === 0, 'it has been run'],
     [runs.every(({ outcome }) => outcome !== 'released'), 'only jobs of the queue are given back'],
-    [job.state !== 'cancelled' || last?.outcome !== 'succeeded', 'its last run succeeded'],
+    ...runs.map((run, index): readonly [boolean, string] => [
+      run.spool_id !== null || run.attempt === nextAttempt(runs[index - 1]),
+      `run ${run.id} is attempt ${run.attempt}`,
+    ]),
   ]);
+}
+
+function triesOf({ state }: LoggedJob, last: LoggedRun | undefined): number {
+  return state === 'retrying' ? (last?.attempt ?? 0) : 0;
+}
+
+/** Only a try that is to be followed by another is. */
+function nextAttempt(before: LoggedRun | undefined): number {
+  return before?.left_job === 'retrying' ? before.attempt + 1 : 1;
 }
 
 const isFailure = (run: LoggedRun | undefined): boolean =>
@@ -177,9 +188,7 @@ export function checkRunning(
   return running.flatMap((run) => {
     const worker = workers.find(({ id }) => id === run.worker_id);
     const isElsewhere = worker?.host !== hostname();
-    const hasProcess = processes.some(
-      ({ runId, pid }) => runId === String(run.id) || pid === run.pid,
-    );
+    const hasProcess = processes.some(({ key, pid }) => key === run.key || pid === run.pid);
     const isKnown = isElsewhere || hasProcess || worker?.state === 'running';
     return isKnown ? [] : [`run ${run.id} (${run.script}) is running without a process`];
   });
@@ -188,7 +197,7 @@ export function checkRunning(
 /** A process that a run of the root has started, or is. */
 export interface RunProcess {
   readonly pid: number;
-  readonly runId: string;
+  readonly key: string;
   readonly script: string;
 }
 

@@ -6,24 +6,27 @@ import type { LoggedJob, LoggedRun } from './log-tables.ts';
 const endStates: readonly string[] = ['finished', 'failed', 'cancelled'];
 const anew = ['queued', 'paused'] as const;
 const back = ['retrying', 'paused', 'queued'] as const;
+const waiting = ['queued', 'retrying'] as const;
+const open = ['queued', 'retrying', 'running', 'paused'] as const;
 
 type Step = readonly [from: readonly JobState[] | 'any', to: readonly JobState[] | 'same'];
 
 /** What each transition leads from and to; the first one of a job comes from nowhere. */
 const steps: Partial<Record<ActivityEvent, Step>> = {
-  'job-queued': [['paused', 'finished'], ['queued']],
+  'job-queued': [['paused'], ['queued']],
   'job-paused': [['running'], ['paused']],
-  'job-running': [['queued', 'retrying'], ['running']],
+  'run-started': [waiting, ['running']],
   'job-retrying': [['running'], back],
   'job-released': [['running'], back],
   'job-finished': [['running'], ['finished']],
-  'job-failed': [['running', 'queued', 'retrying', 'paused'], ['failed']],
-  'job-buried': [['running', 'queued', 'retrying'], ['failed']],
-  'job-cancelled': [['running', 'queued', 'retrying', 'paused', 'failed'], ['cancelled']],
-  'job-kicked': [['failed', 'queued', 'retrying'], anew],
+  'job-failed': [open, ['failed']],
+  // Its run has failed, too.
+  'job-buried': [[...open, 'failed'], ['failed']],
+  'job-cancelled': [[...open, 'failed'], ['cancelled']],
+  'job-kicked': [['failed', ...waiting], anew],
   'job-requeued': ['any', anew],
   'job-updated': ['any', 'same'],
-  'job-lease-expired': [['running'], 'same'],
+  'job-lease-expired': [['running', ...waiting], 'same'],
 };
 
 /** What holds for the jobs of the queue, their runs, their families and what is told of them. */
@@ -46,27 +49,22 @@ export function checkQueue(log: LogContent, isPruned: boolean): string[] {
 }
 
 function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
-  const isRunning = job.state === 'running';
+  const isHeld = job.state === 'running' || job.state === 'claimed';
+  const waits = job.state === 'queued' || job.state === 'retrying';
   const running = runs.filter(({ outcome }) => outcome === 'running');
-  const broken = runs.filter(
-    ({ outcome, reason }) =>
-      ['crashed', 'timed-out'].includes(outcome) && !reason?.includes('requeued'),
-  );
+  const keys = runs.flatMap(({ key }) => key ?? []);
   const last = runs.at(-1);
   return listWrong([
     [
       endStates.includes(job.state) === (job.finished_at !== null),
       'state and finished_at disagree',
     ],
-    [isRunning === (job.claim_token !== null), 'state and claim disagree'],
-    [isRunning === (job.leased_until !== null), 'state and lease disagree'],
-    [running.length === (isRunning ? 1 : 0), `${running.length} runs are running`],
-    [runs.length === job.reserves, `${runs.length} runs, but ${job.reserves} claims`],
-    [job.attempts <= job.reserves, `${job.attempts} attempts of ${job.reserves} claims`],
-    [
-      broken.length === job.crashes + job.timeouts,
-      `${broken.length} broken runs, but ${job.crashes} crashes and ${job.timeouts} timeouts`,
-    ],
+    [isHeld === (job.claim_token !== null), 'state and claim disagree'],
+    [isHeld === (job.lease_expires_at !== null), 'state and lease disagree'],
+    [waits === (job.ready !== null), 'state and index disagree'],
+    [running.length === (job.state === 'running' ? 1 : 0), `${running.length} runs are running`],
+    [job.attempts <= runs.length, `${job.attempts} attempts in ${runs.length} runs`],
+    [new Set(keys).size === keys.length, `claims that ended twice: ${keys}`],
     [job.state !== 'finished' || last?.outcome === 'succeeded', `last run: ${last?.outcome}`],
   ]);
 }
@@ -79,7 +77,7 @@ function checkFamily(
 ): string[] {
   const { state, parent_id } = job;
   const waitsForChild = children.some(({ finished_at }) => finished_at === null);
-  const waitsForParent = ['queued', 'retrying', 'running'].includes(parent?.state ?? '');
+  const waitsForParent = ['queued', 'retrying', 'claimed', 'running'].includes(parent?.state ?? '');
   const isTakeable = parent_id !== null && ['queued', 'retrying'].includes(state);
   return listWrong([
     [state !== 'paused' || waitsForParent || waitsForChild, 'nothing will ever resume it'],
@@ -91,35 +89,47 @@ function checkFamily(
 type Told = LogContent['activity'][number];
 
 function checkLife(job: LoggedJob, runs: readonly LoggedRun[], life: readonly Told[]): string[] {
-  const events = life.map(({ event }) => event);
-  const count = (event: ActivityEvent) => events.filter((each) => each === event).length;
-  return [
-    ...followLife(job, events),
-    ...listWrong([
-      [count('job-running') === runs.length, `${runs.length} runs, told of as ${events}`],
-      [count('job-released') === job.releases, `${job.releases} releases, told of as ${events}`],
-      [count('job-buried') === job.buries, `${job.buries} buries, told of as ${events}`],
-      [count('job-kicked') === job.kicks, `${job.kicks} kicks, told of as ${events}`],
-    ]),
-    ...runs.flatMap((run) => checkRunLife(run, life)),
-  ];
+  const told = life.map(({ event }) => event).join(' ');
+  const wrong = canHaveBeen(job, life) ? [] : [`told of as ${told}`];
+  return [...wrong, ...runs.flatMap((run) => checkRunLife(run, life))];
 }
 
-function followLife(job: LoggedJob, events: readonly ActivityEvent[]): string[] {
-  const [first, ...rest] = events;
-  let states: readonly JobState[] = first === 'job-paused' ? ['paused'] : ['queued'];
-  const isBegun = first === 'job-queued' || first === 'job-paused';
-  const canBe = rest.every((event) => {
-    const [from, to] = steps[event] ?? [[], []];
-    const isFrom =
-      from === 'any' ||
-      states.some((state) => from.includes(state)) ||
-      (event === 'job-queued' && states.includes('failed') && repeatsAfterFailure(job));
-    if (to !== 'same') states = to;
-    return isFrom;
-  });
-  const isRight = isBegun && canBe && states.includes(job.state);
-  return isRight ? [] : [`told of as ${events.join(' ')}`];
+/** Whether its transitions lead up to its state: in the order of their instants, those of one instant in any. */
+function canHaveBeen(job: LoggedJob, life: readonly Told[]): boolean {
+  // What was claimed and given back waits as one that was tried, or was not, whichever it was before.
+  const isWaiting = ['queued', 'retrying', 'claimed'].includes(job.state);
+  const ends: readonly JobState[] = isWaiting ? waiting : [job.state];
+  const tried = new Set<string>();
+  const follow = (state: JobState, left: readonly Told[]): boolean => {
+    if (left.length === 0) return ends.includes(state);
+    const key = `${state} ${left.map(({ event }) => event).sort()}`;
+    if (tried.has(key)) return false;
+    tried.add(key);
+    const now = left.filter(({ at }) => at === left[0]?.at);
+    return now.some((told) => {
+      const rest = left.filter((each) => each !== told);
+      return statesAfter(job, state, told).some((next) => follow(next, rest));
+    });
+  };
+  const [first, ...rest] = life;
+  return first?.event === 'job-queued' && anew.some((state) => follow(state, rest));
+}
+
+function statesAfter(
+  job: LoggedJob,
+  state: JobState,
+  { event, run_id }: Told,
+): readonly JobState[] {
+  // The run of a job that was requeued.
+  if (event === 'job-queued' && run_id !== null) return state === 'running' ? anew : [];
+  const [from, to] = steps[event] ?? [[], []];
+  if (from !== 'any' && !from.includes(state)) return [];
+  if (to === 'same') return [state];
+  const repeats =
+    run_id !== null &&
+    ((event === 'job-finished' && job.repeat !== null) ||
+      (event === 'job-failed' && repeatsAfterFailure(job)));
+  return repeats ? [...to, 'queued'] : to;
 }
 
 /** A rule in plain words says when, whatever became of the run before. */
@@ -131,8 +141,8 @@ function repeatsAfterFailure({ repeat }: LoggedJob): boolean {
 function checkRunLife(run: LoggedRun, life: readonly Told[]): string[] {
   const events = life.filter(({ run_id }) => run_id === run.id).map(({ event }) => event);
   const [first, ...ends] = events;
-  const isOpen = run.outcome === 'running' || run.reason?.includes('requeued') === true;
-  const isBegun = first === 'job-running' && ends.length === (isOpen ? 0 : 1);
+  const isOpen = run.outcome === 'running';
+  const isBegun = first === 'run-started' && ends.length === (isOpen ? 0 : 1);
   const isRight = isBegun && ends.every((end) => isToldAs(run, end));
   return isRight ? [] : [`run ${run.id} (${run.outcome}) is told of as ${events.join(' ')}`];
 }

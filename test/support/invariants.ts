@@ -62,7 +62,8 @@ export function findViolations(
     ...checkJobs(log),
     ...checkRuns(log, hasClockMoved),
     ...checkWorkers(log, isSettled),
-    ...checkQueue(log, isPruned),
+    // What happened is told in the order of its instants.
+    ...checkQueue(log, isPruned || hasClockMoved),
     ...checkSeenTries(readSeenTries(root), log, mayOverlap),
     ...(isPruned ? [] : [...checkActivity(log), ...checkEvidence(evidence, log)]),
     ...ofState,

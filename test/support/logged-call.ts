@@ -20,7 +20,7 @@ export async function makeLoggedCall(
       version: '0.1.0',
       now: Date.now,
     },
-    calledBy: 'hand',
+    trigger: 'manual',
     stop: createStopRequest(),
     events: createWorkerEvents(),
     budget: null,

@@ -1,27 +1,50 @@
-import Sqlite from 'better-sqlite3';
-import { type CompiledQuery, Kysely } from 'kysely';
+import type { SqliteStatement } from 'kysely';
 import { onTestFinished } from 'vitest';
-import type { ActivityLog } from '../../src/store/schema.ts';
-import { sqliteDialect } from '../../src/store/sqlite/dialect.ts';
-import type { Database } from '../../src/store/store.ts';
+import { findDriver } from '../../src/store/sqlite/driver.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { makeStateOf } from './state-of.ts';
 
-/** Explains how SQLite answers each query that a function asks of a log. */
+/** Explains how SQLite answers each query that a function asks of a root's log. */
 export async function explainQueries(
-  path: string,
-  ask: (db: Database) => Promise<unknown>,
+  root: string,
+  ask: (store: SqliteStore) => Promise<unknown>,
 ): Promise<string[]> {
-  const database = new Sqlite(path);
-  onTestFinished(() => void database.close());
-  const queries: CompiledQuery[] = [];
-  const db = new Kysely<ActivityLog>({
-    dialect: sqliteDialect(database),
-    log: ({ query }) => void queries.push(query),
+  const { driver } = await findDriver();
+  const plans: string[] = [];
+  const isAsked = { now: false };
+  const store = await openStore(makeStateOf(root), {
+    driver: {
+      ...driver,
+      open: (...place) => {
+        const connection = driver.open(...place);
+        const explain = (text: string, values: readonly unknown[]): void => {
+          if (!isAsked.now || !/^\s*(select|with|delete|update)/i.test(text)) return;
+          const rows = connection.prepare(`explain query plan ${text}`).all(values);
+          plans.push(rows.map((row) => (row as { readonly detail: string }).detail).join('; '));
+        };
+        const prepare = (text: string): SqliteStatement => {
+          const statement = connection.prepare(text);
+          return {
+            reader: statement.reader,
+            iterate: (values) => statement.iterate(values),
+            all: (values) => {
+              explain(text, values);
+              return statement.all(values);
+            },
+            run: (values) => {
+              explain(text, values);
+              return statement.run(values);
+            },
+          };
+        };
+        return Object.create(connection, { prepare: { value: prepare } });
+      },
+    },
   });
-  await ask(db);
-  return queries
-    .filter((query) => /^\s*(select|with|delete|update)/i.test(query.sql))
-    .map((query) => {
-      const rows = database.prepare(`explain query plan ${query.sql}`).all(...query.parameters);
-      return rows.map((row) => (row as { readonly detail: string }).detail).join('; ');
-    });
+  onTestFinished(() => store.close());
+  isAsked.now = true;
+  await ask(store);
+  isAsked.now = false;
+  return plans;
 }

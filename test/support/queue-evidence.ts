@@ -8,7 +8,8 @@ import { QUEUE_EVIDENCE } from './queue-handlers.ts';
 /** A try of a job as its handler saw it. */
 export interface SeenTry {
   readonly jobId: number;
-  readonly runId: number;
+  /** Its claim's token. */
+  readonly key: string;
   readonly attempt: number;
   /** Null: it did not come to its end. */
   readonly end: 'done' | 'failed' | null;
@@ -23,14 +24,14 @@ export function readSeenTries(root: string): readonly SeenTry[] {
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
   const words = lines.map((line) => line.split(' '));
   const ends = new Map(
-    words.flatMap(([what, , runId, end], at) => (what === 'ended' ? [[runId, { at, end }]] : [])),
+    words.flatMap(([what, , key, end], at) => (what === 'ended' ? [[key, { at, end }]] : [])),
   );
-  return words.flatMap(([what, jobId, runId, attempt], from) => {
+  return words.flatMap(([what, jobId, key = '', attempt], from) => {
     if (what !== 'started') return [];
-    const end = ends.get(runId);
+    const end = ends.get(key);
     return {
       jobId: Number(jobId),
-      runId: Number(runId),
+      key,
       attempt: Number(attempt),
       end: (end?.end ?? null) as SeenTry['end'],
       from,
@@ -50,32 +51,39 @@ export function checkSeenTries(
   log: LogContent,
   mayOverlap: boolean,
 ): string[] {
-  const runs = new Map(log.runs.map((run) => [run.id, run]));
+  const runs = new Map(log.runs.map((run) => [run.key ?? '', run]));
   const jobs = new Map(log.jobs.map((job) => [job.id, job]));
   return [
     ...findDoubled(seen),
-    ...seen.flatMap((each) => checkSeenTry(each, runs.get(each.runId), jobs.has(each.jobId))),
+    ...seen.flatMap((each) =>
+      checkSeenTry(each, runs.get(each.key), isKept(jobs.get(each.jobId), each)),
+    ),
     ...(mayOverlap ? [] : findOverlaps(seen)),
     ...findInventions(seen, log),
     ...checkFamilies(seen, log),
   ];
 }
 
+/** What has begun and is still claimed has no row yet. */
+function isKept(job: LoggedJob | undefined, { key }: SeenTry): boolean {
+  return job !== undefined && job.claim_token !== key;
+}
+
 function findDoubled(seen: readonly SeenTry[]): string[] {
-  const runIds = new Set<number>();
-  return seen.flatMap(({ runId, jobId }) => {
-    if (!runIds.has(runId)) {
-      runIds.add(runId);
+  const keys = new Set<string>();
+  return seen.flatMap(({ key, jobId }) => {
+    if (!keys.has(key)) {
+      keys.add(key);
       return [];
     }
-    return [`run ${runId} of job ${jobId} was executed twice`];
+    return [`run ${key} of job ${jobId} was executed twice`];
   });
 }
 
-function checkSeenTry(seen: SeenTry, run: LoggedRun | undefined, isKept: boolean): string[] {
-  const name = `job ${seen.jobId}, run ${seen.runId}`;
+function checkSeenTry(seen: SeenTry, run: LoggedRun | undefined, isWanted: boolean): string[] {
+  const name = `job ${seen.jobId}, run ${seen.key}`;
   if (run === undefined) {
-    return isKept ? [`${name}: it started, and the log knows nothing of it`] : [];
+    return isWanted ? [`${name}: it started, and the log knows nothing of it`] : [];
   }
   if (run.job_id !== seen.jobId) return [`${name}: the log has it of job ${run.job_id}`];
   if (run.attempt !== seen.attempt) return [`${name}: attempt ${seen.attempt} is ${run.attempt}`];
@@ -93,19 +101,21 @@ function findOverlaps(seen: readonly SeenTry[]): string[] {
     last.set(each.jobId, each);
     const overlaps = before !== undefined && before.to !== null && before.to > each.from;
     return overlaps
-      ? [`job ${each.jobId}: run ${each.runId} started while run ${before.runId} ran`]
+      ? [`job ${each.jobId}: run ${each.key} started while run ${before.key} ran`]
       : [];
   });
 }
 
 /** Only of handlers that leave evidence at all; whoever claims from outside leaves none. */
 function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[] {
-  const told = new Set(seen.map(({ runId }) => runId));
-  const scripts = new Set(runs.filter(({ id }) => told.has(id)).map(({ script }) => script));
-  const done = new Set(seen.filter(({ end }) => end === 'done').map(({ runId }) => runId));
-  return runs.flatMap(({ id, script, outcome, tier, worker_id }) => {
+  const told = new Set(seen.map(({ key }) => key));
+  const scripts = new Set(
+    runs.filter(({ key }) => told.has(key ?? '')).map(({ script }) => script),
+  );
+  const done = new Set(seen.filter(({ end }) => end === 'done').map(({ key }) => key));
+  return runs.flatMap(({ id, key, script, outcome, tier, worker_id }) => {
     const isOurs = tier === 'queue' && worker_id !== null && scripts.has(script);
-    const isInvented = isOurs && outcome === 'succeeded' && !done.has(id);
+    const isInvented = isOurs && outcome === 'succeeded' && !done.has(key ?? '');
     return isInvented ? [`run ${id} (${script}) succeeded, and never came to its end`] : [];
   });
 }
@@ -117,7 +127,7 @@ function checkFamilies(seen: readonly SeenTry[], { jobs, runs }: LogContent): st
     jobs.flatMap(({ id, parent_id }: LoggedJob) => (parent_id === null ? [] : [[id, parent_id]])),
   );
   const ofJob = groupBy(seen, ({ jobId }) => jobId);
-  return seen.flatMap(({ jobId, runId, from, to }) => {
+  return seen.flatMap(({ jobId, key, from, to }) => {
     const parentId = parents.get(jobId);
     // Who is no worker of the runner has left no evidence of the parent's runs.
     if (parentId === undefined || outside.has(parentId)) return [];
@@ -125,8 +135,8 @@ function checkFamilies(seen: readonly SeenTry[], { jobs, runs }: LogContent): st
     const hasPaused = tries.some((each) => each.end === 'done' && (each.to as number) < from);
     const meets = tries.some((each) => each.from > from && to !== null && each.from < to);
     return [
-      ...(hasPaused ? [] : [`job ${jobId}: run ${runId} started before its parent had paused`]),
-      ...(meets ? [`job ${jobId}: its parent went on while run ${runId} ran`] : []),
+      ...(hasPaused ? [] : [`job ${jobId}: run ${key} started before its parent had paused`]),
+      ...(meets ? [`job ${jobId}: its parent went on while run ${key} ran`] : []),
     ];
   });
 }

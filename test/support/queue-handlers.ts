@@ -20,7 +20,7 @@ export const HOLD = 'hold';
 
 const library = new URL('../../dist/index.mjs', import.meta.url).pathname;
 
-/** A handler in JavaScript, to be kept warm unless it says `@isolate`. It returns the number of its run. */
+/** A handler in JavaScript, to be kept warm unless it says `@isolate`. It returns the key of its run. */
 export function nodeHandler({
   tags = [],
   lastsMs = 0,
@@ -68,7 +68,7 @@ export default async (job) => {
     throw error;
   }
   say(\`ended \${id} \${run} done\`);
-  return { run: Number(run) };
+  return { run };
 };
 `;
 }
@@ -92,7 +92,7 @@ while [ -e ${HOLD} ] && ! grep -q bin.cjs "/proc/$PPID/cmdline"; do sleep 0.02; 
 code=$((${exit}))
 [ "$code" = 0 ] && how=done || how=failed
 say ended "$how"
-echo "{\\"run\\":$RUNNER_RUN}"
+echo "{\\"run\\":\\"$RUNNER_RUN\\"}"
 exit "$code"
 `);
 }

@@ -50,8 +50,8 @@ export async function loseLog(root: string, loss: Loss): Promise<void> {
   const tries = readSeenTries(root).filter(({ jobId }) => jobId === id).length;
   expect(mayLoseEnd ? [1, 2] : [1]).toContain(tries);
   expect(jobs.filter((job) => [id, after].includes(job.id))).toMatchObject([
-    { state: 'finished', reserves: tries },
-    { state: 'finished', reserves: 1 },
+    { state: 'finished', attempts: tries },
+    { state: 'finished', attempts: 1 },
   ]);
   expect(readSeenTries(root)).toHaveLength(tries + 1);
   checkInvariants(root);

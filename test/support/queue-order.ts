@@ -1,3 +1,4 @@
+import { readRetry } from '../../src/queue/settle/retry-policy.ts';
 import type { ActivityEvent } from '../../src/store/schema.ts';
 import type { LogContent } from './invariants-log.ts';
 import type { LoggedJob } from './log-tables.ts';
@@ -25,7 +26,7 @@ export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
     const job = rows.get(job_id ?? 0);
     if (job === undefined) return [];
     if (putsBack.includes(event)) insert(waiting, toWaiting(job, event, at));
-    if (event !== 'job-running') return [];
+    if (event !== 'run-started') return [];
     const first = waiting.find(({ runAt }) => runAt <= at);
     waiting.splice(
       waiting.findIndex(({ id }) => id === job.id),
@@ -36,7 +37,7 @@ export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
 }
 
 function toWaiting(job: LoggedJob, event: ActivityEvent, at: number): Waiting {
-  const runAt = event === 'job-retrying' ? at + (job.retry_delay_ms ?? 0) : job.created_at;
+  const runAt = event === 'job-retrying' ? at + retryDelayMs(job) : job.created_at;
   return { id: job.id, priority: job.priority, runAt };
 }
 
@@ -53,4 +54,8 @@ function insert(waiting: Waiting[], job: Waiting): void {
 
 function compareTurns(one: Waiting, other: Waiting): number {
   return other.priority - one.priority || one.runAt - other.runAt || one.id - other.id;
+}
+
+function retryDelayMs({ retry }: LoggedJob): number {
+  return retry === null ? 0 : (readRetry(retry).delay?.firstMs ?? 0);
 }

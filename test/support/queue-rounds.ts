@@ -15,7 +15,7 @@ export interface QueueRound {
 }
 
 /** What begins and ends by the clock comes more or less often: a point of that number may not come. */
-const byTheClock = /pragma synchronous|workers set kind|set leased_until/;
+const byTheClock = /fs.fdatasync|workers set kind|set lease_expires_at/;
 
 /** Nothing has changed since the point before. */
 const changesNothing = /^sql begin#/;

@@ -58,6 +58,14 @@ export function readJobRow(root: string, id: number): LoggedJob {
   return queryLog<LoggedJob>(root, 'select * from jobs where id = ?', id)[0] as LoggedJob;
 }
 
+/** How often it was had, and what became of that. */
+export function readTries(root: string, id: number) {
+  const { state, attempts } = readJobRow(root, id);
+  const outcomes = readJobRuns(root, id).map(({ outcome }) => outcome);
+  const lost = "select id from events where job_id = ? and event = 'job-lease-expired'";
+  return { state, attempts, outcomes, lostLeases: queryLog(root, lost, id).length };
+}
+
 export function readJobRuns(root: string, id: number): LoggedRun[] {
   return queryLog<LoggedRun>(root, 'select * from runs where job_id = ? order by id', id);
 }

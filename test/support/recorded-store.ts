@@ -1,40 +1,52 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { onTestFinished } from 'vitest';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { makeStateOf } from './state-of.ts';
 
-/** A log that tells when what is written to it is on the disk. */
-export interface RecordedStore {
-  readonly store: Store;
-  /** How many commits have changed something, how many of those a power loss would leave, and how many waited for that. */
-  readonly commits: { changing: number; durable: number; waits: number };
+interface Commits {
+  /** How many have changed something. */
+  changing: number;
+  /** How many of those a power loss would leave. */
+  durable: number;
+  /** How often the disk was waited for. */
+  waits: number;
 }
 
-/**
- * Counts the commits of a connection. One that writes nothing waits for no disk, whatever it is set to;
- * one that writes with `synchronous = full` takes with it all that came before.
- */
+/** A log that tells when what is written to it is on the disk. */
+export interface RecordedStore {
+  readonly store: SqliteStore;
+  readonly commits: Commits;
+}
+
+/** Counts the commits of a connection, and which of them have been synced: what came before a sync began. */
 export async function openRecordedStore(root: string): Promise<RecordedStore> {
   const { driver } = await findDriver();
-  const commits = { changing: 0, durable: 0, waits: 0 };
+  const commits: Commits = { changing: 0, durable: 0, waits: 0 };
   const store = await openStore(makeStateOf(root), {
     driver: {
       ...driver,
       open: (...place) => {
         const connection = driver.open(...place);
-        const ask = (text: string): unknown =>
-          Object.values((connection.prepare(text).all([]) as object[])[0] ?? {})[0];
+        const changes = connection.prepare('select total_changes() as changes');
+        const count = (): number => Number((changes.all([])[0] as { changes: number }).changes);
         let before = 0;
-        const note = (): void => {
-          const changes = Number(ask('select total_changes()'));
-          if (changes === before) return;
-          before = changes;
-          commits.changing += 1;
-          if (ask('pragma synchronous') !== 2) return;
-          commits.durable = commits.changing;
-          commits.waits += 1;
+        const prepareCommit = () => {
+          const statement = connection.prepare('commit');
+          return {
+            reader: statement.reader,
+            all: (values: readonly unknown[]) => statement.all(values),
+            iterate: (values: readonly unknown[]) => statement.iterate(values),
+            run: (values: readonly unknown[]) => {
+              const done = statement.run(values);
+              if (count() !== before) commits.changing += 1;
+              before = count();
+              return done;
+            },
+          };
         };
         return {
           ...connection,
@@ -42,23 +54,45 @@ export async function openRecordedStore(root: string): Promise<RecordedStore> {
             return connection.inTransaction;
           },
           prepare: (text) => {
-            const statement = connection.prepare(text);
-            if (text !== 'commit') return statement;
-            return {
-              reader: statement.reader,
-              all: (values) => statement.all(values),
-              iterate: (values) => statement.iterate(values),
-              run: (values) => {
-                const done = statement.run(values);
-                note();
-                return done;
-              },
-            };
+            // What was undone has changed nothing, though SQLite counts it.
+            if (text === 'begin immediate') before = count();
+            return text === 'commit' ? prepareCommit() : connection.prepare(text);
           },
         };
       },
     },
   });
+  recordSyncs(commits);
   onTestFinished(() => store.close());
   return { store, commits };
+}
+
+/** Until the test has ended. */
+function recordSyncs(commits: Commits): void {
+  const { fdatasync, fdatasyncSync } = fs;
+  const note = (upTo: number): void => {
+    commits.durable = Math.max(commits.durable, upTo);
+    commits.waits += 1;
+  };
+  const record = (ours: Partial<typeof fs>): void => {
+    Object.assign(fs, ours);
+    syncBuiltinESMExports();
+  };
+  record({
+    fdatasync: Object.assign(
+      (fd: number, callback: fs.NoParamCallback) => {
+        const upTo = commits.changing;
+        fdatasync(fd, (error) => {
+          if (error === null) note(upTo);
+          callback(error);
+        });
+      },
+      { __promisify__: fdatasync.__promisify__ },
+    ),
+    fdatasyncSync: (fd) => {
+      fdatasyncSync(fd);
+      note(commits.changing);
+    },
+  });
+  onTestFinished(() => record({ fdatasync, fdatasyncSync }));
 }

@@ -33,7 +33,7 @@ export async function requestRun(
   const state = stateFolderOf(root);
   createStateFolder(state);
   return {
-    runId: 1,
+    key: '1.1',
     script,
     root,
     state,

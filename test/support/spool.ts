@@ -17,10 +17,10 @@ export function makeSpoolingWorker(fields: Partial<SpoolingWorker> = {}): Spooli
   return {
     kind: 'tier',
     tier: 'hourly',
-    identity: identifyProcess(process.pid),
+    ...identifyProcess(process.pid),
     scheduledFor: SPOOL_AT,
     startedAt: SPOOL_AT,
-    calledBy: 'schedule',
+    trigger: 'cron',
     runnerVersion: '0.1.0',
     nodeVersion: process.version,
     reason: 'activity.db is on a full disk',
@@ -34,7 +34,7 @@ export function makeSpoolHeader(fields: Partial<SpoolHeader> = {}): SpoolHeader 
     type: 'worker',
     version: 1,
     spoolId: 'of-a-worker',
-    ...makeSpoolingWorker({ identity: identifyDeadProcess() }),
+    ...makeSpoolingWorker(identifyDeadProcess()),
     ...fields,
   };
 }
@@ -64,14 +64,10 @@ export function makeSpooledEnd(
 ): SpooledEnd {
   return {
     ...makeSpooledRun('end-of-claim'),
-    startedAt: claim.startedAt,
-    attempt: claim.attempt,
     claim,
     policy: {
       maxAttempts: 1,
-      retryDelayMs: 60_000,
-      retryFactor: 1,
-      retryLongestMs: 60_000,
+      delay: { firstMs: 60_000, factor: 1, longestMs: 60_000 },
       onCrash: null,
     },
     isRetryable: true,

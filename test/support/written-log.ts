@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Insertable } from 'kysely';
+import type { Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
 import {
   createStateFolder,
@@ -7,25 +7,28 @@ import {
   stateFolderOf,
 } from '../../src/place/state-folder.ts';
 import { identifyProcess } from '../../src/process/identity.ts';
-import type { RunsTable } from '../../src/store/schema.ts';
+import type { ActivityLog, FinishedRun, RunRow, WorkerKind } from '../../src/store/schema.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
-import type { Database } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { makeFinishedRun } from './finished-run.ts';
 
-type NewRun = Insertable<RunsTable>;
+/** A run's row and its output, as far as a test says. */
+export type WrittenRun = Partial<RunRow & { output: string | null; content_hash: string | null }>;
 
 /** A real activity log in a root, filled by a test instead of by a runner. */
 export interface WrittenLog {
-  readonly db: Database;
+  readonly store: SqliteStore;
+  readonly db: Kysely<ActivityLog>;
   readonly state: StateFolder;
   /** A pass, ended after a second unless said otherwise; its id. */
   addPass(tier: string, startedAtMs: number, fields?: Partial<PassFields>): Promise<number>;
   /** A run that succeeded in 100 ms in a pass of its own, unless said otherwise; its id. */
-  addRun(script: string, startedAtMs: number, fields?: Partial<NewRun>): Promise<number>;
+  addRun(script: string, startedAtMs: number, fields?: WrittenRun): Promise<number>;
 }
 
 export interface PassFields {
   readonly state: 'running' | 'finished' | 'skipped' | 'crashed';
-  readonly kind: 'tier' | 'script';
+  readonly kind: WorkerKind;
   readonly reason: string | null;
   readonly pid: number;
 }
@@ -36,75 +39,113 @@ export const NO_SUCH_PID = 5_000_000;
 export async function writeLog(root: string): Promise<WrittenLog> {
   const state = stateFolderOf(root);
   createStateFolder(state);
-  const { db, close } = await openStore(state);
-  onTestFinished(close);
-  const addPass: WrittenLog['addPass'] = async (tier, startedAtMs, fields = {}) => {
-    const {
-      state: passState = 'finished',
-      kind = 'tier',
-      reason = null,
-      pid = NO_SUCH_PID,
-    } = fields;
-    const identity = identifyProcess(pid);
-    const { id } = await db
-      .insertInto('workers')
-      .values({
-        kind,
-        tier,
-        state: passState,
-        host: hostname(),
-        boot_id: identity.bootId,
-        pid,
-        pid_start_ticks: identity.startTicks,
-        scheduled_for: startedAtMs,
-        started_at: startedAtMs,
-        finished_at: passState === 'running' ? null : startedAtMs + 1000,
-        reason,
-        runner_version: '0.1.0',
-        node_version: process.version,
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    return id;
-  };
-  const addRun: WrittenLog['addRun'] = async (script, startedAtMs, fields = {}) => {
+  const store = await openStore(state);
+  onTestFinished(() => store.close());
+  const addPass: WrittenLog['addPass'] = (tier, startedAtMs, fields = {}) =>
+    store.transaction(async ({ workers }) => {
+      const { state: passState = 'finished', kind = 'tier', reason = null } = fields;
+      const { pid = NO_SUCH_PID } = fields;
+      const { bootId, startTicks } = identifyProcess(pid);
+      const worker = {
+        ...{ kind, tier, host: hostname(), bootId, pid, startTicks, trigger: 'cron' as const },
+        ...{ scheduledFor: startedAtMs, startedAt: startedAtMs },
+        ...{ runnerVersion: '0.1.0', nodeVersion: process.version },
+      };
+      if (passState === 'running') return await workers.start(worker);
+      const id = await workers.skip(worker, 'held', reason ?? 'held');
+      if (passState === 'skipped') return id;
+      // Never as if it were at work: another one may be.
+      store.connection
+        .prepare(
+          'update workers set state = ?, finished_at = ?, reason = ?, skip_code = null where id = ?',
+        )
+        .run([passState, startedAtMs + 1000, reason, id]);
+      return id;
+    });
+  const addRun: WrittenLog['addRun'] = async (script, startedAt, fields = {}) => {
     const tier = script.slice(0, script.indexOf('/'));
-    const job = await db
-      .insertInto('jobs')
-      .values({
-        name: script,
-        tier,
-        state: fields.outcome === 'running' ? 'running' : 'finished',
-        run_at: startedAtMs,
-        created_at: startedAtMs,
-        finished_at: fields.outcome === 'running' ? null : startedAtMs + 100,
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    const { id } = await db
-      .insertInto('runs')
-      .values({
-        job_id: job.id,
-        worker_id: fields.worker_id ?? (await addPass(tier, startedAtMs, { kind: 'script' })),
-        script,
-        tier,
-        attempt: 1,
-        outcome: 'succeeded',
-        started_at: startedAtMs,
-        finished_at: startedAtMs + 100,
-        duration_ms: 100,
-        user_cpu_ms: 40,
-        system_cpu_ms: 10,
-        max_rss_bytes: 50 * 1024 * 1024,
-        measured_by: 'self',
-        exit_code: 0,
-        ...fields,
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    return id;
+    const workerId = fields.worker_id ?? (await addPass(tier, startedAt, { kind: 'script' }));
+    return await store.transaction(async (session) => {
+      const jobId =
+        fields.job_id ?? (await addScriptJob(store, { script, at: startedAt, workerId, fields }));
+      const { attempt = 1, scheduled_for: scheduledFor = null, timeout_ms = null } = fields;
+      const start = {
+        ...{ jobId, workerId, key: keyOf(workerId, fields), script },
+        contentHash: fields.content_hash ?? null,
+        ...{ attempt, scheduledFor, startedAt, timeoutMs: timeout_ms },
+      };
+      const { pid = null, pid_start_ticks: startTicks = null } = fields;
+      const seen = { pid, startTicks, maxRssBytes: fields.max_rss_bytes ?? null };
+      const [runId] = await session.runs.start([{ ...start, ...seen }]);
+      if (fields.outcome === 'running') return noteOpen(store, runId as number, pickEnd(fields));
+      const end = { ...usualEnd(startedAt), ...pickEnd(fields) };
+      const leftJob = fields.left_job ?? (end.outcome === 'succeeded' ? null : 'failed');
+      await session.runs.end([{ ...start, runId: runId as number, end, leftJob }]);
+      return runId as number;
+    });
   };
-  return { db, state, addPass, addRun };
+  return { store, db: await store.queries(), state, addPass, addRun };
+}
+
+/** What else a test says of a run that has not ended, though no runner would. */
+function noteOpen({ connection }: SqliteStore, id: number, fields: Partial<FinishedRun>): number {
+  for (const [column, value] of Object.entries(fields)) {
+    connection.prepare(`update runs set ${column} = ? where id = ?`).run([value, id]);
+  }
+  return id;
+}
+
+/** By which a run's files are called: that of the first claim of its worker, unless said otherwise. */
+function keyOf(workerId: number, { claim_number = 1 }: WrittenRun): string {
+  return `${workerId}.${claim_number}`;
+}
+
+interface ScriptJob {
+  readonly script: string;
+  readonly at: number;
+  readonly workerId: number;
+  readonly fields: WrittenRun;
+}
+
+/** A script's one row, as its last run has left it. */
+async function addScriptJob(
+  { connection }: SqliteStore,
+  { script, at, workerId, fields }: ScriptJob,
+): Promise<number> {
+  const { outcome = 'succeeded' } = fields;
+  const tier = script.slice(0, script.indexOf('/'));
+  const isRunning = outcome === 'running';
+  const state = isRunning ? 'running' : outcome === 'succeeded' ? 'finished' : 'failed';
+  const isQueued = tier === 'queue';
+  const values = [isQueued ? script.slice(6) : script, isQueued ? null : tier, state, at, at];
+  const conflict = isQueued
+    ? ''
+    : `on conflict (name) where tier is not null do update set state = excluded.state,
+         run_at = excluded.run_at, finished_at = excluded.finished_at,
+         claim_token = excluded.claim_token`;
+  const [row] = connection
+    .prepare(
+      `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at, claim_token)
+       values (?, ?, ?, null, ?, ?, ?, ?) ${conflict} returning id`,
+    )
+    .all([
+      ...[...values, isRunning ? null : at + 100, isRunning ? keyOf(workerId, fields) : null],
+    ]) as [{ id: number }];
+  return row.id;
+}
+
+function usualEnd(startedAt: number): FinishedRun {
+  return makeFinishedRun({
+    ...{ finished_at: startedAt + 100, duration_ms: 100, user_cpu_ms: 40, system_cpu_ms: 10 },
+    ...{ max_rss_bytes: 50 * 1024 * 1024, output: null, output_bytes: null },
+    output_dropped_bytes: null,
+  });
+}
+
+/** What of these belongs to a run's end. */
+function pickEnd(fields: WrittenRun): Partial<FinishedRun> {
+  const known = Object.keys(makeFinishedRun());
+  return Object.fromEntries(Object.entries(fields).filter(([key]) => known.includes(key)));
 }
 
 /** What a run has that has not ended. */
@@ -117,4 +158,4 @@ export const running = {
   max_rss_bytes: null,
   measured_by: null,
   exit_code: null,
-} as const satisfies Partial<NewRun>;
+} as const satisfies WrittenRun;

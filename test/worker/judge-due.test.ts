@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type DueFacts, judgeDue } from '../../src/schedule/due.ts';
+import { type DueFacts, decideDue } from '../../src/schedule/due.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 10, 1);
@@ -33,7 +33,7 @@ test.each<[string, Partial<DueFacts>, string]>([
   ['the clock was set back by a day', last('finished', START + 25 * HOUR), 'due'],
   ['the clock was corrected by a second', last('finished', START + 61_000), 'not-due'],
 ])('%s: %j is %s', (_, changes, verdict) => {
-  expect(judgeDue(facts(changes))).toBe(verdict);
+  expect(decideDue(facts(changes))).toBe(verdict);
 });
 
 test.each<[string, Partial<DueFacts>, string]>([
@@ -42,7 +42,7 @@ test.each<[string, Partial<DueFacts>, string]>([
   ['for the first time, however late', { at: START + 9 * HOUR, last: null }, 'due'],
   ['late, but done', { at: START + 9 * HOUR, ...last('finished', START + 1) }, 'not-due'],
 ])('with catchUp skip, %s it is %3$s', (_, changes, verdict) => {
-  expect(judgeDue(facts({ catchUp: 'skip', ...changes }))).toBe(verdict);
+  expect(decideDue(facts({ catchUp: 'skip', ...changes }))).toBe(verdict);
 });
 
 test('however often it is asked, a period has one pass that is finished, and two at most that die', () => {
@@ -53,7 +53,7 @@ test('however often it is asked, a period has one pass that is finished, and two
       for (const [offset, dies] of calls.toSorted(([one], [other]) => one - other)) {
         const at = START + offset;
         const crashes = passes.filter(({ state }) => state === 'crashed').length;
-        const verdict = judgeDue(facts({ at, crashes, last: passes.at(-1) ?? facts().last }));
+        const verdict = decideDue(facts({ at, crashes, last: passes.at(-1) ?? facts().last }));
         if (verdict === 'due') passes.push({ state: dies ? 'crashed' : 'finished', startedAt: at });
       }
       const finished = passes.filter(({ state }) => state === 'finished').length;

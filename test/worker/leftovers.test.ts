@@ -16,7 +16,7 @@ const failing = (tags: readonly string[]) =>
   `${tags.map((tag) => `# ${tag}\n`).join('')}echo "try $RUNNER_ATTEMPT"; [ -e works ]\n`;
 
 const runs = 'select script, attempt, outcome from runs order by id';
-const jobs = 'select name, state, attempts, max_attempts from jobs order by id';
+const jobs = 'select name, state, attempts from jobs order by id';
 
 /** As if the time of each next try had come. */
 function letRetriesComeDue(root: string): void {
@@ -34,11 +34,7 @@ test('a failed script is tried again by the next pass of any tier, when that is 
     /will be retried by the next pass of any tier, (?:59m \d+s|1h) from now or later/,
   );
   expect(runner(root, '15min').status).toBe(0);
-  expect(queryLog(root, jobs)[0]).toMatchObject({
-    state: 'retrying',
-    attempts: 1,
-    max_attempts: 3,
-  });
+  expect(queryLog(root, jobs)[0]).toMatchObject({ state: 'retrying', attempts: 1 });
   letRetriesComeDue(root);
   expect(runner(root, '15min').status).toBe(1);
   writeFileSync(join(root, 'works'), '');
@@ -53,8 +49,8 @@ test('a failed script is tried again by the next pass of any tier, when that is 
     { state: 'finished', attempts: 3 },
   ]);
   expect(queryLog(root, `select kind, tier, state from workers where kind != 'tier'`)).toEqual([
-    { kind: 'leftover', tier: 'daily', state: 'finished' },
-    { kind: 'leftover', tier: 'daily', state: 'finished' },
+    { kind: 'backlog', tier: 'daily', state: 'finished' },
+    { kind: 'backlog', tier: 'daily', state: 'finished' },
   ]);
 });
 
@@ -78,6 +74,25 @@ test('a job that waits for its next try stands for the script: a pass adds no se
   expect(queryLog(root, open)).toEqual([{ name: 'hourly/a', state: 'retrying', attempts: 1 }]);
 });
 
+test('a next try that waits for its time begins no pass', () => {
+  const root = makeTemporaryRoot({
+    'jobs/daily/a.sh': failing(['@retries 1', '@retry-delay 1h']),
+    'jobs/15min/b.sh': 'exit 0\n',
+  });
+  const backlog = `select tier from workers where kind = 'backlog'`;
+  runner(root, 'daily');
+  expect(runner(root, '15min').status).toBe(0);
+  expect(queryLog(root, backlog)).toEqual([]);
+  // As if it had been set while the clock was ahead.
+  changeLog(
+    root,
+    `update jobs set run_at = run_at + 86400000, started_at = started_at + 86400000
+     where state = 'retrying'`,
+  );
+  expect(runner(root, '15min').status).toBe(1);
+  expect(queryLog(root, backlog)).toEqual([{ tier: 'daily' }]);
+});
+
 test('a next try that comes due while the pass goes on is made by that pass', () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': failing(['@retries 1', '@retry-delay 10ms']),
@@ -97,9 +112,7 @@ test('by hand a script is tried at once, and that counts as its next try', () =>
   });
   runner(root, 'hourly');
   expect(runner(root, 'run', 'hourly/a').status).toBe(1);
-  expect(queryLog(root, jobs)).toEqual([
-    { name: 'hourly/a', state: 'failed', attempts: 2, max_attempts: 2 },
-  ]);
+  expect(queryLog(root, jobs)).toEqual([{ name: 'hourly/a', state: 'failed', attempts: 2 }]);
 });
 
 test('a refused script is not tried again', () => {

@@ -93,7 +93,7 @@ test.each([
   const detail = expect.stringMatching(
     /^hourly\/a is still running \(pid .+\), left by a runner that died \(pid \d+ on .+\)$/,
   );
-  const told = "select detail from activity where event = 'job-left-running'";
+  const told = "select detail from activity where event = 'run-orphaned'";
   expect(queryLog(root, told)).toEqual([{ detail }]);
   expect(queryLog(root, jobs)).toContainEqual({ name: 'hourly/a', state: 'running', reason: null });
   endScript(root);

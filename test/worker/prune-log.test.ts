@@ -2,14 +2,13 @@ import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { defaultSettings, type Retention } from '../../src/settings/settings.ts';
-import { recordActivity } from '../../src/store/events.ts';
-import { measureLog } from '../../src/store/prune.ts';
 import type { JobState } from '../../src/store/schema.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { pruneLog } from '../../src/worker/prune/prune-log.ts';
 
 import { cronPlace } from '../support/cron-place.ts';
-import { queryLog } from '../support/open-log.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { makeStateOf, openStoreOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -21,6 +20,8 @@ const MEGABYTE = 1_048_576;
 interface EndedJob {
   readonly state: JobState;
   readonly ageDays: number;
+  /** Of its run, if that was not the last that happened to the job. */
+  readonly runAgeDays?: number;
   readonly output?: string;
   /** Content of the run's output file. */
   readonly file?: string;
@@ -32,57 +33,42 @@ async function makeLog(jobs: readonly EndedJob[]) {
   const state = makeStateOf(root);
   const store = await openStoreOf(root);
   await addWorker(store, 1000);
-  await store.db.transaction().execute(async (db) => {
-    for (const [index, { state: jobState, ageDays, output, file }] of jobs.entries()) {
+  await store.transaction(async ({ runs }) => {
+    const add = store.connection.prepare(
+      'insert into jobs (name, state, ready, created_at, finished_at) values (?, ?, null, ?, ?)',
+    );
+    for (const [
+      index,
+      { state: jobState, ageDays, output = null, file, ...job },
+    ] of jobs.entries()) {
       const at = NOW - ageDays * dayMs;
+      const startedAt = NOW - (job.runAgeDays ?? ageDays) * dayMs;
       const name = `${index}.log.gz`;
       if (file !== undefined) writeFileSync(join(state.output, name), file);
-      const { id } = await db
-        .insertInto('jobs')
-        .values({
-          name: `a/${index}`,
-          tier: 'a',
-          state: jobState,
-          run_at: at,
-          created_at: at,
-          finished_at: at,
-        })
-        .returning('id')
-        .executeTakeFirstOrThrow();
-      await db
-        .insertInto('runs')
-        .values({
-          job_id: id,
-          worker_id: 1,
-          script: `a/${index}`,
-          attempt: 1,
-          outcome: jobState === 'failed' ? 'failed' : 'succeeded',
-          started_at: at,
-          finished_at: at,
-          output: output ?? null,
-          ...(file !== undefined && { output_file: name, output_file_bytes: file.length }),
-        })
-        .execute();
+      const { lastInsertRowid } = add.run([`a/${index}`, jobState, at, at]);
+      const start = {
+        ...{ jobId: Number(lastInsertRowid), workerId: 1, key: null, script: 'queue/a' },
+        ...{ contentHash: null, attempt: 1, scheduledFor: null, startedAt, timeoutMs: null },
+      };
+      const end = makeFinishedRun({
+        outcome: jobState === 'failed' ? 'failed' : 'succeeded',
+        ...{ finished_at: startedAt, output },
+        ...(file !== undefined && { output_file: name, output_file_bytes: file.length }),
+      });
+      await runs.end([{ ...start, runId: null, end, leftJob: null }]);
     }
   });
   return { root, state, store };
 }
 
-async function addWorker(store: Store, ageDays: number): Promise<void> {
+async function addWorker({ workers }: SqliteStore, ageDays: number): Promise<void> {
   const at = NOW - ageDays * dayMs;
-  await store.db
-    .insertInto('workers')
-    .values({
-      kind: 'tier',
-      state: 'finished',
-      host: 'web3',
-      pid: 1,
-      started_at: at,
-      finished_at: at,
-      runner_version: '0',
-      node_version: '0',
-    })
-    .execute();
+  const id = await workers.start({
+    ...{ kind: 'tier', tier: null, host: 'web3', bootId: null, pid: 1, startTicks: null },
+    ...{ trigger: 'cron', scheduledFor: null, startedAt: at },
+    ...{ runnerVersion: '0', nodeVersion: '0' },
+  });
+  await workers.end(id, { state: 'finished', at, reason: null });
 }
 
 async function prune(
@@ -117,8 +103,8 @@ test('what succeeded is kept for 90 days, what failed for 365', async () => {
   await prune(log);
   expect(names(log.root)).toEqual(['a/3', 'a/4', 'a/5', 'a/6']);
   expect(queryLog(log.root, 'select script from runs')).toHaveLength(4);
-  expect(queryLog(log.root, 'select at, event, worker_id, detail from activity')).toEqual([
-    { at: NOW, event: 'log-pruned', worker_id: 1, detail: '3 jobs' },
+  expect(queryLog(log.root, 'select at, event, worker_id, detail from events')).toEqual([
+    { at: NOW, event: 'log-pruned', worker_id: 1, detail: '3 jobs and runs' },
   ]);
 });
 
@@ -126,7 +112,7 @@ test('where nothing is too old nothing is written', async () => {
   const log = await makeLog([{ state: 'finished', ageDays: 89 }]);
   await prune(log);
   expect(names(log.root)).toEqual(['a/0']);
-  expect(queryLog(log.root, 'select id from activity')).toEqual([]);
+  expect(queryLog(log.root, 'select id from events')).toEqual([]);
 });
 
 test('output files go with their runs, and no others', async () => {
@@ -141,10 +127,7 @@ test('output files go with their runs, and no others', async () => {
 
 test('an output file that is gone already does not matter', async () => {
   const log = await makeLog([{ state: 'finished', ageDays: 91 }]);
-  await log.store.db
-    .updateTable('runs')
-    .set({ output_file: 'gone.log.gz', output_file_bytes: 5 })
-    .execute();
+  log.store.connection.exec(`update runs set output_file = 'gone', output_file_bytes = 5`);
   await prune(log);
   expect(names(log.root)).toEqual([]);
 });
@@ -157,13 +140,13 @@ test('a log that is too large loses its oldest jobs, whatever their state, and n
       output: 'x'.repeat(60_000),
     })),
   );
-  expect(await measureLog(log.store.db)).toBeGreaterThan(2.2 * MEGABYTE);
+  expect(await log.store.pruning.usedBytes()).toBeGreaterThan(2.2 * MEGABYTE);
   await prune(log, { maxDatabaseBytes: 1.5 * MEGABYTE });
   const left = names(log.root);
   expect(left.at(-1)).toBe('a/39');
   expect(left.length).toBeGreaterThanOrEqual(20);
   expect(left).toEqual(Array.from(left, (_, index) => `a/${40 - left.length + index}`));
-  expect(await measureLog(log.store.db)).toBeLessThanOrEqual(1.5 * MEGABYTE);
+  expect(await log.store.pruning.usedBytes()).toBeLessThanOrEqual(1.5 * MEGABYTE);
 });
 
 test('output files count for the size of the log', async () => {
@@ -207,42 +190,37 @@ test('a backlog is worked off over several passes', async () => {
   expect(names(log.root)).toHaveLength(0);
 });
 
-test('activity goes with the successes, workers with the failures', async () => {
-  const log = await makeLog([{ state: 'failed', ageDays: 300 }]);
+test('events go with the successes, workers with the failures', async () => {
+  const log = await makeLog([{ state: 'failed', ageDays: 300, runAgeDays: 400 }]);
   for (const ageDays of [366, 100]) await addWorker(log.store, ageDays);
   for (const ageDays of [91, 89]) {
-    await recordActivity(log.store.db, { at: NOW - ageDays * dayMs, event: 'job-queued' });
+    await log.store.events.record([{ at: NOW - ageDays * dayMs, event: 'paused' }]);
   }
   await prune(log);
-  expect(queryLog(log.root, 'select at from activity')).toEqual([{ at: NOW - 89 * dayMs }]);
+  expect(queryLog(log.root, 'select at from events')).toEqual([{ at: NOW - 89 * dayMs }]);
   // The first one still has a run, the second one has not.
   expect(queryLog(log.root, 'select id from workers order by id')).toEqual([{ id: 1 }, { id: 3 }]);
 });
 
-test('more activity than one step takes goes in one pass', async () => {
+test('more events than one step takes goes in one pass', async () => {
   const log = await makeLog([]);
-  const old = Array.from({ length: 600 }, () => ({ at: 0, event: 'job-queued' as const }));
-  await recordActivity(log.store.db, old);
+  const old = Array.from({ length: 600 }, () => ({ at: 0, event: 'paused' as const }));
+  await log.store.events.record(old);
   await prune(log);
-  expect(queryLog(log.root, 'select id from activity')).toEqual([]);
+  expect(queryLog(log.root, 'select id from events')).toEqual([]);
 });
 
 test('a pass prunes with the settings’ own limits', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': executable('#!/bin/sh\nhead -c 200000 /dev/urandom | od -x\n'),
-    'runner.config.json': JSON.stringify({ retention: { succeeded: '1s', failed: '1s' } }),
+    'runner.config.json': JSON.stringify({ retention: { succeeded: '1m', failed: '1m' } }),
   });
   const pass = (): unknown => runCommand(['hourly', '--root', root], cronPlace(root));
   expect(pass()).toEqual({ status: 0, stdout: '', stderr: '' });
   const file = queryLog<{ output_file: string }>(root, 'select output_file from runs')[0];
   const path = join(root, '.runner', 'output', file?.output_file as string);
   expect(existsSync(path)).toBe(true);
-  const store = await openStoreOf(root);
-  await store.db
-    .updateTable('jobs')
-    .set({ finished_at: Date.now() - 5_000 })
-    .execute();
-  await store.close();
+  changeLog(root, 'update runs set started_at = started_at - 120000');
   expect(pass()).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(queryLog(root, 'select id from runs')).toEqual([{ id: 2 }]);
   expect(existsSync(path)).toBe(false);

@@ -72,7 +72,9 @@ test('what only `due` calls is neither missed nor overdue between its calls', ()
   const status = runCommand(['status', '--root', root], place).stdout;
   expect(status).not.toContain('overdue');
   expect(runCommand(['report', '--root', root], place).stdout).not.toContain('did not happen');
-  expect(queryLog(root, 'select distinct called_by from workers')).toEqual([{ called_by: 'due' }]);
+  expect(queryLog(root, 'select distinct triggered_by from workers')).toEqual([
+    { triggered_by: 'due' },
+  ]);
 });
 
 test('a tier that ran by its own line is not due', () => {

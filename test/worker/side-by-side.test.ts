@@ -47,8 +47,7 @@ test('three tiers and reports at the same moment, on a new log, lose no row', as
   const jobs = 2 * TIERS.length * SCRIPTS;
   expect(queryLog(root, events)).toEqual([
     { event: 'job-finished', count: jobs },
-    { event: 'job-queued', count: jobs },
-    { event: 'job-running', count: jobs },
+    { event: 'run-started', count: jobs },
     { event: 'worker-finished', count: 2 * TIERS.length },
     { event: 'worker-started', count: 2 * TIERS.length },
   ]);

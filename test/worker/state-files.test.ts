@@ -28,7 +28,7 @@ test('under umask 000 nobody else can read what the runner writes; scripts keep 
   expect(open(during)).toEqual([]);
   await startProcess('/usr/bin/touch', [join(root, 'go')], cronPlace(root)).ended;
   expect(await pass.ended).toEqual({ status: 0, stdout: '', stderr: '' });
-  expect(list()).toContain('.runner/output/1.log.gz');
+  expect(list()).toContain('.runner/output/1.1.log.gz');
   expect(open(list())).toEqual([]);
   expect(modeOf(join(root, 'page.html'))).toBe(0o666);
 });

@@ -8,7 +8,7 @@ import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import type { TierPass } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest } from '../../src/worker/invocation/stop.ts';
 import { workOff } from '../../src/worker/loop/loop.ts';
-import { createLogJournal } from '../../src/worker/record/run-recorder.ts';
+import { createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
 
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -31,17 +31,20 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     now: Date.now,
   };
   const [tier] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers;
-  const when = { workerId, scheduledFor: null, at: Date.now() };
-  const jobs = await enqueueScripts(store.db, tier?.scripts ?? [], when);
+  const when = { scheduledFor: null, at: Date.now() };
+  const queued = await store.transaction((session) =>
+    enqueueScripts(session, tier?.scripts ?? [], when),
+  );
+  const jobs = queued.map((job) => ({ ...job, attempt: 1 }));
   const events = createWorkerEvents();
   const pass: TierPass = {
     runner,
-    calledBy: 'schedule',
+    trigger: 'cron',
     stop: createStopRequest(),
     events,
     budget: null,
     tier: 'hourly',
-    journal: createLogJournal(store, workerId, runner),
+    recorder: createStoreRecorder(store, workerId, runner),
     admit: async () => null,
   };
   return { root, store, pass, jobs };

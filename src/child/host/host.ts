@@ -22,7 +22,7 @@ import {
 import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
 import { HandlerShelf } from './modules.ts';
-import { emptyFolder, guardExit, linkAnew, type Meter, startMeter } from './sandbox.ts';
+import { emptyFolder, guardExit, Ledger, linkAnew, type Meter, startMeter } from './sandbox.ts';
 
 /** Updates that were sent and of which nothing has been heard yet. */
 class HandlerUpdates {
@@ -104,11 +104,9 @@ interface Run {
   stray: Stray | null;
 }
 
-/** The run that has ended last, of which the runner may not have heard yet. */
-interface LastRun {
-  readonly runId: number | string;
-  readonly resultPath: string;
-  readonly outputPath: string;
+/** A run that has ended. */
+interface EndedRun {
+  readonly message: JobMessage;
   readonly result: ProbeResult;
 }
 
@@ -117,17 +115,20 @@ class HandlerServer {
   readonly #options: HostOptions;
   readonly #runs = new AsyncLocalStorage<Run>();
   readonly #updates: HandlerUpdates;
+  readonly #ledger: Ledger;
   readonly #channel: Channel;
   readonly #shelf: HandlerShelf;
   readonly #exit: typeof process.exit;
   #current: Run | null = null;
-  #last: LastRun | null = null;
+  /** The runs whose end may not be in the log yet, newest last; the last one stays. */
+  #ended: EndedRun[] = [];
   /** Nothing is left that keeps it alive, and the handler has not ended. */
   #hasRunOut = false;
   #isOrphan = false;
 
   constructor(options: HostOptions) {
     this.#options = options;
+    this.#ledger = new Ledger(options.ledger);
     this.#exit = guardExit(() => !this.#isOver(this.#runs.getStore()));
     process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
     process.on('beforeExit', () => {
@@ -154,10 +155,12 @@ class HandlerServer {
   }
 
   async #serve(message: JobMessage): Promise<void> {
-    const { job, runId, script } = message;
+    const { job, key, script } = message;
+    if (message.isSettled) this.#ended = [];
     const run: Run = { message, meter: startMeter(), error: null, stray: null };
     this.#current = run;
-    Object.assign(process.env, runVariables({ ...job, runId, script, job }));
+    this.#ledger.write(key);
+    Object.assign(process.env, runVariables({ ...job, key, script, job }));
     this.#keepAlive();
     const end = await this.#runs.run(run, () => this.#call(message));
     this.#end(run, end);
@@ -192,7 +195,8 @@ class HandlerServer {
     // Node remembers a module that failed, and would not try it again.
     const isSpoilt = !this.#shelf.has(run.message.path);
     this.#current = null;
-    if (this.#isOrphan) this.#leave(run.message, result);
+    this.#ended.push({ message: run.message, result });
+    if (this.#isOrphan) this.#leave();
     this.#channel.send({
       end: result,
       rssBytes,
@@ -200,8 +204,6 @@ class HandlerServer {
       ...(isSpoilt && { isSpoilt }),
       ...(run.stray && { stray: run.stray }),
     });
-    const { runId, resultPath, outputPath } = run.message;
-    this.#last = { runId, resultPath, outputPath, result };
     this.#keepAlive();
     this.#shelf.restore();
     emptyFolder(this.#options.temporary);
@@ -211,15 +213,19 @@ class HandlerServer {
   #loseRunner(): void {
     this.#isOrphan = true;
     this.#updates.settleAll();
-    if (this.#current !== null) return;
-    if (this.#last === null) this.#exit(0);
-    this.#leave(this.#last, this.#last.result);
+    if (this.#current === null) this.#leave();
   }
 
-  #leave(paths: Pick<LastRun, 'resultPath' | 'outputPath'>, result: ProbeResult): never {
-    linkAnew(this.#options.output, paths.outputPath);
-    writeResult(paths.resultPath, result);
+  #leave(): never {
+    this.#writeDownEnds();
     return this.#exit(0);
+  }
+
+  /** A job whose run has written anything is settled before the next: all output is the last one's. */
+  #writeDownEnds(): void {
+    const last = this.#ended.at(-1);
+    if (last !== undefined) linkAnew(this.#options.output, last.message.outputPath);
+    for (const { message, result } of this.#ended) writeResult(message.resultPath, result);
   }
 
   /** Of a run that has ended, the one that is under way is not to blame; all else ends the process. */
@@ -227,8 +233,8 @@ class HandlerServer {
     const run = this.#current;
     const owner = this.#runs.getStore();
     const stray: Stray = {
-      runId: owner?.message.runId ?? null,
-      lastRunId: run?.message.runId ?? this.#last?.runId ?? null,
+      jobId: owner?.message.job.id ?? null,
+      lastKey: (run ?? this.#ended.at(-1))?.message.key ?? null,
       sentence: sentenceOf(describeError(thrown)),
     };
     if (run !== null && this.#isOver(owner)) run.stray ??= stray;
@@ -259,8 +265,8 @@ class HandlerServer {
     const early = isEarly ? failure(describeUnsettled(this.#hasRunOut).sentence) : null;
     const { result } = run.meter.measure({ exitCode, error: run.error ?? early });
     // The runner may have died, and this process not have come to hear of it.
-    linkAnew(this.#options.output, run.message.outputPath);
-    writeResult(run.message.resultPath, result);
+    this.#ended.push({ message: run.message, result });
+    this.#writeDownEnds();
   }
 }
 

@@ -1,6 +1,15 @@
-import { linkSync, mkdirSync, openSync, readdirSync, readSync, rmSync, unlinkSync } from 'node:fs';
+import {
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { HandlerEnd, ProbeResult } from '../contract.ts';
+import { type HandlerEnd, LEDGER_BYTES, type ProbeResult } from '../contract.ts';
 
 type Exit = typeof process.exit;
 
@@ -70,7 +79,7 @@ export function startMeter(): Meter {
         userCpuMs: (after.userCPUTime - before.userCPUTime) / 1000,
         systemCpuMs: (after.systemCPUTime - before.systemCPUTime) / 1000,
         maxRssBytes: peakBytes(before.maxRSS * 1024, after.maxRSS * 1024, rssBefore, rssBytes),
-        rssChangeBytes: rssBytes - rssBefore,
+        rssDeltaBytes: rssBytes - rssBefore,
       };
       return { result, rssBytes };
     },
@@ -125,4 +134,28 @@ function replaceLink(path: string, name: string): void {
     unlinkSync(name);
     linkSync(path, name);
   } catch {}
+}
+
+/** Where a child writes down which run it begins, so that this is known should it and its runner die. */
+export class Ledger {
+  readonly #entry = Buffer.alloc(LEDGER_BYTES);
+  #fd: number | null = null;
+
+  constructor(path: string) {
+    try {
+      this.#fd = openSync(path, 'r+');
+    } catch {
+      // It was removed: what has begun is told by what it leaves behind besides.
+    }
+  }
+
+  write(key: string): void {
+    if (this.#fd === null) return;
+    this.#entry.fill(' ').write(key, 'latin1');
+    try {
+      writeSync(this.#fd, this.#entry, 0, LEDGER_BYTES, 0);
+    } catch {
+      // On a full disk: as above.
+    }
+  }
 }

@@ -4,14 +4,18 @@ import { nearestName } from '../../base/suggest.ts';
 import { printableLine } from '../../base/text.ts';
 import { parseExactly } from '../../base/values.ts';
 import { noSuchJob } from '../../queue/errors.ts';
-import { selectPauses } from '../../queue/pauses.ts';
 import { readJob } from '../../queue/read/jobs.ts';
 import type { JobStory } from '../../report/json.ts';
-import { selectActivityOfJob, selectChildren, selectRunsOfJob } from '../../report/model/jobs.ts';
+import {
+  asFound,
+  findLostClaims,
+  selectActivityOfJob,
+  selectChildren,
+  selectRunsOfJob,
+} from '../../report/model/jobs.ts';
 import { findHold } from '../../report/text/words.ts';
-import type { Database } from '../../store/store.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { withLog } from '../shared/open.ts';
+import { type OpenLog, withLog } from '../shared/open.ts';
 import {
   assertOptions,
   type JobSubcommand,
@@ -138,22 +142,27 @@ const MOST_ACTIVITY = 200;
 
 /** `runner job <id>`: everything about one job of the queue. */
 async function showJob(context: CommandContext, id: number, options: ShowOptions): Promise<void> {
-  const text = await withLog(context, options.root, async ({ db }) =>
-    describe(context, await readStory(db, id, context.now()), options),
+  const text = await withLog(context, options.root, async (log) =>
+    describe(context, await readStory(log, id, context.now()), options),
   );
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   await openTextOutput(context.stdout).write(text);
 }
 
-async function readStory(db: Database, id: number, nowMs: number): Promise<JobStory> {
-  const job = await readJob(db, id, parseExactly);
-  if (job === null) throw noSuchJob(id);
+async function readStory(
+  { store, pauses, view }: OpenLog,
+  id: number,
+  nowMs: number,
+): Promise<JobStory> {
+  const job = store === null ? null : await readJob(store, id, parseExactly);
+  if (store === null || job === null) throw noSuchJob(id);
+  const log = await view();
   return {
-    job,
-    hold: findHold(await selectPauses(db, nowMs), job),
-    children: await selectChildren(db, id, MOST_CHILDREN),
-    runs: await selectRunsOfJob(db, id, MOST_RUNS),
-    activity: await selectActivityOfJob(db, job, MOST_ACTIVITY),
+    job: asFound(job, await findLostClaims(store, nowMs)),
+    hold: findHold(pauses, job),
+    children: await selectChildren(log, id, MOST_CHILDREN),
+    runs: await selectRunsOfJob(log, id, MOST_RUNS),
+    activity: await selectActivityOfJob(log, id, MOST_ACTIVITY),
   };
 }
 

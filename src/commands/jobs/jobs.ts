@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Job, ListOptions } from '../../queue/api.ts';
-import type { Database } from '../../store/store.ts';
+import type { Store } from '../../store/contract.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { withLog } from '../shared/open.ts';
 import { readCount } from '../shared/options.ts';
@@ -26,7 +26,7 @@ Examples:
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
-States: queued, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
+States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
 
 /** `runner jobs`: what is in the queue. */
 export function jobsCommand(context: CommandContext): Command {
@@ -69,7 +69,7 @@ async function showJobs(
 ): Promise<void> {
   const request = { context, pattern, options };
   const describe = chooseDescription(options);
-  const text = await withLog(context, options.root, ({ db }) => describe(db, request));
+  const text = await withLog(context, options.root, ({ store }) => describe(store, request));
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   await openTextOutput(context.stdout).write(text);
 }
@@ -80,7 +80,8 @@ interface Request {
   readonly options: JobsOptions;
 }
 
-type Describe = (db: Database, request: Request) => Promise<string>;
+/** Null: nothing has ever been added. */
+type Describe = (store: Store | null, request: Request) => Promise<string>;
 
 function chooseDescription({ upcoming, count }: JobsOptions): Describe {
   if (upcoming !== undefined) return describeUpcoming;
@@ -93,13 +94,17 @@ type JobOrder = NonNullable<ListOptions['order']>;
 const DEFAULT_LIMIT = 50;
 const MOST_UPCOMING = 1000;
 
-async function describeList(db: Database, { context, pattern, options }: Request): Promise<string> {
+async function describeList(
+  store: Store | null,
+  { context, pattern, options }: Request,
+): Promise<string> {
   const { readJobStates } = await import('../../report/text/filters.ts');
-  const { readJobs } = await import('../../report/model/jobs.ts');
+  const { noJobs, readJobs } = await import('../../report/model/jobs.ts');
   const limit = readCount('--limit', options.limit) ?? DEFAULT_LIMIT;
   const states = options.state === undefined ? {} : readJobStates(options.state);
   const order = options.order === undefined ? {} : { order: options.order as JobOrder };
-  const list = await readJobs(db, { pattern, ...states, ...order, limit }, context.now());
+  const query = { pattern, ...states, ...order, limit };
+  const list = store === null ? noJobs : await readJobs(store, query, context.now());
   if (options.json) {
     const { heldJobToJson } = await import('../../report/json.ts');
     const { findHold } = await import('../../report/text/words.ts');
@@ -111,11 +116,11 @@ async function describeList(db: Database, { context, pattern, options }: Request
 }
 
 async function describeCounts(
-  db: Database,
+  store: Store | null,
   { context, pattern, options }: Request,
 ): Promise<string> {
   const { countJobs } = await import('../../queue/read/list.ts');
-  const counts = await countJobs(db, pattern, context.now());
+  const counts = store === null ? [] : await countJobs(store, pattern, context.now());
   if (options.json) {
     const { countToJson } = await import('../../report/json.ts');
     return await formatJson({ counts: counts.map(countToJson) });
@@ -125,12 +130,13 @@ async function describeCounts(
 }
 
 async function describeUpcoming(
-  db: Database,
+  store: Store | null,
   { context, pattern, options }: Request,
 ): Promise<string> {
   const { readUpcoming } = await import('../../report/model/jobs.ts');
   const limit = readCount('--upcoming', options.upcoming, MOST_UPCOMING) as number;
-  const upcoming = await readUpcoming(db, { pattern, limit, nowMs: context.now() });
+  const query = { pattern, limit, nowMs: context.now() };
+  const upcoming = store === null ? [] : await readUpcoming(store, query);
   if (options.json) {
     const { upcomingToJson } = await import('../../report/json.ts');
     return await formatJson({ upcoming: upcoming.map(upcomingToJson) });

@@ -41,10 +41,10 @@ export function summarizeFailures(
     print: async () => {
       if (failures === 0) return;
       const head = `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed (${runner.root} on ${hostname()})`;
-      const removed = await findRemoved(runner, failed);
+      const removed = await findRemovedRuns(runner, failed);
       const isAwaiting = new Set(awaiting.values());
       const blocks = await Promise.all(
-        failed.map((run) => describeFailure(run, removed.has(run.runId), isAwaiting.has(run))),
+        failed.map((run) => describeFailure(run, removed.has(run), isAwaiting.has(run))),
       );
       const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
       context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
@@ -58,13 +58,6 @@ function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
   const names = [...tiers].join(', ');
   if (names === 'queue') return 'runs of the queue';
   return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
-}
-
-async function findRemoved(runner: Runner, failed: readonly RunFinished[]) {
-  return await findRemovedRuns(
-    runner,
-    failed.map(({ runId }) => runId),
-  );
 }
 
 async function describeFailure(
@@ -93,22 +86,21 @@ async function describeFailure(
 
 /** What the log does not have yet cannot be shown. */
 function whereToLook({ runId, jobId }: RunFinished): string[] {
-  const run = typeof runId === 'number' ? [`  all of it: runner show ${runId}`] : [];
+  const run = runId === null ? [] : [`  all of it: runner show ${runId}`];
   return jobId === null ? run : [...run, `  its job: runner job ${jobId}`];
 }
 
 /** Of these runs, those that went with their jobs, as the settings ask for. */
 async function findRemovedRuns(
   { state, settings }: Runner,
-  runIds: readonly (number | string)[],
-): Promise<ReadonlySet<number | string>> {
-  const ids = runIds.filter((id) => typeof id === 'number');
-  if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
+  runs: readonly RunFinished[],
+): Promise<ReadonlySet<RunFinished>> {
+  const recorded = runs.filter(({ runId }) => runId !== null);
+  if (Object.keys(settings.queue.archive).length === 0 || recorded.length === 0) return new Set();
   const { openExistingStore } = await import('../../store/sqlite/open.ts');
   const store = await openExistingStore(state).catch(() => null);
   if (store === null) return new Set();
-  const query = store.db.selectFrom('runs').select('id').where('id', 'in', ids);
-  const rows = await query.execute().finally(() => store.close());
-  const kept = new Set(rows.map(({ id }) => id));
-  return new Set(ids.filter((id) => !kept.has(id)));
+  const ids = recorded.map(({ runId }) => runId as number);
+  const kept = new Set(await store.runs.existing(ids).finally(() => store.close()));
+  return new Set(recorded.filter(({ runId }) => !kept.has(runId as number)));
 }

@@ -44,12 +44,12 @@ export async function runAndShow(
   } else if (tellsSkips) {
     const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
     events.on('pass-skipped', ({ reason }) => tell(reason));
-    events.on('left', tell);
+    events.on('deferred', tell);
   }
-  const calledBy = isTerminal ? 'hand' : isDue ? 'due' : 'schedule';
+  const trigger = isTerminal ? 'manual' : isDue ? 'due' : 'cron';
   const startedAt = performance.now();
   const budget = budgetMs === null ? null : { budgetMs, startedAt, isBegun: false };
-  const summary = await run({ runner, calledBy, stop, events, budget });
+  const summary = await run({ runner, trigger, stop, events, budget });
   await failures.print();
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
@@ -58,7 +58,7 @@ export async function runAndShow(
 /** To whoever reads cron's mail: the log is lost, or was set aside. Each trouble once. */
 function tellTrouble(context: CommandContext, events: WorkerEvents): void {
   const told = new Set<string>();
-  events.on('trouble', (sentence) => {
+  events.on('problem', (sentence) => {
     if (!told.has(sentence)) context.stderr.write(`runner: ${sentence}\n`);
     told.add(sentence);
   });

@@ -17,7 +17,7 @@ const FRAME_MS = 80;
 /** Shows each script while it runs, and how it ended. Only for a terminal. */
 export function showPassProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
-  const running = new Map<RunStarted['runId'], Running>();
+  const running = new Map<string, Running>();
   let pass: ShownPass | null = null;
   let width = 0;
   let frame = 0;
@@ -30,7 +30,7 @@ export function showPassProgress({ stdout }: CommandContext, events: WorkerEvent
   const warn = (warning: string) =>
     stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`);
   events.on('warning', warn);
-  events.on('left', warn);
+  events.on('deferred', warn);
   events.on('pass-started', (started) => {
     pass = { ...started, startedAt: performance.now(), ended: [] };
     width = Math.max(0, ...started.scripts.map((name) => printableLine(name).length));
@@ -38,11 +38,11 @@ export function showPassProgress({ stdout }: CommandContext, events: WorkerEvent
     timer = setInterval(render, FRAME_MS).unref();
   });
   events.on('run-started', (run) => {
-    running.set(run.runId, { ...run, startedAt: performance.now() });
+    running.set(run.key, { ...run, startedAt: performance.now() });
     render();
   });
   events.on('run-finished', (run) => {
-    running.delete(run.runId);
+    running.delete(run.key);
     pass?.ended.push(run);
     screen.clear();
     stdout.write(`${describeFinished(run, width)}\n`);
@@ -103,7 +103,7 @@ const REDRAW_MS = 100;
 /** One line that tells how a worker of the queue gets on; what fails stays above it. For a terminal. */
 export function showWorkProgress({ stdout }: CommandContext, events: WorkerEvents): void {
   const screen = createLogUpdate(stdout);
-  const running = new Map<RunStarted['runId'], string>();
+  const running = new Map<string, string>();
   const counts = countRuns(events);
   const startedAt = performance.now();
   const above = (line: string): void => {
@@ -116,10 +116,10 @@ export function showWorkProgress({ stdout }: CommandContext, events: WorkerEvent
   const timer = setInterval(redraw, REDRAW_MS).unref();
   events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
   events.on('warning', warn);
-  events.on('left', warn);
-  events.on('run-started', ({ runId, script }) => running.set(runId, script));
+  events.on('deferred', warn);
+  events.on('run-started', ({ key, script }) => running.set(key, script));
   events.on('run-finished', (run) => {
-    running.delete(run.runId);
+    running.delete(run.key);
     if (isFailure(run.end.outcome)) above(describeFailure(run));
   });
   events.on('pass-finished', () => {

@@ -105,7 +105,7 @@ async function workOffQueue(call: Invocation, request: WorkRequest): Promise<Cal
     call,
     async (logged) => await workQueue(logged, request),
     async () => {
-      call.events.emit('trouble', 'no queue job was run: they are only in the log');
+      call.events.emit('problem', 'no queue job was run: they are only in the log');
       return { ends: [], isBroken: true };
     },
   );

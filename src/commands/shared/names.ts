@@ -4,11 +4,11 @@ import { printableLine } from '../../base/text.ts';
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { Tier } from '../../discovery/script.ts';
 import { stateFolderOf } from '../../place/state-folder.ts';
+import { matchGlob } from '../../queue/glob.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import { pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { loadSettingsIfRight } from '../../settings/load.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import { matchGlob } from '../../store/sqlite/queries.ts';
 import type { CommandContext } from './context.ts';
 import { lookIntoJobs } from './open.ts';
 
@@ -138,10 +138,12 @@ export async function readPausables(root: string): Promise<Pausables> {
 
 async function readWaitingNames(root: string): Promise<string[]> {
   const { openExistingStore } = await import('../../store/sqlite/open.ts');
-  const { selectWaitingNames } = await import('../../queue/claim/waiting.ts');
+  const { countWaitingNames } = await import('../../report/model/status.ts');
   const { toldPlainly } = await import('../../store/describe-failure.ts');
   const state = stateFolderOf(root);
   const store = await openExistingStore(state);
   if (store === null) return [];
-  return await toldPlainly(state, () => selectWaitingNames(store.db)).finally(() => store.close());
+  const read = async () => await countWaitingNames(await store.queries(), 0);
+  const counts = await toldPlainly(state, read).finally(() => store.close());
+  return counts.map(({ name }) => name);
 }

@@ -1,32 +1,34 @@
 import { existsSync } from 'node:fs';
 import { UsageError } from '../../base/errors.ts';
-import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
+import { fallbackStateFolderOf } from '../../place/fallback.ts';
 import { findRoot } from '../../place/root.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
-import { type Pause, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import type { KnownTier } from '../../report/model/overview.ts';
+import type { LogView } from '../../report/model/run.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
-import { loadSettings } from '../../settings/load.ts';
-import { defaultSettings } from '../../settings/settings.ts';
+import { hasSpool } from '../../spool/files.ts';
+import type { Pause, Store } from '../../store/contract.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
-import type { Database, Store } from '../../store/store.ts';
 import type { CommandContext } from './context.ts';
 
-/** What a command reads from. */
+/** What a command reads from. Nothing in it is changed by reading. */
 export interface OpenLog {
   readonly root: string;
   readonly state: StateFolder;
-  /** Without rows where there is no log: reading does not make one. */
-  readonly db: Database;
-  readonly hasLog: boolean;
+  /** Null: there is no log, or none that can be read. */
+  readonly store: Store | null;
   /** Why there is a log that cannot be read; null: it can, or there is none. */
   readonly problem: string | null;
+  /** Those in force. */
+  readonly pauses: readonly Pause[];
+  /** For reports. Without rows where there is no log: reading does not make one. */
+  view(): Promise<LogView>;
 }
 
 /**
- * Opens the log for reading, lets what died be recorded and the log be used, and closes it whatever
- * happens.
+ * Opens the log for reading, lets it be used, and closes it whatever happens. Runs that it does not hold
+ * yet are noted.
  *
  * @throws {StoreUnavailable} when there is a log that cannot be read
  */
@@ -36,6 +38,7 @@ export async function withLog<T>(
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
+  await noteSpooled(context, root);
   return await useStore(context, root, { store: await openLog(root), problem: null }, use);
 }
 
@@ -50,11 +53,26 @@ export async function withLogIfAny<T>(
 }
 
 /** The pauses in force; none, and a note, where the log cannot be read. */
-export async function readPauses(context: CommandContext, root: string): Promise<Pause[]> {
-  const { selectPauses } = await import('../../queue/pauses.ts');
-  const { store } = await openLogOrTell(context, root);
-  if (store === null) return [];
-  return await selectPauses(store.db, context.now()).finally(() => store.close());
+export async function readPauses(context: CommandContext, root: string): Promise<readonly Pause[]> {
+  return await useStore(
+    context,
+    root,
+    await openLogOrTell(context, root),
+    async (log) => log.pauses,
+  );
+}
+
+/** Where runs may be recorded: in the root, and where nothing can be written there. */
+export function stateFoldersOf(root: string): readonly StateFolder[] {
+  return [stateFolderOf(root), fallbackStateFolderOf(root)];
+}
+
+export async function noteSpooled(context: CommandContext, root: string): Promise<void> {
+  const states = stateFoldersOf(root);
+  if (!states.some(hasSpool)) return;
+  const { countSpooledRuns, describeSpooled } = await import('../../report/model/spooled.ts');
+  const runs = await countSpooledRuns(states);
+  if (runs > 0) context.stderr.write(`Note: ${describeSpooled(runs)}\n`);
 }
 
 async function openLog(root: string): Promise<Store | null> {
@@ -64,10 +82,7 @@ async function openLog(root: string): Promise<Store | null> {
   return await openExistingStore(state);
 }
 
-interface OpenedLog {
-  readonly store: Store | null;
-  readonly problem: string | null;
-}
+type OpenedLog = Pick<OpenLog, 'store' | 'problem'>;
 
 async function openLogOrTell(context: CommandContext, root: string): Promise<OpenedLog> {
   try {
@@ -82,29 +97,23 @@ async function openLogOrTell(context: CommandContext, root: string): Promise<Ope
 async function useStore<T>(
   context: CommandContext,
   root: string,
-  { store, problem }: OpenedLog,
+  opened: OpenedLog,
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
-  try {
-    if (store !== null) await reconcileLog(context, root, store);
-    const db = store?.db ?? (await import('../../store/empty.ts')).openEmptyLog();
-    const state = stateFolderOf(root);
-    const { toldPlainly } = await import('../../store/describe-failure.ts');
-    return await toldPlainly(state, () =>
-      use({ root, state, db, hasLog: store !== null, problem }),
-    );
-  } finally {
-    await store?.close();
-  }
+  const { store } = opened;
+  const state = stateFolderOf(root);
+  const { toldPlainly } = await import('../../store/describe-failure.ts');
+  const work = async (): Promise<T> => {
+    const pauses = (await store?.pauses.inForce(context.now())) ?? [];
+    const view = async (): Promise<LogView> => ({ db: await queriesOf(store), state });
+    return await use({ root, state, ...opened, pauses, view });
+  };
+  return await toldPlainly(state, work).finally(() => store?.close());
 }
 
-/** Loaded only where something may be lost: mostly nothing runs when somebody looks. */
-async function reconcileLog(context: CommandContext, root: string, store: Store): Promise<void> {
-  const { mayNeedReconciling } = await import('../../recovery/needed.ts');
-  const reconciler = { root, state: stateFolderOf(root) };
-  if (!(await mayNeedReconciling(reconciler, store.db))) return;
-  const { reconcileForReader } = await import('./reconcile.ts');
-  await reconcileForReader(context, reconciler, store);
+async function queriesOf(store: Store | null): Promise<LogView['db']> {
+  if (store !== null) return await store.queries();
+  return (await import('../../store/sqlite/dialect.ts')).emptyQueries();
 }
 
 export function rootOf(context: CommandContext, option: string | undefined): string {
@@ -117,36 +126,21 @@ export async function discoverScripts(root: string): Promise<Discovery> {
   return await discover(root, await loadSettings(root));
 }
 
-/**
- * The scripts of `jobs/` by name; undefined, and a note, where they cannot be read: wrong settings
- * must not keep anybody from reading the log.
- */
+/** The scripts and handlers of `jobs/` by name; undefined, and a note, where it cannot be read. */
 export async function findKnownTiers(
   context: CommandContext,
   root: string,
 ): Promise<KnownTier[] | undefined> {
+  const { discoverNames } = await import('../../discovery/discover.ts');
   try {
-    const discovery = await discoverScripts(root);
-    for (const { reason } of discovery.unread) context.stderr.write(`Note: ${reason}\n`);
-    return toKnownTiers(discovery);
+    const { tiers, unread } = await discoverNames(root);
+    for (const { reason } of unread) context.stderr.write(`Note: ${reason}\n`);
+    return [...tiers, ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true }))];
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     context.stderr.write(`Note: jobs/ could not be read. ${error.message}\n`);
     return undefined;
   }
-}
-
-/** The queue stands beside the tiers where there are handlers: their runs are reported as scripts' are. */
-function toKnownTiers({ tiers, unread, handlers }: Discovery): KnownTier[] {
-  const queue = { name: WHOLE_QUEUE, scripts: handlers };
-  const read = [...tiers, ...(handlers.length > 0 ? [queue] : [])];
-  return [
-    ...read.map(({ name, scripts }) => ({
-      tier: name,
-      scripts: scripts.map((script) => script.name),
-    })),
-    ...unread.map(({ tier }) => ({ tier, scripts: [], isUnread: true })),
-  ];
 }
 
 /**
@@ -157,7 +151,7 @@ function toKnownTiers({ tiers, unread, handlers }: Discovery): KnownTier[] {
 export async function withWritableLog<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (db: Database) => Promise<T>,
+  use: (store: Store) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
   const { openStore } = await import('../../store/sqlite/open.ts');
@@ -166,15 +160,15 @@ export async function withWritableLog<T>(
   await checkWritable(root, state, context.env);
   createStateFolder(state);
   const store = await openStore(state);
-  if (store.setAside !== null) context.stderr.write(`runner: ${store.setAside}\n`);
-  return await toldPlainly(state, () => use(store.db)).finally(() => store.close());
+  if (store.quarantined !== null) context.stderr.write(`runner: ${store.quarantined}\n`);
+  return await toldPlainly(state, () => use(store)).finally(() => store.close());
 }
 
 /** The same where there is a log; where nothing has ever been recorded none is made, and the answer is null. */
 export async function withWritableLogIfAny<T>(
   context: CommandContext,
   rootOption: string | undefined,
-  use: (db: Database) => Promise<T>,
+  use: (store: Store) => Promise<T>,
 ): Promise<T | null> {
   const root = rootOf(context, rootOption);
   const state = stateFolderOf(root);
@@ -193,10 +187,11 @@ interface JobsFound {
 /** For what does not run anything: wrong settings don't keep it from finding the scripts. */
 export async function lookIntoJobs(root: string): Promise<JobsFound> {
   try {
-    return { discovery: await discover(root, await loadSettings(root)), settingsProblem: null };
+    return { discovery: await discoverScripts(root), settingsProblem: null };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    const discovery = await discover(root, defaultSettings);
-    return { discovery, settingsProblem: error.message };
+    const { discover } = await import('../../discovery/discover.ts');
+    const { defaultSettings } = await import('../../settings/settings.ts');
+    return { discovery: await discover(root, defaultSettings), settingsProblem: error.message };
   }
 }

@@ -74,15 +74,15 @@ interface Request {
 
 async function reportAll(
   context: CommandContext,
-  { db, root }: OpenLog,
+  { root, pauses, view }: OpenLog,
   { known, filter, options }: Request,
 ): Promise<string> {
   const { readOverview } = await import('../../report/model/overview.ts');
-  const overview = await readOverview(db, {
+  const overview = await readOverview(await view(), {
     ...filter,
     tier: options.tier,
     known,
-    nowMs: context.now(),
+    pauses,
   });
   if (options.tier !== undefined && overview.tiers.length === 0) {
     const { unknownTier } = await import('../../report/model/history.ts');
@@ -103,13 +103,14 @@ async function reportAll(
 
 async function reportScript(
   context: CommandContext,
-  { db }: OpenLog,
+  { view }: OpenLog,
   { word, known, filter, options }: Request & { readonly word: string },
 ): Promise<string> {
   const { readScriptRuns } = await import('../../report/model/history.ts');
   const isForMachines = options.json === true || options.csv === true;
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
-  const found = await readScriptRuns(db, word, { ...filter, limit, tier: options.tier, known });
+  const query = { ...filter, limit, tier: options.tier, known };
+  const found = await readScriptRuns(await view(), word, query);
   if (options.json) {
     const { formatJson, runsToJson } = await import('../../report/json.ts');
     return formatJson(runsToJson(found.script, found.runs));

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import type { RunWithOutput } from '../../report/model/run.ts';
+import type { RunWithOutput } from '../../report/model/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { type OpenLog, withLog } from '../shared/open.ts';
@@ -86,11 +86,12 @@ async function showText(
   if (!last.endsWith('\n')) await output.write('\n');
 }
 
-async function findRun({ db }: OpenLog, id: number): Promise<RunWithOutput> {
+async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
   const { selectHighestRunId, selectRun } = await import('../../report/model/runs.ts');
-  const run = await selectRun(db, id);
+  const view = await log.view();
+  const run = await selectRun(view, id);
   if (run !== null) return run;
-  const newest = await selectHighestRunId(db);
+  const newest = await selectHighestRunId(view.db);
   const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
   throw new UsageError(
     `There is no run ${id} in the log: ${hint}; \`runner report <script>\` lists a script's runs.`,

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { CommandContext } from '../shared/context.ts';
-import { type OpenLog, withLogIfAny } from '../shared/open.ts';
+import { type OpenLog, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
 
 interface StatusOptions {
   readonly json?: true;
@@ -33,25 +33,23 @@ async function showStatus(context: CommandContext, options: StatusOptions): Prom
 
 async function describe(
   context: CommandContext,
-  { root, state, db, problem }: OpenLog,
+  { root, pauses, problem, view }: OpenLog,
   options: StatusOptions,
 ): Promise<string> {
-  const { fallbackStateFolderOf } = await import('../../place/fallback.ts');
   const { tierNames } = await import('../../discovery/jobs-folder.ts');
   const { listHandlerNames } = await import('../shared/names.ts');
   const { readStatus } = await import('../../report/model/status.ts');
-  const states = [state, fallbackStateFolderOf(root)];
-  const status = await readStatus({
-    db,
-    states,
+  const status = await readStatus(await view(), {
+    states: stateFoldersOf(root),
     tiers: tierNames(root),
     handlers: await listHandlerNames(root, (problem) => tellWrongSettings(context, problem)),
+    pauses,
     nowMs: context.now(),
     isLogUnread: problem !== null,
   });
   if (options.json) {
-    const { formatJson } = await import('../../report/json.ts');
-    return formatJson((await import('../../report/json.ts')).statusToJson(status));
+    const { formatJson, statusToJson } = await import('../../report/json.ts');
+    return formatJson(statusToJson(status));
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderStatus } = await import('../../report/terminal/status.ts');

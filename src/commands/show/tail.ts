@@ -61,13 +61,12 @@ async function tailWhenThere(context: CommandContext, request: TailRequest): Pro
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { describeTailWait, tailScript } = await import('../../report/model/output.ts');
   const output = openTextOutput(context.stdout);
-  const isDone = await withLog(context, options.root, async ({ root, state, db, hasLog }) => {
-    const script = findRecordedScript(
-      word,
-      await findNames(db, await findKnownTiers(context, root)),
-    );
-    if (hasLog || !isFollowing) {
-      await tailScript({ script, db, state, isFollowing, signal, output, note });
+  const isDone = await withLog(context, options.root, async ({ root, state, store, view }) => {
+    const log = await view();
+    const known = await findKnownTiers(context, root);
+    const script = findRecordedScript(word, await findNames(log, known));
+    if (store !== null || !isFollowing) {
+      await tailScript({ ...log, script, isFollowing, signal, output, note });
       return true;
     }
     note(describeTailWait(script, false));

@@ -1,6 +1,12 @@
 import { Command } from 'commander';
 import type { CommandContext } from '../shared/context.ts';
-import { type OpenLog, withLogIfAny } from '../shared/open.ts';
+import {
+  lookIntoJobs,
+  noteSpooled,
+  type OpenLog,
+  stateFoldersOf,
+  withLogIfAny,
+} from '../shared/open.ts';
 
 interface WhyOptions {
   readonly json?: true;
@@ -36,20 +42,18 @@ async function tellWhy(context: CommandContext, word: string, options: WhyOption
 
 async function describe(
   context: CommandContext,
-  { root, state, db, problem: logProblem }: OpenLog,
+  { root, pauses, problem: logProblem, view }: OpenLog,
   word: string,
   options: WhyOptions,
 ): Promise<string> {
-  const { fallbackStateFolderOf } = await import('../../place/fallback.ts');
-  const { lookIntoJobs } = await import('../shared/open.ts');
   const { readWhy } = await import('../../report/why/why.ts');
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const screen = createScreen(context);
   const { clock, nowMs } = screen;
   const found = await lookIntoJobs(root);
-  const states = [state, fallbackStateFolderOf(root)];
-  const place = { word, cwd: context.cwd, root, states, clock, nowMs };
-  const why = await readWhy(db, { ...found, ...place, logProblem });
+  await noteSpooled(context, root);
+  const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
+  const why = await readWhy(await view(), { ...found, ...place, pauses, logProblem });
   if (options.json) return (await import('../../report/json.ts')).formatJson(why);
   return (await import('../../report/terminal/why.ts')).renderWhy(why, screen);
 }

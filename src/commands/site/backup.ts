@@ -14,7 +14,7 @@ import { UsageError } from '../../base/errors.ts';
 import { utcStamp } from '../../base/values.ts';
 import { type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
 import { checkCopy } from '../../settings/access.ts';
-import type { Store } from '../../store/store.ts';
+import type { SqliteStore } from '../../store/sqlite/store.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
@@ -66,7 +66,7 @@ function tellNoLog(context: CommandContext, { database }: StateFolder): void {
   context.setExitCode(1);
 }
 
-async function copy(context: CommandContext, store: Store, path: string): Promise<void> {
+async function copy(context: CommandContext, store: SqliteStore, path: string): Promise<void> {
   const { backUp } = await import('../../store/sqlite/backup.ts');
   const { formatBytes } = await import('../../report/text/format.ts');
   const { bytes } = await backUp(store, path);

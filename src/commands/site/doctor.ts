@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import stringWidth from 'fast-string-width';
 import { printableLine } from '../../base/text.ts';
 import type { FindingStatus } from '../../hosting/doctor/check.ts';
 import type { Checked } from '../../hosting/doctor/examine.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { wrap } from '../../report/terminal/table.ts';
 import { countOf } from '../../report/text/format.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
@@ -130,15 +130,4 @@ function paintStatus(palette: Palette, status: FindingStatus): string {
     problem: palette.bad,
   };
   return paint[status](status) + ' '.repeat(STATUS_COLUMNS - status.length);
-}
-
-/** Breaks between words; a word that is wider than a line gets one of its own, to be copied whole. */
-function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const joined = [lines.at(-1), word].filter((each) => each !== undefined).join(' ');
-    if (lines.length > 0 && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
-    else lines.push(word);
-  }
-  return lines;
 }

@@ -4,13 +4,13 @@ import { UsageError } from '../../base/errors.ts';
 import { printableLine } from '../../base/text.ts';
 import type { BadJob, ForeignQueue, ImportOptions } from '../../import/foreign-queue.ts';
 import type { ImportNote, ImportReport } from '../../import/import-report.ts';
-import { jobStates } from '../../queue/read/states.ts';
+import { jobStates } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { countOf } from '../../report/text/format.ts';
+import type { Store } from '../../store/contract.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
-import type { Database } from '../../store/store.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf, withLogIfAny, withWritableLog } from '../shared/open.ts';
 
@@ -127,8 +127,8 @@ async function takeOver(
 ): Promise<ImportReport> {
   const { importJobs } = await import('../../import/import-jobs.ts');
   const importing = { at: context.now(), isDryRun, skipBad };
-  const take = (db: Database) => importJobs(db, queue, importing);
-  if (isDryRun) return await withLogIfAny(context, root, ({ db }) => take(db));
+  const take = (store: Store | null) => importJobs(store, queue, importing);
+  if (isDryRun) return await withLogIfAny(context, root, ({ store }) => take(store));
   return await withWritableLog(context, root, take);
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import type { Pause } from '../../queue/pauses.ts';
+import type { Pause } from '../../store/contract.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
@@ -22,7 +22,7 @@ Examples:
   runner pause daily/backup --for 3d      one script
   runner pause queue                      all jobs of the queue
   runner pause 'mail/*' --for 2h          its jobs with a matching name
-  runner pause 'mail/*' --fail            a fuse: matching jobs fail as soon as they are due`;
+  runner pause 'mail/*' --fail            matching jobs fail as soon as they are due`;
 
 /** `runner pause`: what is not to be started for a while. */
 export function pauseCommand(context: CommandContext): Command {
@@ -50,9 +50,11 @@ async function pauseName(
   const createdAt = context.now();
   const until = await readEnd(options.for, createdAt);
   const name = word === undefined ? EVERYTHING : await findName(root, word);
-  const kind = options.fail === true ? await readFuse(name) : ('pause' as const);
+  const kind = options.fail === true ? await failFast(name) : ('pause' as const);
   const pause: Pause = { name, kind, until, createdAt };
-  await withWritableLog(context, options.root, (db) => record(db, pause));
+  await withWritableLog(context, options.root, (store) =>
+    store.transaction((session) => record(session, pause)),
+  );
   context.stdout.write(
     options.json ? await formatPause(pause) : `${await describeDone(context, pause)}\n`,
   );
@@ -68,10 +70,10 @@ async function findName(root: string, word: string): Promise<string> {
   return findPausable(word, await readPausables(root));
 }
 
-/** Scripts have no queue that fills up while they wait: they need no fuse. */
-async function readFuse(name: string): Promise<'fuse'> {
+/** Scripts have no queue that fills up while they wait. */
+async function failFast(name: string): Promise<'fail-fast'> {
   const { EVERYTHING, pausedPattern } = await import('../../queue/pauses.ts');
-  if (name !== EVERYTHING && pausedPattern(name) !== null) return 'fuse';
+  if (name !== EVERYTHING && pausedPattern(name) !== null) return 'fail-fast';
   throw new UsageError(
     "--fail expects names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
       '`runner pause queue --fail` for all of them.',
@@ -93,7 +95,7 @@ async function describeDone(context: CommandContext, pause: Pause): Promise<stri
   const { createClock } = await import('../../report/text/format.ts');
   const { nameOfPaused, describeResume } = await import('../../report/text/words.ts');
   const clock = createClock(context.now());
-  const verb = pause.kind === 'fuse' ? 'fails when it is due,' : 'is paused';
+  const verb = pause.kind === 'fail-fast' ? 'fails when it is due,' : 'is paused';
   const what = `${nameOfPaused(pause)} ${verb}`;
   const end = `\`${describeResume(pause)}\``;
   if (pause.until === null) return `${what} until ${end}.`;
@@ -145,13 +147,13 @@ async function resumeName(
   const root = rootOf(context, rootOption);
   const nameAmong = async (pauses: readonly Pause[]): Promise<string | null> =>
     word === undefined ? null : await findPausedName(root, word, pauses);
-  const { findPause, resume, selectPauses } = await import('../../queue/pauses.ts');
+  const { findPause, resume } = await import('../../queue/pauses.ts');
   const { withWritableLogIfAny } = await import('../shared/open.ts');
-  const resumed = await withWritableLogIfAny(context, rootOption, async (db) => {
+  const resumed = await withWritableLogIfAny(context, rootOption, async (store) => {
     const at = context.now();
-    const pauses = await selectPauses(db, at);
+    const pauses = await store.pauses.inForce(at);
     const name = await nameAmong(pauses);
-    const ended = await resume(db, name, at);
+    const ended = await store.transaction((session) => resume(session, name, at));
     const rest = pauses.filter((pause) => !ended.includes(pause.name));
     return { name, ended, wider: name === null ? null : findPause(rest, name) };
   });

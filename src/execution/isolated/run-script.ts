@@ -49,7 +49,7 @@ import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
 
 /** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
 export async function runScript(request: RunRequest): Promise<RunEnd> {
-  const files = runFilesOf(request.state, request.runId);
+  const files = runFilesOf(request.state, request.key);
   const startedAt = performance.now();
   const output = openRunFiles(files, request);
   if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);

@@ -3,7 +3,7 @@ import prettyMilliseconds from 'pretty-ms';
 import { describeFound } from '../../base/values.ts';
 import {
   describeExcess,
-  type HandlerAsk,
+  type HandlerDecision,
   MAX_JSON_BYTES,
   type ProbeResult,
   type SpokenAsk,
@@ -18,10 +18,10 @@ export interface HandlerReply {
   /** Why it did not finish; null: it said nothing. */
   readonly sentence: string | null;
   readonly warning: string | null;
-  readonly ask?: HandlerAsk;
+  readonly ask?: HandlerDecision;
   /** JSON. */
   readonly result?: string;
-  readonly rssChangeBytes?: number;
+  readonly rssDeltaBytes?: number;
 }
 
 const noWords: HandlerReply = { sentence: null, warning: null };
@@ -53,7 +53,7 @@ function readProgramWords(exitCode: number | null, fd: number): HandlerReply {
 }
 
 export function readNodeWords(spoken: ProbeResult, masker: Masker): HandlerReply {
-  const { ask, result, refusal, rssChangeBytes } = spoken;
+  const { ask, result, refusal, rssDeltaBytes } = spoken;
   const asked = ask === undefined ? null : readAsk(ask);
   const sentence = asked?.sentence ?? refusal ?? describeScriptError(spoken);
   return {
@@ -61,23 +61,23 @@ export function readNodeWords(spoken: ProbeResult, masker: Masker): HandlerReply
     warning: null,
     ...(asked?.ask && { ask: maskAsk(asked.ask, masker) }),
     ...(result !== undefined && { result }),
-    ...(rssChangeBytes !== undefined && { rssChangeBytes }),
+    ...(rssDeltaBytes !== undefined && { rssDeltaBytes }),
   };
 }
 
-function maskAsk(ask: HandlerAsk, masker: Masker): HandlerAsk {
+function maskAsk(ask: HandlerDecision, masker: Masker): HandlerDecision {
   return ask.kind === 'fail' ? { ...ask, reason: masker.text(ask.reason) } : ask;
 }
 
 /** What it gave back counts only where nothing else has ended the run. */
 export function fieldsOf(
-  { ask, result, rssChangeBytes }: HandlerReply,
+  { ask, result, rssDeltaBytes }: HandlerReply,
   outcome: RunEnd['outcome'],
-): Pick<RunEnd, 'ask' | 'result' | 'rssChangeBytes'> {
+): Pick<RunEnd, 'ask' | 'result' | 'rssDeltaBytes'> {
   return {
     ...(ask && { ask }),
     ...(result !== undefined && outcome === 'succeeded' && { result }),
-    ...(rssChangeBytes !== undefined && { rssChangeBytes }),
+    ...(rssDeltaBytes !== undefined && { rssDeltaBytes }),
   };
 }
 
@@ -88,7 +88,7 @@ export function joinWarnings(...warnings: readonly (string | null)[]): string | 
 
 /** What a handler asked for; null: it asked wrongly. */
 interface AskReading {
-  readonly ask: HandlerAsk | null;
+  readonly ask: HandlerDecision | null;
   /** What it asked for, or why it cannot have it. */
   readonly sentence: string;
 }
@@ -110,7 +110,7 @@ export function readAsk(spoken: SpokenAsk): AskReading {
   if (problem !== null) return { ask: null, sentence: problem };
   const { delay, priority, name, data } = spoken;
   const delayMs = readDelayMs(delay) ?? 0;
-  const ask: HandlerAsk = {
+  const ask: HandlerDecision = {
     kind: 'retry',
     ...(delay !== undefined && { delayMs }),
     ...(priority !== undefined && { priority }),

@@ -38,10 +38,10 @@ function areHandlerFields({
   result,
   refusal,
   ask,
-  rssChangeBytes,
+  rssDeltaBytes,
 }: Record<string, unknown>): boolean {
   const areTexts = [result, refusal].every((text) => ['string', 'undefined'].includes(typeof text));
-  const isFigure = rssChangeBytes === undefined || Number.isFinite(rssChangeBytes);
+  const isFigure = rssDeltaBytes === undefined || Number.isFinite(rssDeltaBytes);
   return areTexts && isFigure && isJson(result) && (ask === undefined || isAsk(ask));
 }
 

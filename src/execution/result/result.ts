@@ -1,4 +1,4 @@
-import type { HandlerAsk, ProbeResult } from '../../child/contract.ts';
+import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
 import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
 
 /** What went wrong inside a Node script, as it reported it itself. */
@@ -58,11 +58,11 @@ export interface RunEnd extends Measurement {
   readonly error: ScriptError | null;
   readonly output: KeptOutput;
   /** By how much a child that serves many jobs has grown with this one. */
-  readonly rssChangeBytes?: number;
+  readonly rssDeltaBytes?: number;
   /** What a handler gave back, as JSON. */
   readonly result?: string;
   /** Set where a handler asked for it, whatever else has ended the run besides. */
-  readonly ask?: HandlerAsk;
+  readonly ask?: HandlerDecision;
 }
 
 export const noOutput: KeptOutput = {
@@ -117,7 +117,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     user_cpu_ms: end.userCpuMs,
     system_cpu_ms: end.systemCpuMs,
     max_rss_bytes: end.maxRssBytes,
-    rss_change_bytes: end.rssChangeBytes ?? null,
+    rss_delta_bytes: end.rssDeltaBytes ?? null,
     measured_by: end.measuredBy,
     exit_code: end.exitCode,
     signal: end.signal,

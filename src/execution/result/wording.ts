@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs';
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import type { HandlerAsk } from '../../child/contract.ts';
+import type { HandlerDecision } from '../../child/contract.ts';
 import { readStartTicks } from '../../process/identity.ts';
 import type { Exit } from '../start/process.ts';
 import type { Cause } from '../watch/terminate.ts';
@@ -196,7 +196,7 @@ export function isDiskFull(folder: string): boolean {
 }
 
 /** `killed` means by a signal that was not ours; one of ours is a time-out or a stop. */
-export function decideOutcome(facts: EndFacts, ask?: HandlerAsk): RunEnd['outcome'] {
+export function decideOutcome(facts: EndFacts, ask?: HandlerDecision): RunEnd['outcome'] {
   if (facts.termination === 'timeout') return 'timed-out';
   if (facts.termination === 'stop' || facts.termination === 'memory') return 'failed';
   if (facts.startFailure !== null) return 'not-started';
@@ -208,7 +208,7 @@ export function decideOutcome(facts: EndFacts, ask?: HandlerAsk): RunEnd['outcom
 /** Of what came to its end alone: a handler that asked for another try has not failed. */
 export function judgeExit(
   exitCode: number | null,
-  ask: HandlerAsk | undefined,
+  ask: HandlerDecision | undefined,
 ): 'succeeded' | 'released' | 'failed' {
   if (exitCode === 0) return 'succeeded';
   return ask?.kind === 'retry' ? 'released' : 'failed';

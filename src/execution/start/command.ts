@@ -65,8 +65,8 @@ export function buildEnvironment(
 }
 
 function factsOf(request: RunRequest): RunFacts {
-  const { runId, startedAt, scheduledFor, handler } = request;
-  const own = { runId, script: request.script.name };
+  const { key, startedAt, scheduledFor, handler } = request;
+  const own = { key, script: request.script.name };
   if (handler !== undefined) return { ...handler.job, ...own, job: handler.job };
   return { ...request, ...own, latenessMs: startedAt - scheduledFor };
 }

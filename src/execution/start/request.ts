@@ -11,12 +11,14 @@ export interface HandlerFacts {
    * ended before the last one is settled.
    */
   readonly onUpdate: (data: string) => void | Promise<void>;
+  /** Whether the ends of all earlier jobs of its child are in the log. Default: yes. */
+  readonly isSettled?: boolean;
 }
 
 /** Everything that one run needs to know. */
 export interface RunRequest {
   /** Its number in the log, else a name that no other run has. */
-  readonly runId: number | string;
+  readonly key: string;
   readonly script: Script;
   readonly root: string;
   readonly state: StateFolder;

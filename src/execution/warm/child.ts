@@ -83,11 +83,11 @@ async function startHost(
   request: HandlerRequest,
   files: WarmFiles,
 ): Promise<StartedProcess | StartFailure> {
-  const { state, root, script, runId } = request;
-  const { output, temporary, name } = files;
-  const options: HostOptions = { root, cacheFolder: state.cache, output, temporary };
+  const { state, root, script, key } = request;
+  const { output, ledger, temporary, name } = files;
+  const options: HostOptions = { root, cacheFolder: state.cache, output, ledger, temporary };
   const environment = buildEnvironment(toRunRequest(request), {
-    ...runFilesOf(state, runId),
+    ...runFilesOf(state, key),
     temporary,
   });
   const hostPath = join(dirname(request.probePath), 'handler-host.cjs');

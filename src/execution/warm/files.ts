@@ -1,6 +1,17 @@
-import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { listNames } from '../../base/values.ts';
+import { LEDGER_BYTES } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../../process/identity.ts';
@@ -17,6 +28,8 @@ export class WarmFiles {
   readonly fd: number;
   readonly #state: StateFolder;
   readonly output: string;
+  /** Where the child writes down which run it has begun last. */
+  readonly ledger: string;
   #size = 0;
   #isNamed = false;
 
@@ -27,8 +40,10 @@ export class WarmFiles {
     this.name = nameWarmChild(made);
     this.output = join(state.output, this.name);
     this.temporary = join(state.temporary, this.name);
-    restoreFolders([this.output, this.temporary, join(state.results, this.name)]);
+    this.ledger = join(state.results, this.name);
+    restoreFolders([this.output, this.temporary, this.ledger]);
     mkdirSync(this.temporary, { mode: 0o700 });
+    closeSync(openSync(this.ledger, 'ax', 0o600));
     this.appendFd = openSync(this.output, 'ax', 0o600);
     this.fd = openSync(this.output, 'r+');
   }
@@ -86,7 +101,30 @@ export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
   return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
 }
 
+/** What a child that serves many runs has begun last. */
+export interface LedgerEntry {
+  /** Name of the child's files. */
+  readonly child: string;
+  /** Epoch milliseconds. */
+  readonly startedAt: number;
+}
+
+/** By the keys of the runs. */
+export function readLedgers({ results }: StateFolder): ReadonlyMap<string, LedgerEntry> {
+  const ledgers = new Map<string, LedgerEntry>();
+  for (const child of listNames(results).filter((each) => ownerOf(each) !== null)) {
+    const path = join(results, child);
+    ifPossible(() => {
+      const key = readFileSync(path, 'latin1').slice(0, LEDGER_BYTES).trim();
+      const startedAt = Math.round(statSync(path).mtimeMs);
+      if (key !== '') ledgers.set(key, { child, startedAt });
+    });
+  }
+  return ledgers;
+}
+
 export function removeWarmFiles(state: StateFolder, name: string): void {
+  ifPossible(() => unlinkSync(join(state.results, name)));
   ifPossible(() => unlinkSync(join(state.output, name)));
   ifPossible(() => removeTree(join(state.temporary, name)));
 }

@@ -132,12 +132,13 @@ function describeAll(
     startFailure: null,
   });
   const stray = 'message' in served ? (served.message.stray ?? null) : null;
-  return joinWarnings(warnings, note, stray && describeStray(stray.runId, stray.sentence));
+  return joinWarnings(warnings, note, stray && describeStray(stray.jobId, stray.sentence));
 }
 
 /** What an earlier run has left behind and that failed after its end. */
-export function describeStray(runId: number | string | null, sentence: string): string {
-  const what = runId === null ? 'an error of an earlier run' : `something of run ${runId}`;
+export function describeStray(jobId: number | null, sentence: string): string {
+  const what =
+    jobId === null ? 'an error of an earlier run' : `something of an earlier run of job ${jobId}`;
   return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
 }
 
@@ -180,7 +181,7 @@ export class WarmKeeper {
   readonly #rules: KeepingRules;
   readonly #leaving = new Set<Promise<unknown>>();
   /** Runs of which nothing is left but their output, or not even that. */
-  readonly #served = new Map<number | string, boolean>();
+  readonly #served = new Map<string, boolean>();
   #child: WarmChild | null = null;
   /** It is to be replaced, but not before the end of its run is in the log: until then it alone may tell it. */
   #isWorn = false;
@@ -205,27 +206,22 @@ export class WarmKeeper {
     if ('failure' in child) return child;
     this.#child = child;
     const stray = before?.stray ?? null;
-    return { child, note: stray && describeStray(stray.runId, stray.sentence) };
+    return { child, note: stray && describeStray(stray.jobId, stray.sentence) };
   }
 
   /** After a run, once its output is read. */
-  giveBack(
-    child: WarmChild,
-    runId: number | string,
-    served: ServedRun,
-    { termination }: Watched,
-  ): void {
+  giveBack(child: WarmChild, key: string, served: ServedRun, { termination }: Watched): void {
     const isFine = 'message' in served && termination.cause === null;
-    if (isFine) this.#served.set(runId, child.files.isNamed);
+    if (isFine) this.#served.set(key, child.files.isNamed);
     if (isFine) this.#isWorn = this.#isSpent(child, served.message);
     else this.#retire();
   }
 
   /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
-  forget(runId: number | string): 'output' | 'none' | undefined {
+  forget(key: string): 'output' | 'none' | undefined {
     if (this.#isWorn) this.#retire();
-    const isNamed = this.#served.get(runId);
-    this.#served.delete(runId);
+    const isNamed = this.#served.get(key);
+    this.#served.delete(key);
     if (isNamed === undefined) return undefined;
     return isNamed ? 'output' : 'none';
   }

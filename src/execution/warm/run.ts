@@ -29,7 +29,7 @@ export interface HandlerRunner {
   /** Runs a job's handler to its end, whatever that is: nothing that it does makes this throw. */
   run(request: HandlerRequest): Promise<RunEnd>;
   /** To be called once the end is in the log: until then a run's files are all there is of it. */
-  removeFiles(state: StateFolder, runId: number | string): void;
+  removeFiles(state: StateFolder, key: string): void;
   /** Ends the process that waits. */
   close(): Promise<void>;
   /** Lets it write down an end that could not be recorded, for whoever comes next. */
@@ -64,10 +64,10 @@ export function createHandlerRunner(options: HandlerRunnerOptions): HandlerRunne
       isKeptWarm(request.script)
         ? await runWarm(keeper, request)
         : await runScript(toRunRequest(request)),
-    removeFiles: (state, runId) => {
-      const files = runFilesOf(state, runId);
+    removeFiles: (state, key) => {
+      const files = runFilesOf(state, key);
       // Looking for files that are not there takes longer than all else here.
-      const left = keeper.forget(runId);
+      const left = keeper.forget(key);
       if (left === 'output') ifPossible(() => unlinkSync(files.output));
       if (left === undefined) removeRunFiles(files);
     },
@@ -107,7 +107,7 @@ async function tryWarm(
   request: HandlerRequest,
   startedAt: number,
 ): Promise<RunEnd | Unbegun> {
-  const files = runFilesOf(request.state, request.runId);
+  const files = runFilesOf(request.state, request.key);
   const taken = await keeper.take(request);
   if ('failure' in taken) return endNotStarted(taken.failure, performance.now() - startedAt);
   const { child, note } = taken;
@@ -122,7 +122,7 @@ async function tryWarm(
   const unbegun = findUnbegun(request, child, served, watched);
   const end =
     unbegun ?? (await endWarmRun(request, child, { ...watched, served, files, durationMs, note }));
-  keeper.giveBack(child, request.runId, served, watched);
+  keeper.giveBack(child, request.key, served, watched);
   return end;
 }
 
@@ -136,9 +136,10 @@ function watch(child: WarmChild, request: HandlerRequest, files: RunFiles): () =
   return watchRun(child.pid, request, fd);
 }
 
-function messageOf({ job, runId, script }: HandlerRequest, files: RunFiles): JobMessage {
+function messageOf(request: HandlerRequest, files: RunFiles): JobMessage {
+  const { job, key, script, isSettled = true } = request;
   const { result: resultPath, output: outputPath } = files;
-  return { job, runId, script: script.name, path: script.path, resultPath, outputPath };
+  return { job, key, script: script.name, path: script.path, resultPath, outputPath, isSettled };
 }
 
 function findUnbegun(
@@ -149,8 +150,8 @@ function findUnbegun(
 ): Unbegun | null {
   if ('message' in served) return null;
   const { exit, stray, isUnread } = served;
-  if (stray !== null && stray.lastRunId !== request.runId) {
-    return { unbegun: describeStray(stray.runId, stray.sentence), retryAfterMs: 0 };
+  if (stray !== null && stray.lastKey !== request.key) {
+    return { unbegun: describeStray(stray.jobId, stray.sentence), retryAfterMs: 0 };
   }
   if (child.isReady && isUnread && cause === null) {
     return { unbegun: describeGone(exit.code ?? exit.signal), retryAfterMs: 0 };

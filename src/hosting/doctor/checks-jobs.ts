@@ -90,7 +90,7 @@ export const checkPauses: Check = {
     if (pauses.length === 0) return [ok('none')];
     return pauses.map(({ name, kind, until }) => {
       const end = until === null ? 'until it is resumed' : `until ${new Date(until).toISOString()}`;
-      const what = kind === 'fuse' ? 'fails instead of running' : 'is paused';
+      const what = kind === 'fail-fast' ? 'fails instead of running' : 'is paused';
       return note(`${wordsOfPaused(name)} ${what} ${end}`, `\`${resumeCommandOf(name)}\` ends it.`);
     });
   },

@@ -8,8 +8,8 @@ import { fallbackStateFolderOf } from '../../place/fallback.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { checkLiveness } from '../../process/identity.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../spool/files.ts';
-import { SCHEMA_VERSION } from '../../store/schema.ts';
 import { APPLICATION_ID } from '../../store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
 
 import {
   amountOf,

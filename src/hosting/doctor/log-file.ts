@@ -1,11 +1,10 @@
 import { statSync } from 'node:fs';
 import type { StateFolder } from '../../place/state-folder.ts';
-import { type Pause, selectPauses } from '../../queue/pauses.ts';
-import { SCHEMA_VERSION } from '../../store/schema.ts';
+import type { Pause, Store } from '../../store/contract.ts';
 import { assertWritable } from '../../store/sqlite/file.ts';
+import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
-import type { Database } from '../../store/store.ts';
 
 import {
   type Answer,
@@ -132,7 +131,7 @@ export async function readLogFacts(
     const store = await openExistingStore(state);
     if (store === null) return { facts: null, failure: null };
     try {
-      return { facts: await selectFacts(store.db, nowMs), failure: null };
+      return { facts: await readFacts(store, nowMs), failure: null };
     } finally {
       await store.close();
     }
@@ -141,27 +140,10 @@ export async function readLogFacts(
   }
 }
 
-async function selectFacts(db: Database, nowMs: number): Promise<LogFacts> {
-  const newest = await db
-    .selectFrom('workers')
-    .select('started_at')
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
+async function readFacts(store: Store, nowMs: number): Promise<LogFacts> {
   return {
-    newestAt: newest?.started_at ?? null,
-    lastCalledAt: await selectLastCalls(db),
-    pauses: await selectPauses(db, nowMs),
+    newestAt: await store.events.newestAt(),
+    lastCalledAt: await store.workers.lastCalls(),
+    pauses: await store.pauses.inForce(nowMs),
   };
-}
-
-async function selectLastCalls(db: Database): Promise<ReadonlyMap<string, number>> {
-  const rows = await db
-    .selectFrom('workers')
-    .select(({ fn }) => ['tier', fn.max('started_at').as('at')])
-    .where('called_by', '!=', 'hand')
-    .where('kind', '=', 'tier')
-    .groupBy('tier')
-    .execute();
-  return new Map(rows.flatMap(({ tier, at }) => (tier === null ? [] : [[tier, at] as const])));
 }

@@ -2,13 +2,12 @@ import { describeFound } from '../../base/values.ts';
 import { parseRepeat } from '../../repeat/parse.ts';
 import type { RepeatRule } from '../../repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../repeat/series.ts';
-import { recordActivity } from '../../store/events.ts';
-import type { ChildFailurePolicy, JobState, MissedPolicy } from '../../store/schema.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
+import type { NewJobRow, StoreSession } from '../../store/contract.ts';
+import type { JobRow } from '../../store/schema.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { stateOfNewChild } from '../settle/families.ts';
+import { writeRetry } from '../settle/retry-policy.ts';
 import {
   checkJson,
   checkOptions,
@@ -22,38 +21,31 @@ import {
   writeJson,
 } from './values.ts';
 
-interface Adding {
-  /** UTC epoch milliseconds. */
-  readonly at: number;
-}
-
 /**
- * Adds jobs to the queue in their order, all or none.
+ * Adds jobs to the queue in their order, all or none. To be called in a transaction.
  *
- * @returns their numbers; of one whose unique key is taken, and which is not added, that of the job that has it
  * @throws {QueueError} that names the first wrong one
  */
 export async function addJobs(
-  db: Database,
+  session: StoreSession,
   jobs: readonly NewJob<unknown>[],
-  { at }: Adding,
+  at: number,
 ): Promise<AddedJob[]> {
-  const rows: NewRow[] = [];
+  const rows: NewJobRow[] = [];
   for (const [index, job] of jobs.entries()) {
     rows.push(
       await readNewJob(job, at).catch((error) => throwNamed(error, job, index, jobs.length)),
     );
   }
-  if (rows.length === 0) return [];
-  return await db.transaction().execute(async (transaction) => {
-    if (rows.every(isPlain)) return await insertAll(transaction, rows);
-    const added: AddedJob[] = [];
-    for (const [index, row] of rows.entries()) {
-      added.push(await addOne(transaction, row, jobs[index] as NewJob<unknown>, at));
-    }
-    return added;
-  });
+  if (rows.every(isPlain)) return (await session.jobs.add(rows, at)).map(asAdded);
+  const added: AddedJob[] = [];
+  for (const [index, row] of rows.entries()) {
+    added.push(await addOne(session, row, jobs[index] as NewJob<unknown>, at));
+  }
+  return added;
 }
+
+const asAdded = (id: number): AddedJob => ({ id, added: true });
 
 /** In a list, the message says which one is wrong. */
 function throwNamed(
@@ -68,64 +60,67 @@ function throwNamed(
 }
 
 /** Nothing in the log can keep it from being added. */
-function isPlain({ unique_key, parent_id }: NewRow): boolean {
+function isPlain({ unique_key, parent_id }: NewJobRow): boolean {
   return unique_key === null && parent_id === null;
 }
 
-async function insertAll(db: Database, rows: readonly NewRow[]): Promise<AddedJob[]> {
-  const inserted: AddedJob[] = [];
-  for (const some of inPortions(rows)) {
-    for (const id of await insertJobs(db, some)) inserted.push({ id, added: true });
-  }
-  return inserted;
-}
-
 async function addOne(
-  db: Database,
-  row: NewRow,
+  session: StoreSession,
+  row: NewJobRow,
   job: NewJob<unknown>,
   at: number,
 ): Promise<AddedJob> {
-  const existing = row.unique_key === null ? null : await selectByKey(db, row.unique_key);
-  if (existing !== null) {
-    await keepExistingJob(db, existing, row, job, at);
-    return { id: existing.id, added: false };
-  }
-  const state = row.parent_id === null ? 'queued' : await stateOfNewChild(db, row.parent_id);
-  const [added] = await insertAll(db, [{ ...row, state }]);
-  return added as AddedJob;
+  if (row.parent_id !== null) await session.jobs.lock([row.parent_id]);
+  const existing = row.unique_key === null ? null : await session.jobs.byUniqueKey(row.unique_key);
+  if (existing !== null) return await keepExistingJob(session, existing, row, job, at);
+  const state = row.parent_id === null ? 'queued' : await stateOfNewChild(session, row.parent_id);
+  const [id] = await session.jobs.add([{ ...row, state }], at);
+  return asAdded(id as number);
+}
+
+/**
+ * What becomes of a job that is there already when it is added once more.
+ *
+ * @throws {QueueError} if it belongs to another family
+ */
+async function keepExistingJob(
+  session: StoreSession,
+  existing: JobRow,
+  row: NewJobRow,
+  job: NewJob<unknown>,
+  at: number,
+): Promise<AddedJob> {
+  refuseOtherFamily(existing, row);
+  const { id, state } = existing;
+  const { onDuplicate: policy = 'keep' } = job;
+  if (policy === 'keep' || state === 'running' || state === 'claimed') return { id, added: false };
+  const data =
+    policy === 'merge'
+      ? checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data))
+      : row.data;
+  await session.jobs.change([{ id, set: { data } }], at);
+  const detail = `${policy}d by another of its unique key`;
+  await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
+  return { id, added: false };
+}
+
+function refuseOtherFamily(existing: JobRow, row: NewJobRow): void {
+  if (row.parent_id === null || row.parent_id === existing.parent_id) return;
+  const whose = existing.parent_id === null ? 'no child' : `a child of job ${existing.parent_id}`;
+  throw new QueueError(
+    'wrong-state',
+    `Job ${existing.id} has the unique key ${JSON.stringify(row.unique_key)} already and is ${whose}.`,
+  );
 }
 
 const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge'];
-
-/** A job's columns as it is added. */
-interface NewRow {
-  readonly name: string;
-  readonly state: JobState;
-  readonly data: string;
-  readonly priority: number;
-  readonly scheduled_for: number | null;
-  readonly run_at: number;
-  readonly max_attempts: number | null;
-  readonly retry_delay_ms: number | null;
-  readonly retry_factor: number;
-  readonly retry_longest_ms: number;
-  readonly repeat: string | null;
-  readonly missed: MissedPolicy;
-  readonly unique_key: string | null;
-  readonly group_key: string | null;
-  readonly parent_id: number | null;
-  readonly on_child_failure: ChildFailurePolicy;
-  readonly lease_ms: number | null;
-  readonly created_at: number;
-}
 
 /**
  * A job as its row begins, with all defaults filled in.
  *
  * @throws {QueueError} that says what is expected
  */
-async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewRow> {
+async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewJobRow> {
   checkOptions('add', job);
   const rule = job.repeat === undefined || job.repeat === '' ? null : readRepeat(job);
   const firstAt = rule === null ? at : await initialTime(rule, at);
@@ -133,18 +128,18 @@ async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewRow> {
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure = 'resume', priority = 500, onDuplicate = 'keep' } = job;
   readWord('The policy for duplicates', onDuplicate, duplicatePolicies);
-  const row: NewRow = {
+  const row: NewJobRow = {
     name: requireJobName(job.name),
     state: 'queued',
     data: job.data === undefined ? '{}' : writeJson("A job's data", job.data),
     priority: readPriority(priority),
     scheduled_for: rule === null ? null : runAt,
     run_at: runAt,
-    ...retryColumns(job),
+    retry: readRetryOptions(job),
     repeat: rule?.text ?? null,
-    missed: readWord('The policy for missed times', missed, ['all', 'once', 'skip']),
+    missed_policy: readWord('The policy for missed times', missed, ['all', 'once', 'skip']),
     unique_key: job.uniqueKey === undefined ? null : readText('A unique key', job.uniqueKey),
-    group_key: job.group === undefined ? null : readText('A group', job.group),
+    concurrency_key: job.group === undefined ? null : readText('A group', job.group),
     parent_id: job.parent === undefined ? null : readParent(job),
     on_child_failure: readWord('The policy for failed children', onChildFailure, [
       'resume',
@@ -172,14 +167,9 @@ function givesNoTime({ text }: RepeatRule): QueueError {
   return new QueueError('invalid', why);
 }
 
-function retryColumns({ retries, retryDelay }: NewJob<unknown>) {
-  const delay = retryDelay === undefined ? null : readDelay(retryDelay);
-  return {
-    max_attempts: retries === undefined ? null : readRetries(retries) + 1,
-    retry_delay_ms: delay?.firstMs ?? null,
-    retry_factor: delay?.factor ?? 1,
-    retry_longest_ms: delay?.longestMs ?? 60_000,
-  };
+function readRetryOptions({ retries, retryDelay }: NewJob<unknown>): string | null {
+  if (retryDelay !== undefined) readDelay(retryDelay);
+  return writeRetry(retries === undefined ? undefined : readRetries(retries), retryDelay);
 }
 
 function readRepeat({ repeat, parent }: NewJob<unknown>): RepeatRule {
@@ -209,140 +199,4 @@ function readWord<Word extends string>(what: string, found: unknown, words: read
   const word = words.find((each) => each === found);
   if (word !== undefined) return word;
   throw invalid(what, `one of ${words.join(', ')}`, found);
-}
-
-/** The columns of a job that has begun elsewhere: in another queue, from which it is imported. */
-export interface BegunRow extends NewRow {
-  readonly started_at: number | null;
-  readonly finished_at: number | null;
-  readonly attempts: number;
-  readonly reserves: number;
-  readonly reason: string | null;
-}
-
-const newColumns = [
-  ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'max_attempts'],
-  ...['retry_delay_ms', 'retry_factor', 'retry_longest_ms', 'repeat', 'missed', 'unique_key'],
-  ...['group_key', 'parent_id', 'on_child_failure', 'lease_ms', 'created_at'],
-];
-
-const begunColumns = ['started_at', 'finished_at', 'attempts', 'reserves', 'reason'];
-
-const insertNew = insertInto(newColumns);
-const insertBegun = insertInto([...newColumns, ...begunColumns]);
-
-function insertInto(columns: readonly string[]): string {
-  const values = columns.map((_, index) => `value ->> ${index}`).join(', ');
-  return `insert into jobs (${columns.join(', ')}) select ${values} from json_each(?) order by key returning id`;
-}
-
-/** What one statement takes is one text, which is not to be of any length. */
-const LARGEST_PORTION = 8 * 1024 * 1024;
-
-export function* inPortions<Row extends NewRow>(rows: readonly Row[]): Generator<readonly Row[]> {
-  let portion: Row[] = [];
-  let length = 0;
-  for (const row of rows) {
-    if (length + row.data.length > LARGEST_PORTION) {
-      yield portion;
-      portion = [];
-      length = 0;
-    }
-    portion.push(row);
-    length += row.data.length;
-  }
-  yield portion;
-}
-
-/** One statement for as many as there are: what it costs to build and compile one is a row's price. */
-async function insertJobs(db: Database, rows: readonly NewRow[]): Promise<number[]> {
-  return await insertValues(db, insertNew, rows.map(toValues));
-}
-
-/** The same of jobs that have begun elsewhere. */
-export async function insertBegunJobs(db: Database, rows: readonly BegunRow[]): Promise<number[]> {
-  const values = rows.map((row) => {
-    const { started_at, finished_at, attempts, reserves, reason } = row;
-    return [...toValues(row), started_at, finished_at, attempts, reserves, reason];
-  });
-  return await insertValues(db, insertBegun, values);
-}
-
-async function insertValues(
-  db: Database,
-  statement: string,
-  values: readonly (readonly unknown[])[],
-): Promise<number[]> {
-  const inserted = await queryRaw<{ id: number }>(db, statement, [JSON.stringify(values)]);
-  // SQLite hands out ids in the order of the rows, but promises no order of RETURNING's.
-  return inserted.map(({ id }) => id).sort((one, other) => one - other);
-}
-
-function toValues(row: NewRow): readonly unknown[] {
-  const { name, state, data, priority, scheduled_for, run_at, max_attempts } = row;
-  const { retry_delay_ms, retry_factor, retry_longest_ms, repeat, missed, unique_key } = row;
-  const { group_key, parent_id, on_child_failure, lease_ms, created_at } = row;
-  return [
-    ...[name, state, data, priority, scheduled_for, run_at, max_attempts],
-    ...[retry_delay_ms, retry_factor, retry_longest_ms, repeat, missed, unique_key],
-    ...[group_key, parent_id, on_child_failure, lease_ms, created_at],
-  ];
-}
-
-/** A job that has not ended and has the unique key of another one. */
-interface Existing {
-  readonly id: number;
-  readonly name: string;
-  readonly state: JobState;
-  readonly parent_id: number | null;
-}
-
-/** Null: nobody has that key. */
-async function selectByKey(db: Database, key: string): Promise<Existing | null> {
-  const existing = await db
-    .selectFrom('jobs')
-    .select(['id', 'name', 'state', 'parent_id'])
-    .where('unique_key', '=', key)
-    .where('finished_at', 'is', null)
-    .executeTakeFirst();
-  return existing ?? null;
-}
-
-/**
- * What becomes of a job that is there already when it is added once more.
- *
- * @throws {QueueError} if it belongs to another family
- */
-async function keepExistingJob(
-  db: Database,
-  existing: Existing,
-  row: NewRow,
-  job: NewJob<unknown>,
-  at: number,
-): Promise<void> {
-  refuseOtherFamily(existing, row);
-  const { onDuplicate: policy = 'keep' } = job;
-  if (policy === 'keep' || existing.state === 'running') return;
-  const data = policy === 'merge' ? await mergeData(db, existing.id, row.data) : row.data;
-  await db.updateTable('jobs').set({ data }).where('id', '=', existing.id).execute();
-  const detail = `${policy}d by another of its unique key`;
-  await recordActivity(db, { at, event: 'job-updated', jobId: existing.id, detail });
-}
-
-/** By RFC 7396. @throws {QueueError} if that is too much */
-async function mergeData(db: Database, id: number, patch: string): Promise<string> {
-  const text = 'select json_patch(data, ?) as data from jobs where id = ?';
-  const [{ data }] = (await queryRaw<{ data: string }>(db, text, [patch, id])) as [
-    { data: string },
-  ];
-  return checkJson("A job's data, merged,", data);
-}
-
-function refuseOtherFamily(existing: Existing, row: NewRow): void {
-  if (row.parent_id === null || row.parent_id === existing.parent_id) return;
-  const whose = existing.parent_id === null ? 'no child' : `a child of job ${existing.parent_id}`;
-  throw new QueueError(
-    'wrong-state',
-    `Job ${existing.id} already has the unique key ${JSON.stringify(row.unique_key)} and is ${whose}.`,
-  );
 }

@@ -1,8 +1,6 @@
-import { type Activity, recordActivity } from '../../store/events.ts';
-import type { ActivityEvent, JobState, MissedPolicy } from '../../store/schema.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
-import { type BegunRow, inPortions, insertBegunJobs } from './add.ts';
+import type { NewEvent, NewJobRow, StoreSession } from '../../store/contract.ts';
+import type { JobState, MissedPolicy, StoredEvent } from '../../store/schema.ts';
+import { writeRetry } from '../settle/retry-policy.ts';
 
 /** A job of another system's queue, as it is to be here. Instants are UTC epoch milliseconds. */
 export interface ImportedJob {
@@ -23,8 +21,6 @@ export interface ImportedJob {
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
   readonly attempts: number;
-  /** How often it was claimed there. */
-  readonly claims: number;
   /** Null: as its handler says. */
   readonly maxAttempts: number | null;
   readonly repeat: string | null;
@@ -39,49 +35,41 @@ type KnownJob = { readonly id: number; readonly state: JobState } | null;
 /** By their keys. */
 export type KnownJobs = ReadonlyMap<string, KnownJob>;
 
+/** Prefix of the unique keys of jobs that were imported. */
+export const IMPORT_PREFIX = 'import:';
+
 /**
  * Every job that was imported, of whatever file: by its unique key, for as long as its row is there,
- * and by the activity, in which it stays when the row is removed.
+ * and by its event, which stays when the row is removed.
  */
-export async function readImportedJobs(db: Database): Promise<KnownJobs> {
-  const rows = await queryRaw<{ key: string; id: number | null; state: JobState | null }>(
-    db,
-    `select detail as key, jobs.id as id, jobs.state as state
-       from activity left join jobs on jobs.id = activity.job_id
-       where event = 'job-imported' and detail is not null
-     union all select unique_key, id, state from jobs
-       where tier is null and unique_key glob 'import:*'`,
-  );
-  return new Map(
-    rows.map(({ key, id, state }) => [key, id === null || state === null ? null : { id, state }]),
-  );
+export async function readImportedJobs(session: StoreSession): Promise<KnownJobs> {
+  const rows = await session.jobs.imported(IMPORT_PREFIX);
+  return new Map(rows.map(({ key, id, state }) => [key, id === null ? null : { id, state }]));
 }
 
 /**
- * Adds jobs in whatever states they are, all or none.
+ * Adds jobs in whatever states they are, all or none. To be called in a transaction.
  *
  * @param choose those that are to be added, given the ones that nobody needs to add again
  */
 export async function addImportedJobs(
-  db: Database,
+  session: StoreSession,
   at: number,
   choose: (known: KnownJobs) => Iterable<ImportedJob>,
 ): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    // Asked in the transaction: another import may have been quicker.
-    const known = await readImportedJobs(transaction);
-    const parents = new Map<string, number>();
-    for (const jobs of inBatches(choose(known))) {
-      const rows = jobs.map((job) => toRow(job, findParent(job, known, parents)));
-      const ids: number[] = [];
-      for (const some of inPortions(rows)) ids.push(...(await insertBegunJobs(transaction, some)));
-      for (const [index, { key, isParent }] of jobs.entries()) {
-        if (isParent) parents.set(key, ids[index] as number);
-      }
-      const events = jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at));
-      await recordActivity(transaction, events);
+  // Asked in the transaction: another import may have been quicker.
+  const known = await readImportedJobs(session);
+  const parents = new Map<string, number>();
+  for (const jobs of inBatches(choose(known))) {
+    const rows = jobs.map((job) => toRow(job, findParent(job, known, parents)));
+    const ids = await session.jobs.add(rows, at);
+    for (const [index, { key, isParent }] of jobs.entries()) {
+      if (isParent) parents.set(key, ids[index] as number);
     }
-  });
+    await session.events.record(
+      jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at)),
+    );
+  }
 }
 
 const JOBS_AT_ONCE = 500;
@@ -114,7 +102,7 @@ function findParent(
   return id;
 }
 
-function toRow(job: ImportedJob, parentId: number | null): BegunRow {
+function toRow(job: ImportedJob, parentId: number | null): NewJobRow {
   return {
     name: job.name,
     state: job.state,
@@ -122,14 +110,11 @@ function toRow(job: ImportedJob, parentId: number | null): BegunRow {
     priority: job.priority,
     scheduled_for: job.scheduledFor,
     run_at: job.runAt,
-    max_attempts: job.maxAttempts,
-    retry_delay_ms: null,
-    retry_factor: 1,
-    retry_longest_ms: 60_000,
+    retry: writeRetry(job.maxAttempts === null ? undefined : job.maxAttempts - 1, undefined),
     repeat: job.repeat,
-    missed: job.missed,
+    missed_policy: job.missed,
     unique_key: job.key,
-    group_key: null,
+    concurrency_key: null,
     parent_id: parentId,
     on_child_failure: 'resume',
     lease_ms: job.leaseMs,
@@ -137,21 +122,19 @@ function toRow(job: ImportedJob, parentId: number | null): BegunRow {
     started_at: job.startedAt,
     finished_at: job.finishedAt,
     attempts: job.attempts,
-    reserves: job.claims,
     reason: job.reason,
   };
 }
 
-/** That it was added is recorded by a trigger. */
-function eventsOf(job: ImportedJob, jobId: number, at: number): Activity[] {
-  const event = endEvents[job.state];
+/** How one that has ended there ended: no run here tells of it. */
+function eventsOf(job: ImportedJob, jobId: number, at: number): NewEvent[] {
   const imported = { at, event: 'job-imported' as const, jobId, detail: job.key };
+  const event = endEvents[job.state];
   if (event === undefined || job.finishedAt === null) return [imported];
   return [{ at: job.finishedAt, event, jobId, detail: job.reason }, imported];
 }
 
-const endEvents: Partial<Record<JobState, ActivityEvent>> = {
-  finished: 'job-finished',
+const endEvents: Partial<Record<JobState, StoredEvent>> = {
   failed: 'job-failed',
   cancelled: 'job-cancelled',
 };

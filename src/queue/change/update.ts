@@ -2,15 +2,12 @@ import { parseRepeat } from '../../repeat/parse.ts';
 import { planNext } from '../../repeat/plan.ts';
 import type { RepeatRule } from '../../repeat/rule.ts';
 import { leadsNowhere } from '../../repeat/series.ts';
-import { recordActivity } from '../../store/events.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
 import { invalid, readLeaseMs, readPriority, readWhen, writeJson } from '../add/values.ts';
 import type { JobRef, UpdateOptions } from '../api.ts';
 import { QueueError, wrongState } from '../errors.ts';
-import { findJob, readRef } from '../read/jobs.ts';
-import { isWaiting } from '../read/states.ts';
+import { findJob, type VerbSession } from '../read/jobs.ts';
+import { isWaiting } from '../read/list.ts';
 
 interface Updating {
   /** UTC epoch milliseconds. */
@@ -28,28 +25,22 @@ interface Change {
   readonly rule: RepeatRule | null | undefined;
 }
 
-/** Changes a job in any state, without changing that. */
+/** Changes a job in any state, without changing that. To be called in a transaction. */
 export async function updateJob(
-  db: Database,
+  session: VerbSession,
   ref: JobRef,
   options: UpdateOptions,
   updating: Updating,
 ): Promise<void> {
-  const change = readChange(options, updating.at);
+  const { at } = updating;
+  const change = readChange(options, at);
   const changed = Object.keys(change).filter((key) => change[key as keyof Change] !== undefined);
   if (changed.length === 0) throw invalid('An update', 'data, priority, repeat or runAt', options);
-  await db.transaction().execute(async (transaction) => {
-    const job = await findJob(transaction, ref);
-    const columns = { ...plainColumns(change), ...(await timeColumns(job, change, updating)) };
-    await transaction.updateTable('jobs').set(columns).where('id', '=', job.id).execute();
-    const detail = changed.map((key) => words[key as keyof Change]).join(', ');
-    await recordActivity(transaction, {
-      at: updating.at,
-      event: 'job-updated',
-      jobId: job.id,
-      detail,
-    });
-  });
+  const job = await findJob(session, ref);
+  const set = { ...plainColumns(change), ...(await timeColumns(job, change, updating)) };
+  await session.jobs.change([{ id: job.id, set }], at);
+  const detail = changed.map((key) => words[key as keyof Change]).join(', ');
+  await session.events.record([{ at, event: 'job-updated', jobId: job.id, detail }]);
 }
 
 const words: Readonly<Record<keyof Change, string>> = {
@@ -113,7 +104,11 @@ async function timeOf(
     started: job.started_at,
     finished: at,
   };
-  const planned = await planNext(rule, moments, { missed: job.missed, nowMs: at, cap: missedCap });
+  const planned = await planNext(rule, moments, {
+    missed: job.missed_policy,
+    nowMs: at,
+    cap: missedCap,
+  });
   if (planned !== null) return { run_at: planned.runAt, scheduled_for: planned.scheduledFor };
   const why = leadsNowhere(rule, at)
     ? 'it goes beyond the year 9999.'
@@ -133,24 +128,21 @@ interface Touching {
   readonly defaultLeaseMs: number;
 }
 
-/** That it was late once is over, too. */
-const touchText = `update jobs set leased_until = ? + coalesce(?, lease_ms, ?), reason = null
-  where id = ? and tier is null and state = 'running' and (? is null or claim_token = ?)
-  returning leased_until`;
-
 /**
- * Begins the lease of a running job anew. One that has run out, but was not taken back yet, holds again:
- * being late alone loses no claim.
+ * Begins the lease of a running job anew. One that has expired, but was not taken back yet, holds again:
+ * being late alone loses no claim. To be called in a transaction.
  *
  * @returns until when it holds
  */
-export async function touchJob(db: Database, ref: JobRef, touching: Touching): Promise<Date> {
-  const { at, lease, defaultLeaseMs } = touching;
-  const { id, token } = readRef(ref);
+export async function touchJob(
+  session: VerbSession,
+  ref: JobRef,
+  { at, lease, defaultLeaseMs }: Touching,
+): Promise<Date> {
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
-  // One statement: it is asked often, and mostly there is nothing to refuse.
-  const values = [at, leaseMs, defaultLeaseMs, id, token, token];
-  const [held] = await queryRaw<{ leased_until: number }>(db, touchText, values);
-  if (held !== undefined) return new Date(held.leased_until);
-  throw wrongState(await findJob(db, ref), 'touch');
+  const job = await findJob(session, ref);
+  if (job.state !== 'running') throw wrongState(job, 'touch');
+  const lease_expires_at = at + (leaseMs ?? job.lease_ms ?? defaultLeaseMs);
+  await session.jobs.change([{ id: job.id, set: { lease_expires_at, lease_extended: 0 } }], at);
+  return new Date(lease_expires_at);
 }

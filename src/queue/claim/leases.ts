@@ -1,11 +1,10 @@
 import { isInstant } from '../../base/values.ts';
 import { checkLiveness } from '../../process/identity.ts';
-import { recordActivity } from '../../store/events.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
-import { judgeTry, toPolicy } from '../settle/retry-policy.ts';
-import { endClaim, selectJob, toEnding } from '../settle/settle-run.ts';
-import { type Expired, hasExpiredLease, LEASE_GRACE_MS, selectExpired } from './waiting.ts';
+import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts';
+import { endRunOfClaim } from '../settle/by-caller.ts';
+import { decideRetry, policyOf, policyOfJob, type RetryPolicy } from '../settle/retry-policy.ts';
+import { toTransition } from '../settle/settle.ts';
+import { releaseClaims } from './claim.ts';
 
 /** A worker renews its leases so often while one lasts, so that a few late renewals do not lose it. */
 const BEATS_PER_LEASE = 10;
@@ -16,6 +15,9 @@ export function beatMs(leaseMs: number): number {
   return Math.min(leaseMs / BEATS_PER_LEASE, LONGEST_BEAT_MS);
 }
 
+/** A claim of who is no worker of the runner is over only this long after its lease. */
+export const LEASE_GRACE_MS = 2_000;
+
 /** What the settings say of leases, and of what follows the end of one. */
 interface LeaseSettings {
   /** Of jobs that say nothing. */
@@ -23,25 +25,8 @@ interface LeaseSettings {
   readonly missedCap: number;
 }
 
-/**
- * Renews all claims of a worker; each by its own lease.
- *
- * @returns the shortest of these leases; null: it holds no claim
- */
-export async function renewLeases(
-  db: Database,
-  workerId: number,
-  { at, defaultLeaseMs }: { readonly at: number; readonly defaultLeaseMs: number },
-): Promise<number | null> {
-  const renewed = await queryRaw<{ lease_ms: number | null }>(
-    db,
-    `update jobs set leased_until = ? + coalesce(lease_ms, ?), reason = null
-     where leased_until is not null and claimed_by = ? and tier is null returning lease_ms`,
-    [at, defaultLeaseMs, workerId],
-  );
-  const leases = renewed.map(({ lease_ms }) => lease_ms ?? defaultLeaseMs);
-  return leases.length === 0 ? null : Math.min(...leases);
-}
+/** What is known of a job's handler by who takes it back. */
+export type PolicyOfName = (name: string) => RetryPolicy;
 
 /**
  * Takes back jobs whose claim was not renewed in time, whether its holder lives or not: its late end is
@@ -53,23 +38,24 @@ export async function renewLeases(
  * @returns how many were taken back
  */
 export async function endExpiredLeases(
-  db: Database,
+  store: Store,
   now: () => number,
   settings: LeaseSettings,
+  handlerPolicy: PolicyOfName = () => policyOf(),
 ): Promise<number> {
   const before = now();
-  if (!(await hasExpiredLease(db, before))) return 0;
-  return await db.transaction().execute(async (transaction) => {
+  if ((await store.claims.expired(before, LEASE_GRACE_MS)).length === 0) return 0;
+  return await store.transaction(async (session) => {
     const at = now();
     const hasWaited = at - before > LEASE_GRACE_MS / 2;
     let ended = 0;
-    for (const expired of await selectExpired(transaction, at)) {
-      if (expired.claimed_by === null && hasWaited) continue;
-      if (expired.claimed_by !== null && (await mayBeLate(transaction, expired))) {
-        await giveMoreTime(transaction, expired, at, settings);
+    for (const claim of await session.claims.expired(at, LEASE_GRACE_MS)) {
+      if (claim.workerId === null && hasWaited) continue;
+      if (claim.workerId !== null && (await mayBeLate(session, claim))) {
+        await extendLeaseOnce(session, claim, at, settings);
         continue;
       }
-      await endExpired(transaction, expired.id, at, settings);
+      await endExpired(session, claim, { at, settings, handlerPolicy });
       ended += 1;
     }
     return ended;
@@ -77,74 +63,67 @@ export async function endExpiredLeases(
 }
 
 /** It was not given more time yet; or its worker is dead, and its handler works on by itself. */
-async function mayBeLate(db: Database, { id, reason }: Expired): Promise<boolean> {
-  return reason === null || (await isOrphan(db, id));
-}
-
-interface RunningRow {
-  readonly host: string;
-  readonly boot_id: string | null;
-  readonly worker_pid: number;
-  readonly worker_ticks: number | null;
-  readonly pid: number | null;
-  readonly ticks: number | null;
+async function mayBeLate(session: StoreSession, claim: ExpiredClaim): Promise<boolean> {
+  return claim.job.lease_extended === 0 || (await isOrphan(session, claim));
 }
 
 /** Whoever looks for what died leaves it alone until its time limit. */
-async function isOrphan(db: Database, jobId: number): Promise<boolean> {
-  const [run] = await queryRaw<RunningRow>(
-    db,
-    `select workers.host, workers.boot_id, workers.pid as worker_pid,
-       workers.pid_start_ticks as worker_ticks, runs.pid, runs.pid_start_ticks as ticks
-     from runs join workers on workers.id = runs.worker_id
-     where runs.job_id = ? and runs.outcome = 'running'`,
-    [jobId],
-  );
-  if (run === undefined || run.pid === null) return false;
-  const { host, boot_id: bootId, pid, ticks: startTicks } = run;
-  const worker = { host, bootId, pid: run.worker_pid, startTicks: run.worker_ticks };
-  const isDead = checkLiveness(worker) === 'dead';
+async function isOrphan(session: StoreSession, { job, workerId }: ExpiredClaim): Promise<boolean> {
+  const run = await session.runs.running(job.id);
+  const [worker] = workerId === null ? [] : await session.workers.byId([workerId]);
+  if (worker === undefined || run?.pid == null) return false;
+  const { host, boot_id: bootId } = worker;
+  const { pid, startTicks } = run;
+  const ofWorker = { host, bootId, pid: worker.pid, startTicks: worker.pid_start_ticks };
+  const isDead = checkLiveness(ofWorker) === 'dead';
   return isDead && checkLiveness({ host, bootId, pid, startTicks }) === 'alive';
 }
 
-async function giveMoreTime(
-  db: Database,
-  { id, claimed_by: workerId, lease_ms, leased_until, reason: told }: Expired,
+async function extendLeaseOnce(
+  session: StoreSession,
+  { job }: ExpiredClaim,
   at: number,
   { leaseMs }: LeaseSettings,
 ): Promise<void> {
-  const reason = told ?? describeExpiry(leased_until as number);
-  const moreMs = Math.max(2 * beatMs(lease_ms ?? leaseMs), LEASE_GRACE_MS);
-  await queryRaw(db, 'update jobs set leased_until = ?, reason = ? where id = ?', [
-    ...[at + moreMs, reason, id],
-  ]);
-  if (told !== null) return;
-  await recordActivity(db, { at, event: 'job-lease-expired', workerId, jobId: id, detail: reason });
+  const moreMs = Math.max(2 * beatMs(job.lease_ms ?? leaseMs), LEASE_GRACE_MS);
+  await session.claims.extend(job.id, at + moreMs);
 }
 
-function describeExpiry(leasedUntil: number): string {
+function describeExpiry(expiresAt: number | null): string {
   // Of a job that was claimed by plain SQL it can be anything.
-  const at = isInstant(leasedUntil) ? ` at ${new Date(leasedUntil).toISOString()}` : '';
+  const at = isInstant(expiresAt) ? ` at ${new Date(expiresAt).toISOString()}` : '';
   return `its lease ran out${at} without having been renewed`;
 }
 
+interface Ending {
+  readonly at: number;
+  readonly settings: LeaseSettings;
+  readonly handlerPolicy: PolicyOfName;
+}
+
 async function endExpired(
-  db: Database,
-  id: number,
-  at: number,
-  { missedCap }: LeaseSettings,
+  session: StoreSession,
+  { job, workerId }: ExpiredClaim,
+  { at, settings: { missedCap }, handlerPolicy }: Ending,
 ): Promise<void> {
-  const job = await selectJob(db, id);
-  const ended = {
-    outcome: 'crashed',
-    attempt: job.attempts,
-    isRetryable: true,
-    at,
-  } as const;
-  const ending = toEnding(judgeTry(toPolicy(job), ended));
-  const reason = job.reason ?? describeExpiry(job.leased_until as number);
-  const facts = { at, workerId: job.claimed_by, reason, missedCap, counts: 'timeouts' } as const;
+  const token = job.claim_token as string;
+  const detail = describeExpiry(job.lease_expires_at);
+  await session.events.record([
+    { at, event: 'job-lease-expired', workerId, jobId: job.id, detail },
+  ]);
+  // Nothing of it has begun, as far as anybody knows: its worker may have died before it did.
+  if (job.state === 'claimed') return await releaseClaims(session, [{ id: job.id, token }], at);
+  const policy = policyOfJob(job.retry, handlerPolicy(job.name));
+  const ended = { outcome: 'crashed', attempt: job.attempts, isRetryable: true, at } as const;
+  const decided = toTransition(decideRetry(policy, ended));
   // Who is no worker of the runner may just have been slow: the next one gets it at once.
-  const isAtOnce = ending.kind === 'retry' && job.claimed_by === null;
-  await endClaim(db, job, isAtOnce ? { ...ending, runAt: at } : ending, facts);
+  const isAtOnce = decided.kind === 'retry' && workerId === null;
+  const transition = isAtOnce ? { ...decided, runAt: at } : decided;
+  const context = { missedCap };
+  await endRunOfClaim(session, job, transition, {
+    at,
+    reason: detail,
+    context,
+    outcome: 'crashed',
+  });
 }

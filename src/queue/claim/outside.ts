@@ -1,21 +1,25 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { StateFolder } from '../../place/state-folder.ts';
+import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
+import type { ClaimedRow, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
-import { watchLog } from '../../store/sqlite/change-feed.ts';
 import { openStore } from '../../store/sqlite/open.ts';
-import { matchAny } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
 import { invalid, readLeaseMs, requireDelayMs } from '../add/values.ts';
-import type { ClaimedJob, ClaimOptions, JsonValue } from '../api.ts';
+import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { QueueError } from '../errors.ts';
+import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
-import { selectPausedPatterns } from '../pauses.ts';
-import { type JsonReader, readStoredJson, toJob } from '../read/jobs.ts';
+import {
+  JobIsBeginning,
+  type JsonReader,
+  readStoredJson,
+  toJob,
+  type VerbSession,
+} from '../read/jobs.ts';
 import { readEndedChildren } from '../settle/families.ts';
-import { chooseJob } from './choose.ts';
-import { type ClaimedRow, claimJobs, type QueueSelection } from './claim.ts';
-import { endExpiredLeases } from './leases.ts';
-import { selectNextWake } from './waiting.ts';
+import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
+import { endExpiredLeases, LEASE_GRACE_MS } from './leases.ts';
 
 /** What a claim is made with, whoever asks for it. */
 interface Claimer {
@@ -28,7 +32,7 @@ interface Claimer {
 interface Wanted {
   readonly patterns: readonly string[];
   readonly count: number;
-  readonly leaseMs: number | undefined;
+  readonly leaseMs: number | null;
   readonly waits: boolean;
 }
 
@@ -45,14 +49,14 @@ export async function claimForCaller(
   const wanted = {
     patterns: readPatterns(patterns),
     count: readCount(count),
-    leaseMs: lease === undefined ? undefined : readLeaseMs(lease),
+    leaseMs: lease === undefined ? null : readLeaseMs(lease),
     waits: waitMs > 0,
   };
   const { log, now } = claimer;
   const deadline = now() + waitMs;
   for (;;) {
     const sleep = log.watch();
-    const { claimed, wakeAt } = await log.ask((db) => claimNow(claimer, db, wanted));
+    const { claimed, wakeAt } = await claimNow(claimer, wanted);
     if (claimed.length > 0) log.found();
     const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
     if (claimed.length > 0 || isOver) return claimed;
@@ -72,69 +76,103 @@ interface Look {
   readonly wakeAt: number | null;
 }
 
-async function claimNow(claimer: Claimer, db: Database, wanted: Wanted): Promise<Look> {
-  const { settings, now, read } = claimer;
-  await endExpiredLeases(db, now, settings);
+async function claimNow(claimer: Claimer, wanted: Wanted): Promise<Look> {
+  const { log, settings, now } = claimer;
   const at = now();
-  const { groupLimit } = settings;
-  const select = (asked: Database) => selectionOf(asked, wanted.patterns, { at, groupLimit });
-  // Who waits looks often, and mostly in vain: that takes no lock.
-  if ((await chooseJob(db, await select(db), at)) === null) {
-    return { claimed: [], wakeAt: wanted.waits ? await selectNextWake(db, at) : null };
-  }
-  const claiming = {
-    workerId: null,
-    at,
-    defaultLeaseMs: settings.leaseMs,
-    handlerOf: () => null,
-    ...(wanted.leaseMs !== undefined && { leaseMs: wanted.leaseMs }),
-  };
-  const rows = await claimJobs(db, select, claiming, wanted.count);
-  // Somebody else was sooner, or all were fused: there may be others.
-  if (rows.length === 0) return { claimed: [], wakeAt: at };
-  const claimed = await Promise.all(rows.map((row) => tellClaim(db, row, read)));
-  return { claimed, wakeAt: null };
+  const look = await log.ask(async (store) => {
+    await endExpiredLeases(store, now, settings);
+    // Who waits looks often, and mostly in vain: that takes no lock.
+    const selection = await selectionFor(store, wanted, settings, at);
+    if ((await store.claims.next(selection, at)) !== null) return null;
+    return {
+      claimed: [],
+      wakeAt: wanted.waits ? await store.claims.nextWake(at, LEASE_GRACE_MS) : null,
+    };
+  });
+  if (look !== null) return look;
+  const claimed = await log.change((session) => claimIn(session, claimer, wanted));
+  // Somebody else was sooner, or all were to fail at once: there may be others.
+  return { claimed, wakeAt: claimed.length === 0 ? at : null };
 }
 
-async function selectionOf(
-  db: Database,
-  patterns: readonly string[],
-  { at, groupLimit }: { readonly at: number; readonly groupLimit: number | null },
+async function selectionFor(
+  session: StoreSession,
+  { patterns }: Wanted,
+  { groupLimit }: QueueSettings,
+  at: number,
 ): Promise<QueueSelection> {
-  const { paused, fused } = await selectPausedPatterns(db, at);
+  const isWanted = (name: string): boolean => matchAny(patterns, name);
+  const pauses = await session.pauses.inForce(at);
+  return selectionOf({ names: null, isWanted }, pauses, groupLimit);
+}
+
+async function claimIn(
+  session: StoreSession,
+  { settings, now, read }: Claimer,
+  wanted: Wanted,
+): Promise<ClaimedJob[]> {
+  const at = now();
+  const rows = await claimJobs(session, {
+    // Asked in the transaction: what was paused while it waited for the log's lock counts.
+    selection: await selectionFor(session, wanted, settings, at),
+    count: wanted.count,
+    at,
+    // Nobody can guess it from the log's other rows.
+    newToken: () => crypto.randomUUID(),
+    leaseMs: wanted.leaseMs,
+    defaultLeaseMs: settings.leaseMs,
+    state: 'running',
+    missedCap: settings.missedCap,
+  });
+  await session.runs.start(rows.map((job) => ({ ...startOf(job), ...unknownProcess })));
+  const claimed: ClaimedJob[] = [];
+  for (const row of rows) claimed.push(await describeClaim(session, row, read));
+  return claimed;
+}
+
+const unknownProcess = { pid: null, startTicks: null, maxRssBytes: null };
+
+/** What a run of this job is known by from its beginning. */
+function startOf(job: ClaimedRow): RunStart {
   return {
-    groupLimit,
-    isWanted: (name) => matchAny(patterns, name) && !matchAny(paused, name),
-    isFused: (name) => matchAny(fused, name),
+    jobId: job.id,
+    workerId: null,
+    key: null,
+    script: `queue/${withoutParameters(job.name)}`,
+    contentHash: null,
+    attempt: job.attempts,
+    scheduledFor: job.scheduled_for,
+    startedAt: job.started_at as number,
+    timeoutMs: null,
   };
 }
 
 /** A claim as it is told to who asked for it, with what belongs to the job's family. */
-async function tellClaim(
-  db: Database,
-  { job, claim }: ClaimedRow,
+async function describeClaim(
+  session: StoreSession,
+  job: ClaimedRow,
   read: JsonReader,
 ): Promise<ClaimedJob> {
+  const { parent_id: parentId } = job;
+  const [parent] = parentId === null ? [] : await session.jobs.byId([parentId]);
   return {
-    ...toJob(job, read),
-    token: claim.token,
-    attempt: claim.attempt,
-    parentData: job.parent_id === null ? null : await readData(db, job.parent_id, read),
-    children: await readEndedChildren(db, job.id, read),
+    ...(await toJob(session, job, read)),
+    token: job.claim_token,
+    attempt: job.attempts,
+    parentData: readStoredJson(parent?.data ?? null, read),
+    children: await readEndedChildren(session, job.id, read),
   };
-}
-
-async function readData(db: Database, id: number, read: JsonReader): Promise<JsonValue> {
-  const row = await db.selectFrom('jobs').select('data').where('id', '=', id).executeTakeFirst();
-  return readStoredJson(row?.data ?? null, read);
 }
 
 /** The activity log as a queue uses it: for many calls at the same time, over one connection. */
 export interface QueueLog {
-  /** @throws {StoreUnavailable} instead of SQLite's own words */
-  ask<T>(work: (db: Database) => Promise<T>): Promise<T>;
-  /** The same, and wakes up who waits at this log; on a full disk the reserve is given up. */
-  change<T>(work: (db: Database) => Promise<T>): Promise<T>;
+  /** @throws {StoreUnavailable} instead of the engine's own words */
+  ask<T>(work: (store: Store) => Promise<T>): Promise<T>;
+  /**
+   * Changes the log, durably and whole or not at all, and wakes up who waits at this one. A job that begins
+   * at this moment is waited for; on a full disk the reserve is given up.
+   */
+  change<T>(work: (session: VerbSession) => Promise<T>): Promise<T>;
   /** To be called before looking for work; sleeps then until there may be some. */
   watch(): Sleep;
   /** To be called when there was: who is woken in vain all the time is woken less. */
@@ -150,8 +188,8 @@ type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promis
 
 export async function openQueueLog(state: StateFolder, now: () => number): Promise<QueueLog> {
   const store = await openStore(state, { now });
-  if (store.setAside !== null) process.emitWarning(store.setAside);
-  const watch = watchLog(state, store);
+  if (store.quarantined !== null) process.emitWarning(store.quarantined);
+  const watch = store.watch();
   let isClosed = false;
   // A connection is not told of its own writes.
   let ownWrite = new AbortController();
@@ -161,14 +199,14 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
   };
   const ask: QueueLog['ask'] = async (work) => {
     refuseClosed();
-    const asked = toldPlainly(state, () => work(store.db));
+    const asked = toldPlainly(state, () => work(store));
     underWay.add(asked);
     return await asked.finally(() => underWay.delete(asked));
   };
   return {
     ask,
     change: async (work) => {
-      const result = await ask((db) => store.retryWhenFull(() => work(db)));
+      const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, work)));
       // Without a reason Node makes an error with a stack for each change: 20 µs.
       ownWrite.abort('written');
       ownWrite = new AbortController();
@@ -194,4 +232,24 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       await store.close();
     },
   };
+}
+
+/** A job that was claimed ends, lasts or is given back within this, unless its worker stands still. */
+const LONGEST_BEGINNING_MS = 500;
+const BEGINNING_LOOK_MS = 10;
+
+async function changeOnceBegun<T>(
+  store: Store,
+  work: (session: VerbSession) => Promise<T>,
+): Promise<T> {
+  const deadline = performance.now() + LONGEST_BEGINNING_MS;
+  for (;;) {
+    const takesClaimed = performance.now() >= deadline;
+    try {
+      return await store.transaction((session) => work({ ...session, takesClaimed }));
+    } catch (error) {
+      if (!(error instanceof JobIsBeginning)) throw error;
+    }
+    await wait(BEGINNING_LOOK_MS);
+  }
 }

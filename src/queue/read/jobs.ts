@@ -1,10 +1,10 @@
 import { isInstant } from '../../base/values.ts';
+import type { StoreSession } from '../../store/contract.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
 import { invalid } from '../add/values.ts';
 import type { Job, JobRef, JsonValue } from '../api.ts';
 import { noSuchJob, staleClaim } from '../errors.ts';
+import { readRetry } from '../settle/retry-policy.ts';
 
 /** A job as it was referred to; token null: whoever holds it. */
 interface ReadRef {
@@ -26,35 +26,55 @@ export function readJobId(id: unknown): number {
   throw invalid("A job's number", 'a whole number above 0', id);
 }
 
+/** A job of somebody's worker that has not begun yet, or whose run is too short to be known of. */
+export class JobIsBeginning extends Error {}
+
+/** What a verb asks the store with. */
+export interface VerbSession extends StoreSession {
+  /** Whether a job that is claimed counts as running; else it is waited for, as it begins in a moment. */
+  readonly takesClaimed?: boolean;
+}
+
 /**
  * A job of the queue; to be asked in the transaction that changes it.
  *
  * @throws {QueueError} if there is none of that number, or a token is given that does not hold it
+ * @throws {JobIsBeginning} if it may begin at any moment
  */
-export async function findJob(db: Database, ref: JobRef): Promise<JobRow> {
+export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow> {
   const { id, token } = readRef(ref);
-  const job = await selectRow(db, id);
+  const job = await findRow(session, id);
   if (job === null) throw noSuchJob(id);
   if (token !== null && job.claim_token !== token) throw staleClaim(job);
   return job;
 }
 
-/** Null: the queue has none of that number. */
-export async function selectRow(db: Database, id: number): Promise<JobRow | null> {
-  const [row] = await queryRaw<JobRow>(db, 'select * from jobs where id = ? and tier is null', [
-    id,
-  ]);
-  return row ?? null;
+/**
+ * Null: the queue has none of that number.
+ *
+ * @throws {JobIsBeginning} if it may begin at any moment
+ */
+export async function findRow(session: VerbSession, id: number): Promise<JobRow | null> {
+  await session.jobs.lock([id]);
+  const [job] = await session.jobs.byId([id]);
+  if (job?.state !== 'claimed') return job ?? null;
+  if (session.takesClaimed !== true) throw new JobIsBeginning();
+  return { ...job, state: 'running', attempts: job.attempts + 1 };
 }
 
 /** Null: the queue has no job of that number. */
-export async function readJob(db: Database, id: number, read?: JsonReader): Promise<Job | null> {
-  const row = await selectRow(db, readJobId(id));
-  return row === null ? null : toJob(row, read);
+export async function readJob(
+  session: StoreSession,
+  id: number,
+  read?: JsonReader,
+): Promise<Job | null> {
+  const [row] = await session.jobs.byId([readJobId(id)]);
+  return row === undefined ? null : await toJob(session, row, read);
 }
 
 /** A row of the queue as it is told of; what plain SQL has made of it that cannot be is unknown. */
-export function toJob(row: JobRow, read?: JsonReader): Job {
+export async function toJob(session: StoreSession, row: JobRow, read?: JsonReader): Promise<Job> {
+  const { retries } = row.retry === null ? { retries: null } : readRetry(row.retry);
   return {
     id: row.id,
     name: row.name,
@@ -68,20 +88,16 @@ export function toJob(row: JobRow, read?: JsonReader): Job {
     startedAt: toDate(row.started_at),
     finishedAt: toDate(row.finished_at),
     attempts: row.attempts,
-    maxAttempts: row.max_attempts,
+    maxAttempts: retries === null ? null : retries + 1,
     repeat: row.repeat,
-    missed: row.missed,
+    missed: row.missed_policy,
     uniqueKey: row.unique_key,
-    group: row.group_key,
+    group: row.concurrency_key,
     parent: row.parent_id,
-    leasedUntil: toDate(row.leased_until),
+    leasedUntil: toDate(row.lease_expires_at),
     reason: row.reason,
-    counters: toCounters(row),
+    counters: await session.jobs.counters(row.id),
   };
-}
-
-function toCounters({ reserves, timeouts, releases, buries, kicks, crashes }: JobRow) {
-  return { reserves, timeouts, releases, buries, kicks, crashes };
 }
 
 /** Null as JSON. Only of a row that the log's own checks would refuse. */

@@ -1,13 +1,11 @@
 import type { ArchivePolicy } from '../../settings/settings.ts';
-import { recordActivity } from '../../store/events.ts';
-import { deleteJobs } from '../../store/prune.ts';
+import type { StoreSession } from '../../store/contract.ts';
 import type { JobRow, JobState } from '../../store/schema.ts';
-import { matchGlob } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
 import type { JobRef } from '../api.ts';
 import { refuse, wrongState } from '../errors.ts';
-import { findJob } from '../read/jobs.ts';
-import { tellParent, unfinishedStates } from './families.ts';
+import { matchGlob } from '../glob.ts';
+import { findJob, type VerbSession } from '../read/jobs.ts';
+import { resumeParentIfDone } from './families.ts';
 
 /** What is kept of jobs of the queue once they have ended. */
 export interface Archive {
@@ -35,78 +33,35 @@ export function createArchive(
 }
 
 /**
- * Removes a job that has just ended, with its runs, if it is not to be kept; its activity stays. A child
- * is kept for its parent, which is to be told of it.
- */
-export async function removeUnkept(
-  db: Database,
-  { id, name, parent_id }: Pick<JobRow, 'id' | 'name' | 'parent_id'>,
-  state: JobState,
-  archive: Archive | undefined,
-): Promise<void> {
-  if (archive === undefined || parent_id !== null || archive.keeps(name, state)) return;
-  const children = await db
-    .selectFrom('jobs')
-    .select(['id', 'name', 'state'])
-    .where('parent_id', '=', id)
-    // One that runs on goes when it is old.
-    .where('finished_at', 'is not', null)
-    .execute();
-  const unkept = children.filter((child) => !archive.keeps(child.name, child.state));
-  archive.onRemoved((await deleteJobs(db, [{ id }, ...unkept])).outputFiles);
-}
-
-/**
- * Removes a job that does not run, or that is held by the claim given, with its runs and its children.
+ * Removes a job that does not run, or that is held by the claim given, with its runs and its children. To
+ * be called in a transaction.
  *
  * @returns names of output files that no run has any more
  */
-export async function deleteJob(db: Database, ref: JobRef, at: number): Promise<readonly string[]> {
-  return await db.transaction().execute(async (transaction) => {
-    const job = await findJob(transaction, ref);
-    // With a token that holds no more, `findJob` has refused.
-    const isHeld = typeof ref === 'object' && ref.token !== undefined;
-    if (job.state === 'running' && !isHeld) throw wrongState(job, 'delete');
-    const children = await selectChildren(transaction, job);
-    const files = await removeJobs(transaction, [...children, job], at);
-    await tellParent(transaction, job.parent_id, at);
-    return files;
-  });
-}
-
-interface Removed {
-  readonly id: number;
-  readonly name: string;
+export async function deleteJob(
+  session: VerbSession,
+  ref: JobRef,
+  at: number,
+): Promise<readonly string[]> {
+  const job = await findJob(session, ref);
+  // With a token that holds no more, `findJob` has refused.
+  const isHeld = typeof ref === 'object' && ref.token !== undefined;
+  if (job.state === 'running' && !isHeld) throw wrongState(job, 'delete');
+  const jobs = [...(await endedChildren(session, job)), job];
+  const files = await session.jobs.delete(jobs.map(({ id }) => id));
+  await session.events.record(
+    jobs.map(({ id, name }) => ({ at, event: 'job-deleted' as const, jobId: id, detail: name })),
+  );
+  await resumeParentIfDone(session, job.parent_id, at);
+  return files;
 }
 
 /** @throws {QueueError} if one of them has not ended: it would be left alone */
-async function selectChildren(db: Database, job: JobRow): Promise<Removed[]> {
-  const children = await db
-    .selectFrom('jobs')
-    .select(['id', 'name', 'state'])
-    .where('parent_id', '=', job.id)
-    .execute();
-  const pending = children.filter(({ state }) => unfinishedStates.some((each) => each === state));
+async function endedChildren(session: StoreSession, job: JobRow): Promise<JobRow[]> {
+  const children = await session.jobs.children(job.id);
+  const pending = children.filter(({ finished_at }) => finished_at === null);
   if (pending.length === 0) return children;
   const ids = pending.map(({ id }) => id).join(', ');
   const jobs = pending.length === 1 ? `a child that has` : `${pending.length} children that have`;
   throw refuse(job, `has ${jobs} not ended (${ids}); cancel or delete them first.`);
-}
-
-async function removeJobs(
-  db: Database,
-  jobs: readonly Removed[],
-  at: number,
-): Promise<readonly string[]> {
-  const { outputFiles } = await deleteJobs(db, jobs);
-  await recordActivity(
-    db,
-    jobs.map(({ id, name }) => ({
-      at,
-      event: 'job-deleted' as const,
-      jobId: id,
-      detail: name,
-    })),
-  );
-  return outputFiles;
 }

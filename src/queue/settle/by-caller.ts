@@ -1,5 +1,6 @@
-import type { JobRow } from '../../store/schema.ts';
-import type { Database } from '../../store/store.ts';
+import { withoutParameters } from '../../settings/readers.ts';
+import type { StartedRunRow, StoreSession } from '../../store/contract.ts';
+import type { FinishedRun, JobRow, Outcome } from '../../store/schema.ts';
 import {
   readPriority,
   readWhen,
@@ -9,72 +10,66 @@ import {
 } from '../add/values.ts';
 import type { BuryOptions, FailOptions, FinishOptions, JobRef, RetryOptions } from '../api.ts';
 import { type JobVerb, QueueError, wrongState } from '../errors.ts';
-import { findJob } from '../read/jobs.ts';
-import { isWaiting } from '../read/states.ts';
+import { findJob, type VerbSession } from '../read/jobs.ts';
+import { isWaiting } from '../read/list.ts';
 import type { Archive } from './archive.ts';
-import { judgeTry, toPolicy } from './retry-policy.ts';
-import { endClaim, toEnding } from './settle-run.ts';
-import { type Ending, type EndingFacts, endJob, planRepeat } from './transition.ts';
+import { decideRetry, policyOf, policyOfJob } from './retry-policy.ts';
+import {
+  applyTransition,
+  planRepeat,
+  removeUnkept,
+  type SettleContext,
+  type Transition,
+  toTransition,
+} from './settle.ts';
 
-/** What an end depends on besides its job. */
-interface EndingContext {
+/** What an end depends on besides its job. All of these are to be called in a transaction. */
+interface CallerContext {
   /** UTC epoch milliseconds. */
   readonly at: number;
   /** How many missed times of a repeating job are made up for. */
   readonly missedCap: number;
   /** What is kept of jobs that have ended. */
-  readonly archive: Archive;
+  readonly archive?: Archive;
 }
 
 /** Ends a running job as finished. */
 export async function finishRunningJob(
-  db: Database,
+  session: VerbSession,
   ref: JobRef,
   { result, data }: FinishOptions,
-  context: EndingContext,
+  context: CallerContext,
 ): Promise<void> {
-  const ending = {
-    kind: 'finish' as const,
-    result: result === undefined ? null : writeJson("A job's result", result),
-    ...dataOf(data),
-  };
-  await db.transaction().execute(async (transaction) => {
-    const job = await findRunningJob(transaction, ref, 'finish');
-    await endClaim(transaction, job, ending, factsOf(context, null));
-  });
+  const job = await findRunningJob(session, ref, 'finish');
+  const written = result === undefined ? null : writeJson("A job's result", result);
+  const transition = { kind: 'finish', result: written, ...dataOf(data) } as const;
+  await endClaim(session, job, transition, context, { reason: null, outcome: 'succeeded' });
 }
 
 /** Ends a running job as failed: for good, or only its try. */
 export async function failRunningJob(
-  db: Database,
+  session: VerbSession,
   ref: JobRef,
   { reason = 'it was failed by its claimant', data, mayRetry = false }: FailOptions,
-  context: EndingContext,
+  context: CallerContext,
 ): Promise<void> {
-  const written = dataOf(data);
-  await db.transaction().execute(async (transaction) => {
-    const job = await findRunningJob(transaction, ref, 'fail');
-    const kind = mayRetry ? judgeFailedTry(job, context.at) : ({ kind: 'fail' } as const);
-    await endClaim(transaction, job, { ...kind, ...written }, factsOf(context, reason));
-  });
+  const job = await findRunningJob(session, ref, 'fail');
+  const kind = mayRetry ? decideFailedTry(job, context.at) : ({ kind: 'fail' } as const);
+  const transition = { ...kind, ...dataOf(data) };
+  await endClaim(session, job, transition, context, { reason, outcome: 'failed' });
 }
 
 /** As after a failed run of the runner's own. */
-function judgeFailedTry(job: JobRow, at: number): Ending {
+function decideFailedTry(job: JobRow, at: number): Transition {
   const failed = { outcome: 'failed', attempt: job.attempts, isRetryable: true, at } as const;
-  return toEnding(judgeTry(toPolicy(job), failed));
+  return toTransition(decideRetry(policyOfJob(job.retry, policyOf()), failed));
 }
 
 /** @throws {QueueError} if it does not run, or not for who has this claim */
-async function findRunningJob(db: Database, ref: JobRef, verb: JobVerb): Promise<JobRow> {
-  const job = await findJob(db, ref);
+async function findRunningJob(session: VerbSession, ref: JobRef, verb: JobVerb): Promise<JobRow> {
+  const job = await findJob(session, ref);
   if (job.state !== 'running') throw wrongState(job, verb);
   return job;
-}
-
-/** Who ends a job like this is no worker of the runner. */
-function factsOf(context: EndingContext, reason: string | null): EndingFacts {
-  return { ...context, workerId: null, reason };
 }
 
 /** The data that replaces a job's, as its row holds it. */
@@ -87,21 +82,19 @@ function dataOf(data: unknown): { readonly data?: string } {
  * ignored; else at the time that is said, else after the delay.
  */
 export async function retryRunningJob(
-  db: Database,
+  session: VerbSession,
   ref: JobRef,
   options: RetryOptions,
-  context: EndingContext,
+  context: CallerContext,
 ): Promise<void> {
   const { reason = null, ignoreRepeat = false } = options;
-  const ending = readRetry(options, context.at);
-  await db.transaction().execute(async (transaction) => {
-    const job = await findRunningJob(transaction, ref, 'retry');
-    await endClaim(transaction, job, ending, factsOf(context, reason));
-    if (job.repeat !== null && !ignoreRepeat) await setNextTime(transaction, job, context);
-  });
+  const transition = readRetryOptions(options, context.at);
+  const job = await findRunningJob(session, ref, 'retry');
+  await endClaim(session, job, transition, context, { reason, outcome: 'released' });
+  if (job.repeat !== null && !ignoreRepeat) await setNextTime(session, job, context);
 }
 
-function readRetry(options: RetryOptions, at: number): Extract<Ending, { kind: 'retry' }> {
+function readRetryOptions(options: RetryOptions, at: number): Transition {
   const { delay, runAt, priority, name, data } = options;
   return {
     kind: 'retry',
@@ -114,49 +107,136 @@ function readRetry(options: RetryOptions, at: number): Extract<Ending, { kind: '
 }
 
 /** It begins anew: what was tried before is no try of the next time's. */
-async function setNextTime(db: Database, job: JobRow, context: EndingContext): Promise<void> {
-  const planned = await planRepeat(job, context.at, context.missedCap);
+async function setNextTime(
+  session: StoreSession,
+  job: JobRow,
+  { at, missedCap }: CallerContext,
+): Promise<void> {
+  const planned = await planRepeat(job, at, missedCap);
   // A rule without a further time leaves it to be taken as was said otherwise.
   if (planned === null) return;
   if ('problem' in planned) throw new QueueError('wrong-state', planned.problem);
   const { runAt: run_at, scheduledFor: scheduled_for } = planned;
-  await db
-    .updateTable('jobs')
-    .set({ state: 'queued', run_at, scheduled_for, attempts: 0 })
-    .where('id', '=', job.id)
-    .execute();
+  const set = { state: 'queued' as const, run_at, scheduled_for, attempts: 0 };
+  await session.jobs.change([{ id: job.id, set }], at);
 }
 
 /** Sets a job that runs, or waits to be taken, aside until it is kicked. */
 export async function buryJob(
-  db: Database,
+  session: VerbSession,
   ref: JobRef,
   { priority, reason = 'it was buried' }: BuryOptions,
   at: number,
 ): Promise<void> {
-  const ending = {
-    kind: 'bury' as const,
+  const job = await findJob(session, ref);
+  if (job.state !== 'running' && !isWaiting(job.state)) throw wrongState(job, 'bury');
+  const transition = {
+    kind: 'bury',
     ...(priority !== undefined && { priority: readPriority(priority) }),
-  };
-  await db.transaction().execute(async (transaction) => {
-    const job = await findJob(transaction, ref);
-    const isRunning = job.state === 'running';
-    if (!isRunning && !isWaiting(job.state)) throw wrongState(job, 'bury');
-    const end = isRunning ? endClaim : endJob;
-    // Whatever the archive says: it is to be kicked.
-    await end(transaction, job, ending, { at, workerId: null, reason, missedCap: 0 });
-  });
+  } as const;
+  // Whatever the archive says: it is to be kicked.
+  await endClaim(session, job, transition, { at, missedCap: 0 }, { reason, outcome: 'failed' });
 }
 
 /**
  * Ends a job that waits, or has failed, as cancelled, and with it what waits of its children; one that
  * is cancelled stays as it is.
  */
-export async function cancelJob(db: Database, id: number, context: EndingContext): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    const job = await findJob(transaction, id);
-    if (job.state === 'cancelled') return;
-    if (job.state === 'running' || job.state === 'finished') throw wrongState(job, 'cancel');
-    await endJob(transaction, job, { kind: 'cancel' }, factsOf(context, 'it was cancelled'));
-  });
+export async function cancelJob(
+  session: VerbSession,
+  id: number,
+  context: CallerContext,
+): Promise<void> {
+  const job = await findJob(session, id);
+  if (job.state === 'cancelled') return;
+  if (job.state === 'running' || job.state === 'finished') throw wrongState(job, 'cancel');
+  const told = { reason: 'it was cancelled', outcome: 'failed' } as const;
+  await endClaim(session, job, { kind: 'cancel' }, context, told);
+}
+
+interface Told {
+  readonly reason: string | null;
+  /** How its run has ended, if it has one. */
+  readonly outcome: Exclude<Outcome, 'running'>;
+}
+
+async function endClaim(
+  session: StoreSession,
+  job: JobRow,
+  transition: Transition,
+  { at, ...context }: CallerContext,
+  told: Told,
+): Promise<void> {
+  await endRunOfClaim(session, job, transition, { at, context, ...told });
+}
+
+interface RunOfClaimEnd extends Told {
+  readonly at: number;
+  readonly context: SettleContext;
+}
+
+/**
+ * Moves a job that somebody else ends than who runs it: with it, its run, of which nothing was measured;
+ * what its worker may tell later is refused. To be called in a transaction.
+ */
+export async function endRunOfClaim(
+  session: StoreSession,
+  job: JobRow,
+  transition: Transition,
+  { at, reason, outcome, context }: RunOfClaimEnd,
+): Promise<void> {
+  const run = await findOpenRun(session, job, at);
+  const facts = { at, reason, context, isRun: run !== null };
+  const begun = run === null ? job : { ...job, started_at: run.startedAt };
+  const leftJob = await applyTransition(session, begun, transition, facts);
+  if (run !== null) {
+    const sentence = outcome === 'succeeded' ? null : (reason ?? 'it was given back');
+    const end = { ...nothingKnown, outcome, finished_at: at, reason: sentence };
+    const duration_ms = outcome === 'crashed' ? null : durationOf(run.startedAt, at);
+    const left = transition.kind === 'finish' && leftJob !== 'paused' ? null : leftJob;
+    await endRun(session, run, { ...end, duration_ms }, left);
+  }
+  await removeUnkept(session, job, leftJob, context.archive);
+}
+
+type OpenRun = Pick<
+  StartedRunRow,
+  'jobId' | 'key' | 'script' | 'startedAt' | 'attempt' | 'timeoutMs'
+> & { readonly id: number | null };
+
+/** The run of a job; of one that was claimed and that nobody has seen begin, it begins now. */
+export async function findOpenRun(
+  session: StoreSession,
+  { id: jobId, name, state, attempts: attempt, claim_token }: JobRow,
+  at: number,
+): Promise<OpenRun | null> {
+  if (state !== 'running') return null;
+  const run = await session.runs.running(jobId);
+  if (run !== null || claim_token === null) return run;
+  const script = `queue/${withoutParameters(name)}`;
+  return { id: null, jobId, key: null, script, startedAt: at, attempt, timeoutMs: null };
+}
+
+/** Ends a run, whatever becomes of its job. To be called in a transaction. */
+export async function endRun(
+  session: StoreSession,
+  { id: runId, ...run }: OpenRun,
+  end: FinishedRun,
+  leftJob: JobRow['state'] | null,
+): Promise<void> {
+  const start = { ...run, workerId: null, contentHash: null, scheduledFor: null };
+  await session.runs.end([{ ...start, runId, end, leftJob }]);
+}
+
+/** Nothing of it is known but that it is over. */
+export const nothingKnown = {
+  ...{ duration_ms: null, user_cpu_ms: null, system_cpu_ms: null, max_rss_bytes: null },
+  ...{ rss_delta_bytes: null, measured_by: null, exit_code: null, signal: null, warning: null },
+  ...{ error_name: null, error_message: null, error_stack: null, output: null },
+  ...{ output_bytes: null, output_dropped_bytes: null, output_file: null, output_file_bytes: null },
+} as const satisfies Partial<FinishedRun>;
+
+/** Null: unknown, as when the clock was set back meanwhile. */
+function durationOf(startedAt: number, endedAt: number): number | null {
+  return endedAt < startedAt ? null : endedAt - startedAt;
 }

@@ -1,13 +1,17 @@
 import { lastInstantMs } from '../../base/values.ts';
-import { type CrashPolicy, defaultRetryDelay, type ScriptOptions } from '../../settings/readers.ts';
-import type { JobRow, JobState, Outcome } from '../../store/schema.ts';
+import {
+  type CrashPolicy,
+  defaultRetryDelay,
+  type RetryDelay,
+  readRetryDelay,
+  type ScriptOptions,
+} from '../../settings/readers.ts';
+import type { JobState, Outcome } from '../../store/schema.ts';
 
-/** How often a job is tried, as its row holds it. */
+/** How often a job is tried, and when again. */
 export interface RetryPolicy {
   readonly maxAttempts: number;
-  readonly retryDelayMs: number;
-  readonly retryFactor: number;
-  readonly retryLongestMs: number;
+  readonly delay: RetryDelay;
   readonly onCrash: CrashPolicy | null;
   /** How many tries a crash leaves at least; without it only as many as any failure does. */
   readonly crashTries?: number;
@@ -19,20 +23,49 @@ export interface RetryPolicy {
  */
 const QUEUE_CRASH_TRIES = 10;
 
-/** A job's own policy, as its row holds it once it was claimed. */
-export function toPolicy(job: JobRow): RetryPolicy {
+/** What a script or handler says of itself; nothing is known of one that is gone. */
+export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): RetryPolicy {
   return {
-    maxAttempts: job.max_attempts ?? 1,
-    retryDelayMs: job.retry_delay_ms ?? defaultRetryDelay.firstMs,
-    retryFactor: job.retry_factor,
-    retryLongestMs: job.retry_longest_ms,
-    onCrash: job.on_crash,
-    ...(job.tier === null && { crashTries: QUEUE_CRASH_TRIES }),
+    maxAttempts: 1 + (retries ?? 0),
+    delay: retryDelay ?? defaultRetryDelay,
+    onCrash: onCrash ?? null,
+  };
+}
+
+/** A queued job's own policy; what it does not say itself, its handler says. */
+export function policyOfJob(retry: string | null, handler: RetryPolicy): RetryPolicy {
+  const own = retry === null ? { retries: null, delay: null } : readRetry(retry);
+  return {
+    maxAttempts: own.retries === null ? handler.maxAttempts : own.retries + 1,
+    delay: own.delay ?? handler.delay,
+    onCrash: handler.onCrash,
+    crashTries: QUEUE_CRASH_TRIES,
+  };
+}
+
+/** How a job's row holds what it says of further tries: `3`, `3 5m`, `- exponential 30s 6h`. */
+export function writeRetry(retries: number | undefined, delay: string | undefined): string | null {
+  if (retries === undefined && delay === undefined) return null;
+  return [retries ?? '-', ...(delay === undefined ? [] : [delay.trim()])].join(' ');
+}
+
+interface OwnRetry {
+  readonly retries: number | null;
+  readonly delay: RetryDelay | null;
+}
+
+/** What plain SQL has put there and nobody understands counts as not said. */
+export function readRetry(text: string): OwnRetry {
+  const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(text) ?? [];
+  const delay = rest === '' ? null : readRetryDelay(rest);
+  return {
+    retries: /^\d{1,3}$/.test(first) ? Number(first) : null,
+    delay: delay !== null && 'value' in delay ? delay.value : null,
   };
 }
 
 /** One try that has ended. */
-interface EndedTry {
+export interface EndedTry {
   readonly outcome: Outcome;
   /** 1 for the first. */
   readonly attempt: number;
@@ -43,42 +76,23 @@ interface EndedTry {
 }
 
 /** What becomes of the job; `runAt` is when its next try is due. */
-export type Verdict =
+export type RetryDecision =
   | { readonly state: Extract<JobState, 'finished' | 'failed' | 'cancelled'> }
   | { readonly state: 'retrying'; readonly runAt: number };
 
 /** Of a grown delay this part is left to chance, so that what failed together is not retried together. */
 const JITTER = 0.25;
 
-export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions): RetryPolicy {
-  const { firstMs, factor, longestMs } = retryDelay ?? defaultRetryDelay;
-  return {
-    maxAttempts: 1 + (retries ?? 0),
-    retryDelayMs: firstMs,
-    retryFactor: factor,
-    retryLongestMs: longestMs,
-    onCrash: onCrash ?? null,
-  };
-}
-
-/** A script's policy as a job's row holds it. */
-export function toPolicyColumns({ options }: { readonly options: ScriptOptions }) {
-  const policy = policyOf(options);
-  return {
-    max_attempts: policy.maxAttempts,
-    retry_delay_ms: policy.retryDelayMs,
-    retry_factor: policy.retryFactor,
-    retry_longest_ms: policy.retryLongestMs,
-    on_crash: policy.onCrash,
-  };
-}
-
 /**
  * Pure but for chance. A crash counts as a try: what crashes its machine must not do so for ever.
  *
  * @param random from 0 up to, but not including, 1
  */
-export function judgeTry(policy: RetryPolicy, ended: EndedTry, random = Math.random): Verdict {
+export function decideRetry(
+  policy: RetryPolicy,
+  ended: EndedTry,
+  random = Math.random,
+): RetryDecision {
   if (ended.outcome === 'succeeded') return { state: 'finished' };
   if (ended.outcome === 'crashed' && policy.onCrash === 'skip') return { state: 'cancelled' };
   if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended))
@@ -93,9 +107,9 @@ function allowedTries(policy: RetryPolicy, { outcome }: EndedTry): number {
   return onCrash === 'fail' ? 0 : Math.max(maxAttempts, crashTries);
 }
 
-function delayMs(policy: RetryPolicy, attempt: number, random: () => number): number {
-  const { retryDelayMs, retryFactor, retryLongestMs } = policy;
-  if (retryFactor === 1) return retryDelayMs;
-  const grownMs = Math.min(retryDelayMs * retryFactor ** (attempt - 1), retryLongestMs);
+function delayMs({ delay }: RetryPolicy, attempt: number, random: () => number): number {
+  const { firstMs, factor, longestMs } = delay;
+  if (factor === 1) return firstMs;
+  const grownMs = Math.min(firstMs * factor ** (attempt - 1), longestMs);
   return Math.round(grownMs * (1 - JITTER * random()));
 }

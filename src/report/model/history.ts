@@ -1,10 +1,8 @@
-import type { Kysely } from 'kysely';
 import { UsageError } from '../../base/errors.ts';
 import { nearestName } from '../../base/suggest.ts';
 import { printableLine } from '../../base/text.ts';
-import type { ActivityLog } from '../../store/schema.ts';
-import { type KnownTier, tierOf } from './overview.ts';
-import type { RunRecord } from './run.ts';
+import type { KnownTier } from './overview.ts';
+import { type LogView, type RunRecord, tierOf } from './run.ts';
 import { type RunFilter, selectRuns, selectScriptNames } from './runs.ts';
 
 /** One script's runs in a window. */
@@ -29,25 +27,25 @@ interface ScriptQuery extends RunFilter {
  * @throws {UsageError} when there is no such script
  */
 export async function readScriptRuns(
-  db: Kysely<ActivityLog>,
+  log: LogView,
   word: string,
   query: ScriptQuery,
 ): Promise<ScriptRuns> {
-  const names = await findNames(db, query.known);
+  const names = await findNames(log, query.known);
   const inTier = names.filter((name) => query.tier === undefined || tierOf(name) === query.tier);
   const script = findRecordedScript(word, inTier);
   const { sinceMs, untilMs, outcomes, limit } = query;
   // One more than asked for tells whether there are more.
   const beyond = limit === undefined ? undefined : limit + 1;
   const filter = { sinceMs, untilMs, outcomes, limit: beyond };
-  const runs = await selectRuns(db, script, filter);
+  const runs = await selectRuns(log, script, filter);
   const isCut = limit !== undefined && runs.length > limit;
   return { script, sinceMs, untilMs, runs: runs.slice(0, limit), isCut };
 }
 
 /** Every script that is in `jobs/` or was once. */
 export async function findNames(
-  db: Kysely<ActivityLog>,
+  { db }: LogView,
   known: readonly KnownTier[] | undefined,
 ): Promise<string[]> {
   const logged = await selectScriptNames(db);

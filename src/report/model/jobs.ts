@@ -1,18 +1,14 @@
-import { type Kysely, sql } from 'kysely';
 import { parseExactly } from '../../base/values.ts';
+import { checkLiveness } from '../../process/identity.ts';
 import type { Job, ListOptions } from '../../queue/api.ts';
-import { fitsPatterns, readPatterns } from '../../queue/patterns.ts';
-import { type Pause, selectPauses } from '../../queue/pauses.ts';
-import { toJob } from '../../queue/read/jobs.ts';
 import { listJobs } from '../../queue/read/list.ts';
-import { isWaitingJob } from '../../queue/read/states.ts';
 import { parseRepeat } from '../../repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../repeat/plan.ts';
 import type { Moments } from '../../repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
-import type { ActivityEvent, ActivityLog, JobState } from '../../store/schema.ts';
-import type { Database } from '../../store/store.ts';
-import { type RunRecord, runColumns, toRunRecord } from './run.ts';
+import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
+import type { ActivityEvent, JobState } from '../../store/schema.ts';
+import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** Jobs of the queue, in the order asked for. */
 export interface JobList {
@@ -23,14 +19,18 @@ export interface JobList {
   readonly pauses: readonly Pause[];
 }
 
+/** Where nothing has ever been added. */
+export const noJobs: JobList = { jobs: [], isCut: false, pauses: [] };
+
 /** The queue hands out no more at once. */
 const PAGE = 1000;
 
 export async function readJobs(
-  db: Database,
+  store: StoreSession,
   { limit, order = 'newest', ...options }: Omit<ListOptions, 'before'> & { readonly limit: number },
   nowMs: number,
 ): Promise<JobList> {
+  const lost = await findLostClaims(store, nowMs);
   const jobs: Job[] = [];
   let isLast = false;
   // One more than asked for tells whether there are more.
@@ -38,19 +38,45 @@ export async function readJobs(
     const size = Math.min(PAGE, limit + 1 - jobs.length);
     const last = jobs.at(-1);
     const before = last === undefined ? {} : { before: last.id };
-    const page = await listJobs(
-      db,
-      { ...options, ...before, order, limit: size },
-      nowMs,
-      parseExactly,
-    );
+    const query = { ...options, ...before, order, limit: size };
+    const page = await listJobs(store, query, nowMs, parseExactly);
     jobs.push(...page);
     isLast = page.length < size;
     // Only by their numbers there is a way on from the last one.
     if (isLast || order !== 'newest') break;
   }
-  const pauses = await selectPauses(db, nowMs);
-  return { jobs: jobs.slice(0, limit), isCut: jobs.length > limit || !isLast, pauses };
+  const shown = jobs.slice(0, limit).map((job) => asFound(job, lost));
+  const pauses = await store.pauses.inForce(nowMs);
+  return { jobs: shown, isCut: jobs.length > limit || !isLast, pauses };
+}
+
+/** Why the claims of jobs hold no more, though nobody has recorded that yet; by their numbers. */
+type LostClaims = ReadonlyMap<number, string>;
+
+/** What the next worker will find of the queue's jobs that are claimed. */
+export async function findLostClaims(store: StoreSession, nowMs: number): Promise<LostClaims> {
+  const claims = await store.claims.ofWorkers();
+  const dead = claims.filter(({ job, worker }) => job.tier === null && isDead(worker));
+  const expired = await store.claims.expired(nowMs, 0);
+  return new Map([
+    ...expired.map(({ job }) => [job.id, 'its claim has expired'] as const),
+    ...dead.map((claim) => [claim.job.id, describeDead(claim)] as const),
+  ]);
+}
+
+function isDead({ state, host, boot_id: bootId, pid, pid_start_ticks: startTicks }: Process) {
+  return state !== 'running' || checkLiveness({ host, bootId, pid, startTicks }) === 'dead';
+}
+
+type Process = ClaimOfWorker['worker'];
+
+function describeDead({ worker: { pid, host } }: ClaimOfWorker): string {
+  return `its worker (pid ${pid} on ${host}) died`;
+}
+
+export function asFound(job: Job, lost: LostClaims): Job {
+  const reason = lost.get(job.id);
+  return reason === undefined ? job : { ...job, reason };
 }
 
 /** A time at which a job is to run. */
@@ -68,10 +94,13 @@ interface UpcomingQuery {
 }
 
 /** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
-export async function readUpcoming(db: Database, query: UpcomingQuery): Promise<UpcomingRun[]> {
+export async function readUpcoming(
+  store: StoreSession,
+  query: UpcomingQuery,
+): Promise<UpcomingRun[]> {
   const { nowMs } = query;
-  const candidates = (await selectNext(db, query)).map(toUpcoming);
-  for (const job of await selectRunningRepeaters(db, query)) {
+  const candidates = (await selectNext(store, query)).map(toUpcoming);
+  for (const job of await selectRunningRepeaters(store, query)) {
     const startedMs = job.startedAt?.getTime() ?? nowMs;
     candidates.push(...(await followingRun({ ...toUpcoming(job), atMs: startedMs }, nowMs)));
   }
@@ -117,33 +146,19 @@ async function followingRun(
 }
 
 /** Whatever is beyond these comes after them, repeated or not. */
-async function selectNext(db: Database, { pattern, limit }: UpcomingQuery): Promise<Job[]> {
-  const rows = await db
-    .selectFrom('jobs')
-    .selectAll()
-    .where(isWaitingJob)
-    .where(fitsPatterns(readPatterns(pattern)))
-    .orderBy('run_at')
-    .orderBy('id')
-    .limit(limit)
-    .execute();
-  return rows.map((row) => toJob(row));
+async function selectNext(
+  store: StoreSession,
+  { pattern, limit, nowMs: at }: UpcomingQuery,
+): Promise<Job[]> {
+  return await listJobs(store, { pattern, order: 'soonest', limit }, at);
 }
 
 async function selectRunningRepeaters(
-  db: Database,
-  { pattern, limit }: UpcomingQuery,
+  store: StoreSession,
+  { pattern, nowMs: at }: UpcomingQuery,
 ): Promise<Job[]> {
-  const rows = await db
-    .selectFrom('jobs')
-    .selectAll()
-    .where('leased_until', 'is not', null)
-    .where('repeat', 'is not', null)
-    .where(sql<boolean>`state = 'running' and tier is null`)
-    .where(fitsPatterns(readPatterns(pattern)))
-    .limit(limit)
-    .execute();
-  return rows.map((row) => toJob(row));
+  const running = await listJobs(store, { pattern, state: 'running', limit: PAGE }, at);
+  return running.filter(({ repeat }) => repeat !== null);
 }
 
 /**
@@ -175,7 +190,7 @@ export interface JobActivity {
 }
 
 export async function selectChildren(
-  db: Kysely<ActivityLog>,
+  { db }: LogView,
   jobId: number,
   limit: number,
 ): Promise<JobChild[]> {
@@ -190,38 +205,42 @@ export async function selectChildren(
 
 /** A job's newest runs, newest first. */
 export async function selectRunsOfJob(
-  db: Kysely<ActivityLog>,
+  log: LogView,
   jobId: number,
   limit: number,
 ): Promise<RunRecord[]> {
-  const rows = await db
-    .selectFrom('runs')
-    .select(runColumns)
-    .where('job_id', '=', jobId)
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute();
-  return rows.map(toRunRecord);
+  return await selectRecords(log, (runs) =>
+    runs.where('runs.job_id', '=', jobId).orderBy('runs.id', 'desc').limit(limit),
+  );
 }
 
-/**
- * The newest of what happened to a job, oldest first. The activity has an index by time alone: it is
- * read from the job's end back to when it was added.
- */
+/** The newest of what happened to a job, oldest first. */
 export async function selectActivityOfJob(
-  db: Kysely<ActivityLog>,
-  job: { readonly id: number; readonly createdAt: Date },
+  { db }: LogView,
+  jobId: number,
   limit: number,
 ): Promise<JobActivity[]> {
-  const createdMs = job.createdAt.getTime();
   const newest = await db
     .selectFrom('activity')
     .select(['at as atMs', 'event', 'detail', 'run_id as runId'])
-    .where('at', '>=', Number.isNaN(createdMs) ? 0 : createdMs)
-    .where('job_id', '=', job.id)
+    .where('job_id', '=', jobId)
     .orderBy('at', 'desc')
-    .orderBy('id', 'desc')
     .limit(limit)
     .execute();
-  return newest.toReversed();
+  return newest.toSorted(inOrder);
+}
+
+/** At the same instant it is added, then its runs begin and end, then follows what else there is. */
+function inOrder(one: JobActivity, other: JobActivity): number {
+  return (
+    one.atMs - other.atMs ||
+    stageOf(one) - stageOf(other) ||
+    (one.runId ?? 0) - (other.runId ?? 0) ||
+    Number(other.event === 'run-started') - Number(one.event === 'run-started')
+  );
+}
+
+function stageOf({ event, runId }: JobActivity): number {
+  if (runId !== null) return 1;
+  return event === 'job-queued' ? 0 : 2;
 }

@@ -3,30 +3,28 @@ import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
-import type { Kysely } from 'kysely';
 import { printableLine, toPrintableLines } from '../../base/text.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import type { ActivityLog } from '../../store/schema.ts';
 import type { TextOutput } from '../terminal/screen.ts';
 import { formatDuration } from '../text/format.ts';
 import { describeRunError } from '../text/words.ts';
-import { isStillRunning, type RunRecord, type RunWithOutput } from './run.ts';
-import { selectNewestRun, selectRun } from './runs.ts';
+import { isStillRunning, type LogView, type RunRecord } from './run.ts';
+import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
 
 /**
- * What a run wrote, piece by piece: head and tail as the log's row holds them, or with `isFull` all
- * that is kept. Of a run that goes on, what it has written so far.
+ * What a run wrote, piece by piece: head and tail as the log holds them, or with `isFull` all that is
+ * kept. Of a run that has no end in the log, what it has written so far.
  */
 export async function* readRunOutput(
   state: StateFolder,
   run: RunWithOutput,
   isFull: boolean,
 ): AsyncGenerator<string> {
-  if (run.outcome === 'running') yield* readSoFar(runFilesOf(state, run.id).output);
-  else if (isFull && run.outputFile !== null)
-    yield* readKeptFile(state, run.outputFile, run.output);
-  else if (run.output !== null) yield run.output;
+  const { filesKey, outputFile, output } = run;
+  if (filesKey !== null) yield* readSoFar(runFilesOf(state, filesKey).output);
+  else if (isFull && outputFile !== null) yield* readKeptFile(state, outputFile, output);
+  else if (output !== null) yield output;
 }
 
 /** A file that is gone or damaged is told of in the text. */
@@ -146,9 +144,7 @@ function openIfThere(path: string): number | null {
   }
 }
 
-interface Tail {
-  readonly db: Kysely<ActivityLog>;
-  readonly state: StateFolder;
+interface Tail extends LogView {
   /** Its full name. */
   readonly script: string;
   readonly isFollowing: boolean;
@@ -164,13 +160,13 @@ const POLL_MS = 200;
 
 /** Writes the output of the newest run; following, of the one that goes on or of the next. */
 export async function tailScript(tail: Tail): Promise<void> {
-  const newest = await selectNewestRun(tail.db, tail.script);
+  const newest = await selectNewestRun(tail, tail.script);
   if (!tail.isFollowing) {
     if (newest === null) tail.note(`${printableLine(tail.script)} has never run.`);
     else await writeRun(tail, newest);
     return;
   }
-  const isRunning = newest !== null && (await isStillRunning(tail.db, newest.id));
+  const isRunning = newest !== null && (await isStillRunning(tail, newest.id));
   const run = isRunning ? newest : await waitForNextRun(tail, newest?.id ?? 0);
   if (run !== null) await writeRun(tail, run);
 }
@@ -186,7 +182,7 @@ export function describeTailWait(script: string, hasRun: boolean): string {
 async function waitForNextRun(tail: Tail, lastId: number): Promise<RunRecord | null> {
   tail.note(describeTailWait(tail.script, lastId > 0));
   while (!tail.signal.aborted) {
-    const newest = await selectNewestRun(tail.db, tail.script);
+    const newest = await selectNewestRun(tail, tail.script);
     if (newest !== null && newest.id > lastId) return newest;
     await waitForRuns(tail);
   }
@@ -207,33 +203,31 @@ async function writeRun(tail: Tail, run: RunRecord): Promise<void> {
 
 /** The file where the run writes, as soon as there is one; the log, if the run ended before that. */
 async function* liveOutput(tail: Tail, id: number): AsyncGenerator<string> {
-  const { path, isRunning } = {
-    path: runFilesOf(tail.state, id).output,
-    isRunning: () => isStillRunning(tail.db, id),
-  };
-  while (!tail.signal.aborted) {
+  const isRunning = () => isStillRunning(tail, id);
+  const key = (await selectRun(tail, id))?.filesKey ?? null;
+  while (key !== null && !tail.signal.aborted) {
     const goesOn = await isRunning();
+    const { output: path } = runFilesOf(tail.state, key);
     const live = openLiveOutput({ path, isRunning, signal: tail.signal, pollMs: POLL_MS });
     if (live !== null) return yield* live;
-    if (!goesOn) return yield* storedOutput(tail, id);
+    if (!goesOn) break;
     await waitForRuns(tail);
   }
+  yield* storedOutput(tail, id);
 }
 
 async function* storedOutput(tail: Tail, id: number): AsyncGenerator<string> {
-  const run = await selectRun(tail.db, id);
+  const run = await selectRun(tail, id);
   if (run !== null) yield* readRunOutput(tail.state, run, true);
 }
 
 async function noteEnd(tail: Tail, id: number): Promise<void> {
-  const run = await selectRun(tail.db, id);
+  const run = await selectRun(tail, id);
   if (run === null) return;
   const name = `run ${run.id} of ${printableLine(run.script)}`;
   if (run.outcome === 'running') {
-    const goesOn = await isStillRunning(tail.db, id);
-    tail.note(
-      goesOn ? `${name} goes on; -f follows it.` : `${name} was cut off: its process is gone.`,
-    );
+    const goesOn = await isStillRunning(tail, id);
+    tail.note(goesOn ? `${name} goes on; -f follows it.` : `${name}: ${run.reason}.`);
   } else if (run.outcome === 'succeeded') {
     tail.note(`${name} succeeded in ${formatDuration(run.durationMs)}.`);
   } else tail.note(`${name}: ${run.outcome}, ${describeRunError(run, '')}.`);

@@ -1,24 +1,20 @@
-import type { Kysely } from 'kysely';
 import { compareBytes } from '../../base/values.ts';
-import type { Liveness } from '../../process/identity.ts';
-import { findPause, type Pause, selectPauses, WHOLE_QUEUE } from '../../queue/pauses.ts';
+import { findPause } from '../../queue/pauses.ts';
 import { findMissedPasses, type MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import { withoutParameters } from '../../settings/readers.ts';
-import { type ActivityLog, isFailure, type Outcome } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract.ts';
+import { isFailure, type Outcome } from '../../store/schema.ts';
 import { describeRunError } from '../text/words.ts';
-import { type RunningRun, type RunRecord, selectRunning } from './run.ts';
+import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './run.ts';
 import {
   addUp,
   type RecentRun,
-  type RunFigures,
+  RunFigures,
   type Summary,
   selectFigures,
   selectOutputEnd,
   selectRecentRuns,
   selectRunsById,
-  selectScriptNames,
-  selectTierNames,
   summarizeRuns,
   type TimeWindow,
   type Totals,
@@ -29,8 +25,8 @@ import {
   selectLastCallBefore,
   selectNewestPass,
   selectPasses,
-  selectPassLiveness,
   selectPassOutcomes,
+  selectTierNames,
   selectWaiting,
   type WaitingScriptJob,
 } from './tier.ts';
@@ -69,8 +65,6 @@ export interface LastPassSummary extends RecordedPass {
   readonly succeeded: number;
   readonly failed: number;
   readonly running: number;
-  /** Whether the process of a pass that has not ended still lives; null for one that has. */
-  readonly liveness: Liveness | null;
 }
 
 /** Whether it is in `jobs/` now: what is `gone` only the log knows; `unknown`: nobody looked. */
@@ -101,11 +95,6 @@ export interface KnownTier {
   readonly isUnread?: boolean;
 }
 
-/** `hourly` of `hourly/clean-tmp`. */
-export function tierOf(script: string): string {
-  return script.slice(0, Math.max(0, script.indexOf('/')));
-}
-
 export interface OverviewQuery extends TimeWindow {
   /** Only this tier. */
   readonly tier?: string | undefined;
@@ -115,43 +104,36 @@ export interface OverviewQuery extends TimeWindow {
   readonly limit?: number | undefined;
   /** What is in `jobs/` now; without it nothing is called gone or never run. */
   readonly known?: readonly KnownTier[] | undefined;
-  /** Default: the end of the window. */
-  readonly nowMs?: number | undefined;
+  /** In force now. */
+  readonly pauses: readonly Pause[];
 }
 
 const RECENT_RUNS = 20;
 
 /** Reads and summarizes everything that `runner report` shows. */
-export async function readOverview(
-  db: Kysely<ActivityLog>,
-  query: OverviewQuery,
-): Promise<Overview> {
+export async function readOverview(log: LogView, query: OverviewQuery): Promise<Overview> {
+  const { sinceMs, untilMs, pauses } = query;
   const isWanted = (tier: string): boolean => query.tier === undefined || tier === query.tier;
-  const logged = (await selectScriptNames(db)).filter((script) => isWanted(tierOf(script)));
-  const figures = await selectFigures(db, logged, query);
-  const pauses = await selectPauses(db, query.nowMs ?? query.untilMs);
-  const names = [...(query.known ? figures.keys() : logged)];
-  const tiers = await readTiers(db, { ...query, pauses }, names, isWanted);
-  const scripts = await readScripts(db, { ...query, pauses }, { logged, figures, tiers });
+  const recent = await selectRecentRuns(log.db, untilMs, RECENT_RUNS);
+  const logged = [...recent.keys()].filter((script) => isWanted(tierOf(script)));
+  const figures = await selectFigures(log.db, query);
+  const ran = logged.filter((script) => query.known === undefined || figures.has(script));
+  const tiers = await readTiers(log, query, ran, isWanted);
+  const scripts = await readScripts(log, query, { ran, recent, figures, tiers });
   return {
-    sinceMs: query.sinceMs,
-    untilMs: query.untilMs,
+    sinceMs,
+    untilMs,
     tiers,
     scripts,
     pauses,
-    running: (await selectRunning(db)).filter((run) => isWanted(tierOf(run.script))),
+    running: (await selectRunning(log)).filter((run) => isWanted(tierOf(run.script))),
     totals: addUp(scripts.map((script) => script.summary)),
   };
 }
 
-/** The question, and what was asked once for all of the answer. */
-interface PausedQuery extends OverviewQuery {
-  readonly pauses: readonly Pause[];
-}
-
 async function readTiers(
-  db: Kysely<ActivityLog>,
-  query: PausedQuery,
+  { db }: LogView,
+  query: OverviewQuery,
   scripts: readonly string[],
   isWanted: (tier: string) => boolean,
 ): Promise<TierOverview[]> {
@@ -166,9 +148,9 @@ async function readTiers(
 }
 
 async function readTier(
-  db: Kysely<ActivityLog>,
+  db: LogView['db'],
   tier: string,
-  { sinceMs, untilMs, known, pauses }: PausedQuery,
+  { sinceMs, untilMs, known, pauses }: OverviewQuery,
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
   const presence = presenceOf(known, (each) => each.tier === tier);
@@ -177,7 +159,7 @@ async function readTier(
   const calls = [...(before ? [before] : []), ...inWindow];
   const calledAtMs = calls.map((pass) => pass.startedAtMs);
   // One line for all tiers calls none of them at a time of its own: nothing can be missed.
-  const isExpected = presence !== 'gone' && calls.at(-1)?.calledBy !== 'due';
+  const isExpected = presence !== 'gone' && calls.at(-1)?.trigger !== 'due';
   const skipped = inWindow.filter((pass) => pass.state === 'skipped');
   return {
     tier,
@@ -194,39 +176,39 @@ async function readTier(
 }
 
 async function readLastPass(
-  db: Kysely<ActivityLog>,
+  db: LogView['db'],
   tier: string,
   untilMs: number,
 ): Promise<LastPassSummary | null> {
   const pass = await selectNewestPass(db, tier, untilMs);
   if (pass === null) return null;
-  const outcomes = await selectPassOutcomes(db, pass.id);
-  const running = outcomes.filter((outcome) => outcome === 'running').length;
-  const succeeded = outcomes.filter((outcome) => outcome === 'succeeded').length;
-  const failed = outcomes.filter(isFailure).length;
-  const liveness = pass.state === 'running' ? await selectPassLiveness(db, pass.id) : null;
-  return { ...pass, succeeded, failed, running, liveness };
+  const outcomes = await selectPassOutcomes(db, pass);
+  const count = (isCounted: (outcome: Outcome) => boolean) => outcomes.filter(isCounted).length;
+  return {
+    ...pass,
+    succeeded: count((outcome) => outcome === 'succeeded'),
+    failed: count(isFailure),
+    running: count((outcome) => outcome === 'running'),
+  };
 }
 
 interface Found {
-  readonly logged: readonly string[];
-  readonly figures: ReadonlyMap<string, readonly RunFigures[]>;
+  /** What has run in the window, or at all where nobody knows what is in `jobs/`. */
+  readonly ran: readonly string[];
+  readonly recent: ReadonlyMap<string, readonly RecentRun[]>;
+  readonly figures: ReadonlyMap<string, RunFigures>;
   readonly tiers: readonly TierOverview[];
 }
 
 async function readScripts(
-  db: Kysely<ActivityLog>,
-  query: PausedQuery,
+  log: LogView,
+  query: OverviewQuery,
   found: Found,
 ): Promise<ScriptOverview[]> {
   const names = chooseScripts(query, found);
-  const recent = new Map<string, RecentRun[]>();
-  for (const script of names) {
-    recent.set(script, await selectRecentRuns(db, script, query.untilMs, RECENT_RUNS));
-  }
-  const lastIds = [...recent.values()].flatMap(([newest]) => newest?.id ?? []);
-  const lastRuns = new Map((await selectRunsById(db, lastIds)).map((run) => [run.script, run]));
-  const waiting = await selectWaiting(db, await selectHolders(db));
+  const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
+  const lastRuns = new Map((await selectRunsById(log, lastIds)).map((run) => [run.script, run]));
+  const waiting = await selectWaiting(log.db, await selectHolders(log.db));
   const scripts: ScriptOverview[] = [];
   for (const script of names) {
     const lastRun = lastRuns.get(script) ?? null;
@@ -234,10 +216,10 @@ async function readScripts(
       script,
       tier: tierOf(script),
       presence: presenceOfScript(query.known, script),
-      summary: summarizeRuns(found.figures.get(script) ?? []),
+      summary: summarizeRuns(found.figures.get(script) ?? new RunFigures()),
       lastRun,
-      lastError: lastRun && (await readLastError(db, lastRun)),
-      recentRuns: (recent.get(script) ?? []).toReversed(),
+      lastError: lastRun && (await readLastError(log.db, lastRun)),
+      recentRuns: (found.recent.get(script) ?? []).toReversed(),
       pause: findPause(query.pauses, script),
       waiting: waiting.find((job) => job.script === script) ?? null,
     });
@@ -246,11 +228,10 @@ async function readScripts(
 }
 
 /** Scripts that are gone and did not run in the window are history: only a longer one shows them. */
-function chooseScripts(query: OverviewQuery, { logged, figures, tiers }: Found): string[] {
+function chooseScripts(query: OverviewQuery, { ran, figures, tiers }: Found): string[] {
   const order = tiers.map((tier) => tier.tier);
   const known = (query.known ?? []).flatMap((tier) => tier.scripts);
   const inTiers = known.filter((script) => order.includes(tierOf(script)));
-  const ran = query.known === undefined ? logged : logged.filter((script) => figures.has(script));
   return [...new Set([...inTiers, ...ran])]
     .filter((script) => hadOutcome(figures.get(script), query.outcomes))
     .sort((one, other) => compareScripts(one, other, order))
@@ -258,23 +239,15 @@ function chooseScripts(query: OverviewQuery, { logged, figures, tiers }: Found):
 }
 
 function hadOutcome(
-  runs: readonly RunFigures[] | undefined,
+  runs: RunFigures | undefined,
   outcomes: readonly Outcome[] | undefined,
 ): boolean {
-  return outcomes === undefined || (runs ?? []).some((run) => outcomes.includes(run.outcome));
-}
-
-/** Parameters in a job's name tell jobs apart; their handler is the same. */
-function isScriptOf(script: string): (name: string) => boolean {
-  const isQueued = tierOf(script) === WHOLE_QUEUE;
-  return (name) => name === script || (isQueued && name === withoutParameters(script));
+  return outcomes === undefined || outcomes.some((outcome) => (runs?.count(outcome) ?? 0) > 0);
 }
 
 function presenceOfScript(known: readonly KnownTier[] | undefined, script: string): Presence {
   const isUnread = known?.some((each) => each.isUnread && each.tier === tierOf(script));
-  return isUnread
-    ? 'unknown'
-    : presenceOf(known, ({ scripts }) => scripts.some(isScriptOf(script)));
+  return isUnread ? 'unknown' : presenceOf(known, ({ scripts }) => scripts.includes(script));
 }
 
 function presenceOf(
@@ -286,7 +259,7 @@ function presenceOf(
 }
 
 /** A script that throws names its error itself; of any other, the last line it wrote says most. */
-async function readLastError(db: Kysely<ActivityLog>, run: RunRecord): Promise<string | null> {
+async function readLastError(db: LogView['db'], run: RunRecord): Promise<string | null> {
   if (!isFailure(run.outcome)) return null;
   return describeRunError(run, run.error === null ? await selectOutputEnd(db, run.id) : '');
 }

@@ -1,13 +1,26 @@
+import { existsSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import { describeCrash } from '../../execution/result/wording.ts';
+import { runFilesOf } from '../../execution/run-files.ts';
+import type { StateFolder } from '../../place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../process/identity.ts';
 import { WHOLE_QUEUE } from '../../queue/pauses.ts';
-import type { ActivityLog, MeasuredBy, Outcome, RunRow, WorkerState } from '../../store/schema.ts';
+import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../store/schema.ts';
+
+/**
+ * The log, and the folder of what it does not hold. Nothing is repaired by reading it: what has died
+ * since is shown as the next pass will find it.
+ */
+export interface LogView {
+  readonly db: Kysely<ActivityLog>;
+  readonly state: StateFolder;
+}
 
 /** One run as the readers of the log see it. Instants are epoch milliseconds, unknown is null. */
 export interface RunRecord {
   readonly id: number;
   readonly script: string;
-  readonly tier: string | null;
+  readonly tier: string;
   /** The number of a job of the queue; null: it is a script's run. */
   readonly jobId: number | null;
   readonly outcome: Outcome;
@@ -40,75 +53,75 @@ interface RunError {
   readonly stack: string | null;
 }
 
-export interface RunWithOutput extends RunRecord {
-  /** Head and tail, as the log's row holds them. */
-  readonly output: string | null;
-  /** The compressed file that holds all that was kept, where the row could not. */
-  readonly outputFile: string | null;
+/** `hourly` of `hourly/clean-tmp`. */
+export function tierOf(script: string): string {
+  return script.slice(0, Math.max(0, script.indexOf('/')));
 }
 
-/** Every column but the output, which can be 64 KB in each row. */
-export const runColumns = [
-  'id',
-  'script',
-  'tier',
-  'job_id',
-  'outcome',
-  'attempt',
-  'scheduled_for',
-  'started_at',
-  'finished_at',
-  'duration_ms',
-  'user_cpu_ms',
-  'system_cpu_ms',
-  'max_rss_bytes',
-  'measured_by',
-  'exit_code',
-  'signal',
-  'reason',
-  'warning',
-  'error_name',
-  'error_message',
-  'error_stack',
-  'content_hash',
-  'pid',
-  'output_bytes',
-  'output_dropped_bytes',
-] as const satisfies readonly (keyof RunRow)[];
+const columns = [
+  'runs.id',
+  'scripts.name as script',
+  'runs.job_id as jobId',
+  'runs.outcome',
+  'runs.attempt',
+  'runs.scheduled_for as scheduledForMs',
+  'runs.started_at as startedAtMs',
+  'runs.finished_at as finishedAtMs',
+  'runs.duration_ms as durationMs',
+  'runs.user_cpu_ms as userCpuMs',
+  'runs.system_cpu_ms as systemCpuMs',
+  'runs.max_rss_bytes as maxRssBytes',
+  'runs.measured_by as measuredBy',
+  'runs.exit_code as exitCode',
+  'runs.signal',
+  'runs.reason',
+  'runs.warning',
+  'runs.error_name as errorName',
+  'runs.error_message as errorMessage',
+  'runs.error_stack as errorStack',
+  'script_versions.content_hash as contentHash',
+  'runs.pid',
+  'runs.output_bytes as outputBytes',
+  'runs.output_dropped_bytes as outputDroppedBytes',
+] as const;
 
-export function toRunRecord(row: Pick<RunRow, (typeof runColumns)[number]>): RunRecord {
-  return {
-    id: row.id,
-    script: row.script,
-    tier: row.tier,
-    jobId: row.tier === WHOLE_QUEUE ? row.job_id : null,
-    outcome: row.outcome,
-    attempt: row.attempt,
-    scheduledForMs: row.scheduled_for,
-    startedAtMs: row.started_at,
-    finishedAtMs: row.finished_at,
-    durationMs: row.duration_ms,
-    userCpuMs: row.user_cpu_ms,
-    systemCpuMs: row.system_cpu_ms,
-    maxRssBytes: row.max_rss_bytes,
-    measuredBy: row.measured_by,
-    exitCode: row.exit_code,
-    signal: row.signal,
-    reason: row.reason,
-    warning: row.warning,
-    error: toRunError(row),
-    contentHash: row.content_hash,
-    pid: row.pid,
-    outputBytes: row.output_bytes,
-    outputDroppedBytes: row.output_dropped_bytes,
-  };
+/** Runs with all that their records hold. */
+function recordedRuns(db: Kysely<ActivityLog>) {
+  return db
+    .selectFrom('runs')
+    .innerJoin('scripts', 'scripts.id', 'runs.script_id')
+    .leftJoin('script_versions', 'script_versions.id', 'runs.version_id')
+    .select(columns);
 }
 
-function toRunError(
-  row: Pick<RunRow, 'error_name' | 'error_message' | 'error_stack'>,
-): RunError | null {
-  const error = { name: row.error_name, message: row.error_message, stack: row.error_stack };
-  return Object.values(error).every((value) => value === null) ? null : error;
+type RecordedRuns = ReturnType<typeof recordedRuns>;
+
+/** The runs that `choose` leaves of all, in its order. */
+export async function selectRecords(
+  log: LogView,
+  choose: (runs: RecordedRuns) => RecordedRuns,
+): Promise<RunRecord[]> {
+  const rows = await choose(recordedRuns(log.db)).execute();
+  const isOpen = rows.some(({ outcome }) => outcome === 'running');
+  const open = new Map(isOpen ? (await selectRunning(log)).map((run) => [run.id, run]) : []);
+  return rows.map(({ errorName, errorMessage, errorStack, ...row }) => {
+    const error = { name: errorName, message: errorMessage, stack: errorStack };
+    const tier = tierOf(row.script);
+    const run = {
+      ...row,
+      tier,
+      jobId: tier === WHOLE_QUEUE ? row.jobId : null,
+      error: Object.values(error).every((value) => value === null) ? null : error,
+    };
+    return asFound(run, open.get(run.id));
+  });
+}
+
+/** With what the next pass will find of a run whose process is gone. */
+function asFound(run: RunRecord, open: RunningRun | undefined): RunRecord {
+  if (open?.liveness !== 'dead') return run;
+  if (open.hasResult) return { ...run, reason: 'it has ended; the next pass records how' };
+  return { ...run, outcome: 'crashed', reason: describeCrash(open.runner, '', open.maxRssBytes) };
 }
 
 /** A run that has not ended yet, as far as the log knows. */
@@ -119,36 +132,40 @@ export interface RunningRun {
   readonly attempt: number;
   readonly pid: number | null;
   readonly host: string;
+  /** "pid 4711 on web3" */
+  readonly runner: string;
   /** The most that its processes were seen with so far. */
   readonly maxRssBytes: number | null;
   /** Its runner is gone; whether it runs on tells `liveness`. */
   readonly isOrphan: boolean;
-  /**
-   * `dead`: its runner and its process are both gone. Who opens the log records that first, so that
-   * it is only met where the log cannot be written, or since.
-   */
+  /** `dead`: its runner and its process are both gone. */
   readonly liveness: Liveness;
+  /** It has ended by itself: how, its result file tells the next pass. */
+  readonly hasResult: boolean;
 }
 
-export async function selectRunning(db: Kysely<ActivityLog>): Promise<RunningRun[]> {
+/** The runs that have a row and no end, oldest first. What is over within a moment is never among them. */
+export async function selectRunning({ db, state }: LogView): Promise<RunningRun[]> {
   const rows = await runningRuns(db).execute();
-  // Sorted here: asked to sort, SQLite walks the index of all runs by time instead.
-  const oldestFirst = rows.toSorted((one, other) => one.started_at - other.started_at);
+  // Sorted here: asked to sort, a database may walk an index of all runs instead.
+  const oldestFirst = rows.toSorted((one, other) => one.startedAtMs - other.startedAtMs);
   return oldestFirst.map((row) => ({
     id: row.id,
     script: row.script,
-    startedAtMs: row.started_at,
+    startedAtMs: row.startedAtMs,
     attempt: row.attempt,
     pid: row.pid,
     host: row.host,
-    maxRssBytes: row.max_rss_bytes,
+    runner: `pid ${row.workerPid} on ${row.host}`,
+    maxRssBytes: row.maxRssBytes,
     isOrphan: livenessOfWorker(row) === 'dead',
     liveness: livenessOf(row),
+    hasResult: existsSync(runFilesOf(state, `${row.workerId}.${row.claimNumber}`).result),
   }));
 }
 
 /** Whether the run goes on, to the best of what can be seen from here. */
-export async function isStillRunning(db: Kysely<ActivityLog>, id: number): Promise<boolean> {
+export async function isStillRunning({ db }: LogView, id: number): Promise<boolean> {
   const row = await runningRuns(db).where('runs.id', '=', id).executeTakeFirst();
   return row !== undefined && livenessOf(row) !== 'dead';
 }
@@ -157,20 +174,24 @@ function runningRuns(db: Kysely<ActivityLog>) {
   return (
     db
       .selectFrom('runs')
+      .innerJoin('scripts', 'scripts.id', 'runs.script_id')
       .innerJoin('workers', 'workers.id', 'runs.worker_id')
+      .innerJoin('hosts', 'hosts.id', 'workers.host_id')
       .select([
         'runs.id',
-        'runs.script',
-        'runs.started_at',
+        'scripts.name as script',
+        'runs.started_at as startedAtMs',
         'runs.attempt',
-        'runs.max_rss_bytes',
+        'runs.max_rss_bytes as maxRssBytes',
         'runs.pid',
-        'runs.pid_start_ticks',
-        'workers.host',
-        'workers.boot_id',
-        'workers.state as worker_state',
-        'workers.pid as worker_pid',
-        'workers.pid_start_ticks as worker_start_ticks',
+        'runs.pid_start_ticks as startTicks',
+        'runs.claim_number as claimNumber',
+        'workers.id as workerId',
+        'hosts.host',
+        'hosts.boot_id as bootId',
+        'workers.state as workerState',
+        'workers.pid as workerPid',
+        'workers.pid_start_ticks as workerStartTicks',
       ])
       // A literal: with a bound value SQLite cannot tell that the partial index holds all of them.
       .where('runs.outcome', '=', sql.lit('running' as const))
@@ -179,12 +200,12 @@ function runningRuns(db: Kysely<ActivityLog>) {
 
 interface RunningRow {
   readonly host: string;
-  readonly boot_id: string | null;
-  readonly worker_state: WorkerState;
-  readonly worker_pid: number;
-  readonly worker_start_ticks: number | null;
+  readonly bootId: string | null;
+  readonly workerState: WorkerState;
+  readonly workerPid: number;
+  readonly workerStartTicks: number | null;
   readonly pid: number | null;
-  readonly pid_start_ticks: number | null;
+  readonly startTicks: number | null;
 }
 
 const NO_PID = 0;
@@ -193,15 +214,15 @@ const NO_PID = 0;
 function livenessOf(row: RunningRow): Liveness {
   const ofWorker = livenessOfWorker(row);
   if (ofWorker !== 'dead') return ofWorker;
-  const { host, boot_id: bootId, pid, pid_start_ticks: startTicks } = row;
+  const { host, bootId, pid, startTicks } = row;
   const liveness = checkLiveness({ host, bootId, pid: pid ?? NO_PID, startTicks });
   if (pid !== null || liveness === 'on-another-host') return liveness;
   // Not written down in time. Who found its worker dead has looked for it, or it would have ended.
-  return row.worker_state === 'running' ? 'dead' : 'alive';
+  return row.workerState === 'running' ? 'dead' : 'alive';
 }
 
 function livenessOfWorker(row: RunningRow): Liveness {
-  if (row.worker_state !== 'running') return 'dead';
-  const { host, boot_id: bootId, worker_pid: pid, worker_start_ticks: startTicks } = row;
+  if (row.workerState !== 'running') return 'dead';
+  const { host, bootId, workerPid: pid, workerStartTicks: startTicks } = row;
   return checkLiveness({ host, bootId, pid, startTicks });
 }

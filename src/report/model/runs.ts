@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import { type ActivityLog, isFailure, type Outcome } from '../../store/schema.ts';
-import { type RunRecord, type RunWithOutput, runColumns, toRunRecord } from './run.ts';
+import { type ActivityLog, isFailure, type Outcome, outcomes } from '../../store/schema.ts';
+import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
 export interface TimeWindow {
@@ -8,38 +8,72 @@ export interface TimeWindow {
   readonly untilMs: number;
 }
 
-/** For each script that ran in the window, the figures of its runs, from the index `runs_summary` alone. */
-export async function selectFigures(
-  db: Kysely<ActivityLog>,
-  scripts: readonly string[],
-  window: TimeWindow,
-): Promise<ReadonlyMap<string, readonly RunFigures[]>> {
-  const figures = new Map<string, readonly RunFigures[]>();
-  for (const script of scripts) {
-    const runs = await selectFiguresOf(db, script, window);
-    if (runs.length > 0) figures.set(script, runs);
+/** What one script's runs come to. */
+export class RunFigures {
+  runs = 0;
+  /** How many ended otherwise than well, or have not ended. */
+  readonly others = new Map<Outcome, number>();
+  readonly durations: number[] = [];
+  /** User and system time together. */
+  readonly cpu: number[] = [];
+  maxRssBytes: number | null = null;
+
+  add({ other, durationMs, cpuMs, maxRssBytes }: FiguresOfRun): void {
+    this.runs += 1;
+    if (other !== null) this.others.set(other, (this.others.get(other) ?? 0) + 1);
+    if (durationMs !== null) this.durations.push(durationMs);
+    if (cpuMs !== null) this.cpu.push(cpuMs);
+    if (maxRssBytes !== null) this.maxRssBytes = Math.max(maxRssBytes, this.maxRssBytes ?? 0);
   }
-  return figures;
+
+  count(outcome: Outcome): number {
+    if (outcome !== 'succeeded') return this.others.get(outcome) ?? 0;
+    return [...this.others.values()].reduce((rest, runs) => rest - runs, this.runs);
+  }
 }
 
-async function selectFiguresOf(
+interface FiguresOfRun {
+  /** Null: it succeeded, as nearly all do. That spares reading so many words. */
+  readonly other: Outcome | null;
+  readonly durationMs: number | null;
+  readonly cpuMs: number | null;
+  readonly maxRssBytes: number | null;
+}
+
+/** So many runs are read at a time: what lives only briefly costs the least. */
+const PAGE = 2_000;
+
+/**
+ * For each script that ran in the window, the figures of its runs. Runs are numbered nearly in the order
+ * of time, so that those of a window lie together: an index tells where, and only that part is read.
+ */
+export async function selectFigures(
   db: Kysely<ActivityLog>,
-  script: string,
-  window: TimeWindow,
-): Promise<RunFigures[]> {
-  return await db
-    .selectFrom('runs')
-    .select([
-      'outcome',
-      'duration_ms as durationMs',
-      'user_cpu_ms as userCpuMs',
-      'system_cpu_ms as systemCpuMs',
-      'max_rss_bytes as maxRssBytes',
-    ])
-    .where('script', '=', script)
-    .where('started_at', '>=', window.sinceMs)
-    .where('started_at', '<', window.untilMs)
-    .execute();
+  { sinceMs, untilMs }: TimeWindow,
+): Promise<ReadonlyMap<string, RunFigures>> {
+  // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
+  const { rows } = await sql<{ first: number | null; last: number }>`
+    select min(runs.id) as first, max(runs.id) as last from scripts cross join runs
+    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}`.execute(
+    db,
+  );
+  const { first, last } = rows[0] ?? { first: null, last: 0 };
+  const figures = new Map<number, RunFigures>();
+  for (let from = first; from !== null && from <= last; from += PAGE) {
+    const { rows: runs } = await sql<FiguresOfRun & { script: number }>`
+      select script_id as script, nullif(outcome, 'succeeded') as other, duration_ms as "durationMs",
+        user_cpu_ms + system_cpu_ms as "cpuMs", max_rss_bytes as "maxRssBytes" from runs
+      where id >= ${from} and id < ${from + PAGE}
+        and started_at >= ${sinceMs} and started_at < ${untilMs}`.execute(db);
+    for (const run of runs) {
+      const ofScript = figures.get(run.script) ?? new RunFigures();
+      if (ofScript.runs === 0) figures.set(run.script, ofScript);
+      ofScript.add(run);
+    }
+  }
+  const scripts = await db.selectFrom('scripts').select(['id', 'name']).execute();
+  const names = new Map(scripts.map(({ id, name }) => [id, name]));
+  return new Map([...figures].map(([id, ofScript]) => [names.get(id) ?? '', ofScript]));
 }
 
 /** A run as the sparkline needs it. */
@@ -49,40 +83,27 @@ export interface RecentRun {
   readonly durationMs: number | null;
 }
 
-/** The script's newest runs before `untilMs`, newest first, however old they are. */
+/** Of every script its newest runs before `untilMs`, newest first, however old they are. */
 export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
-  script: string,
   untilMs: number,
   limit: number,
-): Promise<RecentRun[]> {
-  return await db
-    .selectFrom('runs')
-    .select(['id', 'outcome', 'duration_ms as durationMs'])
-    .where('script', '=', script)
-    .where('started_at', '<', untilMs)
-    .orderBy('started_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute();
+): Promise<ReadonlyMap<string, readonly RecentRun[]>> {
+  const { rows } = await sql<RecentRun & { script: string }>`
+    select scripts.name as script, runs.id, outcome, duration_ms as "durationMs"
+    from scripts cross join runs
+    where script_id = scripts.id and started_at < ${untilMs} and started_at >= coalesce(
+      (select older.started_at from runs as older
+       where older.script_id = scripts.id and older.started_at < ${untilMs}
+       order by older.started_at desc limit 1 offset ${limit - 1}), 0)
+    order by started_at desc, runs.id desc`.execute(db);
+  const byScript = Map.groupBy(rows, ({ script }) => script);
+  return new Map([...byScript].map(([script, runs]) => [script, runs.slice(0, limit)]));
 }
 
-export async function selectRunsById(
-  db: Kysely<ActivityLog>,
-  ids: readonly number[],
-): Promise<RunRecord[]> {
+export async function selectRunsById(log: LogView, ids: readonly number[]): Promise<RunRecord[]> {
   if (ids.length === 0) return [];
-  const query = db.selectFrom('runs').select(runColumns).where('id', 'in', ids);
-  return (await query.execute()).map(toRunRecord);
-}
-
-/** The last characters that a run wrote; enough for its last line. */
-export async function selectOutputEnd(db: Kysely<ActivityLog>, id: number): Promise<string> {
-  const query = db
-    .selectFrom('runs')
-    .select(sql<string | null>`substr(output, -2000)`.as('end'))
-    .where('id', '=', id);
-  return (await query.executeTakeFirst())?.end ?? '';
+  return await selectRecords(log, (runs) => runs.where('runs.id', 'in', ids));
 }
 
 export interface RunFilter extends TimeWindow {
@@ -92,56 +113,99 @@ export interface RunFilter extends TimeWindow {
 
 /** One script's runs in the window, newest first. */
 export async function selectRuns(
-  db: Kysely<ActivityLog>,
+  log: LogView,
   script: string,
-  filter: RunFilter,
+  { sinceMs, untilMs, outcomes, limit }: RunFilter,
 ): Promise<RunRecord[]> {
-  const { outcomes, limit } = filter;
-  let query = db
+  return await selectRecords(log, (runs) => {
+    const inWindow = runs
+      .where('scripts.name', '=', script)
+      .where('runs.started_at', '>=', sinceMs)
+      .where('runs.started_at', '<', untilMs)
+      .orderBy('runs.started_at', 'desc')
+      .orderBy('runs.id', 'desc');
+    const wanted =
+      outcomes === undefined ? inWindow : inWindow.where('runs.outcome', 'in', outcomes);
+    return limit === undefined ? wanted : wanted.limit(limit);
+  });
+}
+
+/** A run with what it has written. */
+export interface RunWithOutput extends RunRecord {
+  /** Head and tail, as the log holds them. */
+  readonly output: string | null;
+  /** The compressed file that holds all that was kept, where the log could not. */
+  readonly outputFile: string | null;
+  /** By which its files are called as long as it has no end in the log. */
+  readonly filesKey: string | null;
+}
+
+export async function selectRun(log: LogView, id: number): Promise<RunWithOutput | null> {
+  const [run] = await selectRunsById(log, [id]);
+  const written = await log.db
     .selectFrom('runs')
-    .select(runColumns)
-    .where('script', '=', script)
-    .where('started_at', '>=', filter.sinceMs)
-    .where('started_at', '<', filter.untilMs)
-    .orderBy('started_at', 'desc')
-    .orderBy('id', 'desc');
-  if (outcomes !== undefined) query = query.where('outcome', 'in', outcomes);
-  if (limit !== undefined) query = query.limit(limit);
-  return (await query.execute()).map(toRunRecord);
+    .leftJoin('outputs', 'outputs.run_id', 'runs.id')
+    .select(['outcome', 'output', 'output_file', 'worker_id', 'claim_number'])
+    .where('id', '=', id)
+    .executeTakeFirst();
+  if (run === undefined || written === undefined) return null;
+  const { outcome, output, output_file: outputFile, worker_id, claim_number } = written;
+  const hasFiles = outcome === 'running' && worker_id !== null;
+  return { ...run, output, outputFile, filesKey: hasFiles ? `${worker_id}.${claim_number}` : null };
 }
 
-export async function selectRun(
-  db: Kysely<ActivityLog>,
-  id: number,
-): Promise<RunWithOutput | null> {
-  const query = db.selectFrom('runs').select([...runColumns, 'output', 'output_file']);
-  const row = await query.where('id', '=', id).executeTakeFirst();
-  if (row === undefined) return null;
-  return { ...toRunRecord(row), output: row.output, outputFile: row.output_file };
+/** Enough to hold a last line. */
+const END_LENGTH = 2000;
+
+/** The last characters that a run wrote. */
+export async function selectOutputEnd(db: Kysely<ActivityLog>, id: number): Promise<string> {
+  const query = db.selectFrom('outputs').select('output').where('run_id', '=', id);
+  return (await query.executeTakeFirst())?.output.slice(-END_LENGTH) ?? '';
 }
 
-/** The script's newest run, or null when it never ran. */
+/** The script's newest run before that instant, or its newest one that succeeded; null: it has none. */
 export async function selectNewestRun(
+  log: LogView,
+  script: string,
+  { untilMs = Number.MAX_SAFE_INTEGER, outcomes }: Partial<RunFilter> = {},
+): Promise<RunRecord | null> {
+  const [newest] = await selectRuns(log, script, { sinceMs: 0, untilMs, outcomes, limit: 1 });
+  return newest ?? null;
+}
+
+/** As many runs as tell what is usual now, not what it was last year. */
+const USUAL_RUNS = 20;
+
+/** The median of a script's last successful runs, in milliseconds; null: there were none. */
+export async function selectUsualDuration(
   db: Kysely<ActivityLog>,
   script: string,
-): Promise<RunWithOutput | null> {
-  const [newest] = await selectRecentRuns(db, script, Number.MAX_SAFE_INTEGER, 1);
-  return newest === undefined ? null : await selectRun(db, newest.id);
+): Promise<number | null> {
+  const rows = await db
+    .selectFrom('scripts')
+    .innerJoin('runs', 'runs.script_id', 'scripts.id')
+    .select('runs.duration_ms as durationMs')
+    .where('scripts.name', '=', script)
+    .where('runs.outcome', '=', 'succeeded')
+    .where('runs.duration_ms', 'is not', null)
+    .$narrowType<{ durationMs: number }>()
+    .orderBy('runs.started_at', 'desc')
+    .limit(USUAL_RUNS)
+    .execute();
+  const durations = sorted(rows.map(({ durationMs }) => durationMs));
+  return durations[Math.floor(durations.length / 2)] ?? null;
 }
 
 /** The newest run of all, or null in an empty log. */
 export async function selectHighestRunId(db: Kysely<ActivityLog>): Promise<number | null> {
-  const query = db.selectFrom('runs').select((build) => build.fn.max('id').as('id'));
+  const query = db.selectFrom('runs').select(({ fn }) => fn.max('id').as('id'));
   return (await query.executeTakeFirst())?.id ?? null;
 }
 
-/** What a summary needs of one run; the index `runs_summary` holds just this. */
-export interface RunFigures {
-  readonly outcome: Outcome;
-  readonly durationMs: number | null;
-  readonly userCpuMs: number | null;
-  readonly systemCpuMs: number | null;
-  readonly maxRssBytes: number | null;
+/** Every script that the log knows. */
+export async function selectScriptNames(db: Kysely<ActivityLog>): Promise<string[]> {
+  const rows = await db.selectFrom('scripts').select('name').orderBy('name').execute();
+  return rows.map(({ name }) => name);
 }
 
 /** How many runs there were and how they ended. Unknown is null: no figure of any run was known. */
@@ -170,22 +234,22 @@ export interface Summary extends Totals {
   readonly cpuMs: number | null;
 }
 
-export function summarizeRuns(runs: readonly RunFigures[]): Summary {
-  const succeeded = countOutcomes(runs, (outcome) => outcome === 'succeeded');
-  const failed = countOutcomes(runs, isFailure);
-  const durations = sorted(runs.map((run) => run.durationMs));
-  const cpu = sorted(runs.map(cpuOf));
+export function summarizeRuns(figures: RunFigures): Summary {
+  const succeeded = figures.count('succeeded');
+  const failed = outcomes.filter(isFailure).reduce((sum, each) => sum + figures.count(each), 0);
+  const durations = sorted(figures.durations);
+  const cpu = sorted(figures.cpu);
   return {
-    runs: runs.length,
+    runs: figures.runs,
     succeeded,
     failed,
-    released: countOutcomes(runs, (outcome) => outcome === 'released'),
+    released: figures.count('released'),
     successRate: rate(succeeded, failed),
     p50DurationMs: nearestRank(durations, 0.5),
     p95DurationMs: nearestRank(durations, 0.95),
     maxDurationMs: nearestRank(durations, 1),
-    cpuMs: nearestRank(cpu, 0.5),
-    maxRssBytes: nearestRank(sorted(runs.map((run) => run.maxRssBytes)), 1),
+    cpuMs: rounded(nearestRank(cpu, 0.5)),
+    maxRssBytes: figures.maxRssBytes,
     totalDurationMs: sumOf(durations),
     totalCpuMs: sumOf(cpu),
   };
@@ -216,20 +280,8 @@ export function nearestRank(ascending: Float64Array, share: number): number | nu
   return ascending[Math.max(0, Math.ceil(ascending.length * share) - 1)] ?? null;
 }
 
-function countOutcomes(
-  runs: readonly RunFigures[],
-  isCounted: (outcome: Outcome) => boolean,
-): number {
-  return runs.reduce((count, { outcome }) => count + Number(isCounted(outcome)), 0);
-}
-
 function rate(succeeded: number, failed: number): number | null {
   return succeeded + failed === 0 ? null : succeeded / (succeeded + failed);
-}
-
-function cpuOf(run: RunFigures): number | null {
-  if (run.userCpuMs === null || run.systemCpuMs === null) return null;
-  return roundToMicroseconds(run.userCpuMs + run.systemCpuMs);
 }
 
 function known(summaries: readonly Summary[], figure: keyof Totals): Float64Array {
@@ -237,8 +289,8 @@ function known(summaries: readonly Summary[], figure: keyof Totals): Float64Arra
 }
 
 /** A typed array sorts by number, and several times faster. */
-function sorted(values: readonly (number | null)[]): Float64Array {
-  return Float64Array.from(values.filter((value) => value !== null)).sort();
+function sorted(values: readonly number[]): Float64Array {
+  return new Float64Array(values).sort();
 }
 
 function sumOf(values: Float64Array): number | null {
@@ -246,38 +298,11 @@ function sumOf(values: Float64Array): number | null {
   return roundToMicroseconds(values.reduce((sum, value) => sum + value, 0));
 }
 
+function rounded(ms: number | null): number | null {
+  return ms === null ? null : roundToMicroseconds(ms);
+}
+
 /** 0.1 + 0.2 must not be shown as 0.30000000000000004. */
 function roundToMicroseconds(ms: number): number {
   return Math.round(ms * 1000) / 1000;
-}
-
-/** Every script that the log knows. */
-export function selectScriptNames(db: Kysely<ActivityLog>): Promise<string[]> {
-  return selectDistinct(db, 'runs', 'script');
-}
-
-/** Every tier that the log knows. */
-export function selectTierNames(db: Kysely<ActivityLog>): Promise<string[]> {
-  return selectDistinct(db, 'workers', 'tier');
-}
-
-/**
- * Each step jumps to the next name in the index, where a plain `distinct` would read all of it: with
- * a million runs 1 ms instead of 100.
- */
-async function selectDistinct(
-  db: Kysely<ActivityLog>,
-  tableName: 'runs' | 'workers',
-  columnName: 'script' | 'tier',
-): Promise<string[]> {
-  const [table, column] = [sql.table(tableName), sql.ref(columnName)];
-  const { rows } = await sql<{ name: string }>`
-    with recursive names (name) as (
-      select min(${column}) from ${table}
-      union all
-      select (select min(${column}) from ${table} where ${column} > names.name)
-      from names where names.name is not null
-    )
-    select name from names where name is not null`.execute(db);
-  return rows.map(({ name }) => name);
 }

@@ -3,56 +3,111 @@ import { type Kysely, sql } from 'kysely';
 import { nearestPath } from '../../base/suggest.ts';
 import { compareBytes } from '../../base/values.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import { selectPauses } from '../../queue/pauses.ts';
-import { readUsualDuration } from '../../queue/read/history.ts';
-import { isWaitingJob } from '../../queue/read/states.ts';
 import { withoutParameters } from '../../settings/readers.ts';
-import { hasSpool } from '../../spool/files.ts';
+import type { Pause } from '../../store/contract.ts';
 import type { ActivityLog } from '../../store/schema.ts';
-import { selectRunning } from './run.ts';
+import { type LogView, type RunningRun, selectRunning } from './run.ts';
+import { selectUsualDuration } from './runs.ts';
+import { countSpooledRuns } from './spooled.ts';
 import {
   findHolders,
-  type QueueCounts,
-  type QueueStatus,
   readTierState,
-  type Status,
-  type StatusRun,
   selectWaiting,
+  selectWorkersAtWork,
+  type TierHolder,
   type TierState,
-  type UnhandledName,
+  type WaitingScriptJob,
 } from './tier.ts';
 
+/** How things stand at one moment. */
+export interface Status {
+  readonly atMs: number;
+  /** Oldest first. */
+  readonly running: readonly StatusRun[];
+  readonly holders: readonly TierHolder[];
+  /** In the order that they run in. */
+  readonly waiting: readonly WaitingScriptJob[];
+  readonly pauses: readonly Pause[];
+  readonly queue: QueueStatus;
+  /** Shortest period first, those without one last. */
+  readonly tiers: readonly TierState[];
+  /** There is a log, and it could not be read: what it would tell is not known. */
+  readonly isLogUnread: boolean;
+  /** How many runs were recorded without the log, and wait to be taken into it. */
+  readonly spooledRuns: number;
+  /** Logs that could not be read, by the names of their files. */
+  readonly setAside: readonly string[];
+}
+
+export interface StatusRun extends RunningRun {
+  /** What it usually takes; null: it never succeeded. */
+  readonly usualDurationMs: number | null;
+}
+
+/** How the queue stands at one moment. */
+export interface QueueStatus {
+  readonly counts: QueueCounts;
+  /** Of jobs that wait, those that nothing in `jobs/queue/` here is for; most jobs first. */
+  readonly withoutHandler: readonly UnhandledName[];
+  /** How many workers of the queue live. */
+  readonly workers: number;
+}
+
+/** Jobs that are to be tried again count among those that wait, claimed ones among the running ones. */
+export interface QueueCounts {
+  readonly ready: number;
+  readonly delayed: number;
+  readonly running: number;
+  readonly paused: number;
+  readonly failed: number;
+}
+
+/** How many jobs of a name wait. */
+export interface UnhandledName {
+  readonly name: string;
+  readonly jobs: number;
+  /** The handler that may have been meant; null: none has such a name. */
+  readonly nearest: string | null;
+}
+
+/** Whether there is anything to tell. */
+export function isQueueQuiet({ counts, workers }: QueueStatus): boolean {
+  return workers === 0 && Object.values(counts).every((count) => count === 0);
+}
+
 interface StatusQuery {
-  readonly db: Kysely<ActivityLog>;
   /** Where the runner writes, and where it does if it cannot there. */
   readonly states: readonly StateFolder[];
   /** The tiers of `jobs/`. */
   readonly tiers: readonly string[];
   /** The names of the handlers in `jobs/queue/`. */
   readonly handlers: readonly string[];
+  /** In force. */
+  readonly pauses: readonly Pause[];
   readonly nowMs: number;
   /** There is a log, and it could not be read. */
   readonly isLogUnread: boolean;
 }
 
 /** Reads everything that `runner status` shows. */
-export async function readStatus(query: StatusQuery): Promise<Status> {
-  const { db, states, tiers, handlers, nowMs, isLogUnread } = query;
+export async function readStatus(log: LogView, query: StatusQuery): Promise<Status> {
+  const { states, tiers, handlers, pauses, nowMs, isLogUnread } = query;
+  const { db } = log;
   const holders = await findHolders(db, states, tiers);
-  const pauses = await selectPauses(db, nowMs);
-  const facts = { holders, pauses, nowMs };
   const tierStates: TierState[] = [];
-  for (const tier of tiers) tierStates.push(await readTierState(db, tier, facts));
+  for (const tier of tiers) {
+    tierStates.push(await readTierState(db, tier, { holders, pauses, nowMs }));
+  }
   return {
     atMs: nowMs,
-    running: await readRunning(db),
+    running: await readRunning(log),
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
     queue: await readQueueStatus(db, { handlers, nowMs }),
     tiers: tierStates.toSorted(byPeriod),
     isLogUnread,
-    hasSpool: states.some(hasSpool),
+    spooledRuns: await countSpooledRuns(states),
     setAside: states.flatMap(({ path }) => findSetAside(path)),
   };
 }
@@ -61,10 +116,10 @@ function byPeriod(one: TierState, other: TierState): number {
   return (one.periodMs ?? Infinity) - (other.periodMs ?? Infinity);
 }
 
-async function readRunning(db: Kysely<ActivityLog>): Promise<StatusRun[]> {
+async function readRunning(log: LogView): Promise<StatusRun[]> {
   const runs: StatusRun[] = [];
-  for (const run of await selectRunning(db)) {
-    runs.push({ ...run, usualDurationMs: await readUsualDuration(db, run.script) });
+  for (const run of await selectRunning(log)) {
+    runs.push({ ...run, usualDurationMs: await selectUsualDuration(log.db, run.script) });
   }
   return runs;
 }
@@ -83,8 +138,6 @@ function isSetAside(name: string): boolean {
   return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
 }
 
-type Log = Kysely<ActivityLog>;
-
 interface QueueStatusQuery {
   /** The names of the handlers here. */
   readonly handlers: readonly string[];
@@ -92,11 +145,12 @@ interface QueueStatusQuery {
 }
 
 export async function readQueueStatus(
-  db: Log,
+  db: Kysely<ActivityLog>,
   { handlers, nowMs }: QueueStatusQuery,
 ): Promise<QueueStatus> {
   const names = await countWaitingNames(db, nowMs);
   const known = new Set(handlers);
+  const workers = await selectWorkersAtWork(db);
   return {
     counts: await selectCounts(db, names),
     withoutHandler: names
@@ -107,7 +161,7 @@ export async function readQueueStatus(
         nearest: nearestPath(withoutParameters(name), handlers),
       }))
       .toSorted(byJobs),
-    workers: await countWorkers(db),
+    workers: workers.filter(({ kind }) => kind === 'queue').length,
   };
 }
 
@@ -121,21 +175,39 @@ interface WaitingCount {
   readonly delayed: number;
 }
 
-/** By an index of what waits alone: a million of them take 0.2 s. */
-async function countWaitingNames(db: Log, nowMs: number): Promise<WaitingCount[]> {
-  return await db
-    .selectFrom('jobs')
-    .select([
-      'name',
-      sql<number>`sum(run_at <= ${nowMs})`.as('ready'),
-      sql<number>`sum(run_at > ${nowMs})`.as('delayed'),
-    ])
-    .where(isWaitingJob)
-    .groupBy('name')
+/**
+ * How many jobs of each name wait. Written with literals, as small indexes hold what is ready, and what is
+ * not yet.
+ */
+export async function countWaitingNames(
+  db: Kysely<ActivityLog>,
+  nowMs: number,
+): Promise<WaitingCount[]> {
+  const waiting = db.selectFrom('jobs').groupBy('name').select('name');
+  const isDue = sql<boolean>`run_at <= ${nowMs}`;
+  const ready = await waiting
+    .select(({ fn }) => fn.countAll<number>().as('ready'))
+    .where('ready', '=', sql.lit(1))
     .execute();
+  const others = await waiting
+    .select(({ fn }) => fn.countAll<number>().as('jobs'))
+    .select(sql<number>`sum(case when ${isDue} then 1 else 0 end)`.as('due'))
+    .where('ready', '=', sql.lit(0))
+    .execute();
+  const counts = new Map<string, WaitingCount>();
+  for (const { name, ready: count } of ready) counts.set(name, { name, ready: count, delayed: 0 });
+  // Whose time has come stands among the others until somebody looks for work.
+  for (const { name, jobs, due } of others) {
+    const known = counts.get(name)?.ready ?? 0;
+    counts.set(name, { name, ready: known + due, delayed: jobs - due });
+  }
+  return [...counts.values()];
 }
 
-async function selectCounts(db: Log, waiting: readonly WaitingCount[]): Promise<QueueCounts> {
+async function selectCounts(
+  db: Kysely<ActivityLog>,
+  waiting: readonly WaitingCount[],
+): Promise<QueueCounts> {
   const sum = (which: 'ready' | 'delayed'): number =>
     waiting.reduce((total, each) => total + each[which], 0);
   const { rows } = await otherCounts.execute(db);
@@ -146,20 +218,10 @@ async function selectCounts(db: Log, waiting: readonly WaitingCount[]): Promise<
 /** Each by an index of its own; only families know the state `paused`, and their children have one. */
 const otherCounts = sql<Pick<QueueCounts, 'running' | 'paused' | 'failed'>>`select
   (select count(*) from jobs
-    where leased_until is not null and tier is null and state = 'running') as running,
+    where claim_token is not null and tier is null and state in ('claimed', 'running')) as running,
   (select count(*) from jobs where parent_id is not null and state = 'paused') +
-  (select count(*) from jobs where state = 'paused' and id in
+  (select count(*) from jobs where parent_id is null and state = 'paused' and id in
     (select parent_id from jobs where parent_id is not null
-      and state in ('queued', 'retrying', 'running', 'paused'))) as paused,
+      and state in ('queued', 'claimed', 'running', 'retrying', 'paused'))) as paused,
   (select count(*) from jobs
     where state = 'failed' and finished_at is not null and tier is null) as failed`;
-
-async function countWorkers(db: Log): Promise<number> {
-  const workers = await db
-    .selectFrom('workers')
-    .select('id')
-    .where('kind', '=', 'queue')
-    .where('state', '=', 'running')
-    .execute();
-  return workers.length;
-}

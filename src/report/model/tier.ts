@@ -1,25 +1,20 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { findLockHolder } from '../../lock/lock-file.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../process/identity.ts';
-import { type OpenJob, selectOpenJobs } from '../../queue/add/scripts.ts';
-import { findPause, type Pause } from '../../queue/pauses.ts';
-import {
-  countCrashedPasses,
-  type LastPass,
-  PASS_TRIES,
-  selectLastPass,
-} from '../../schedule/due.ts';
+import { findPause } from '../../queue/pauses.ts';
+import { PASS_TRIES } from '../../schedule/due.ts';
 import { type ExpectedCall, expectCall, type PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
+import type { Pause } from '../../store/contract.ts';
 import type {
   ActivityLog,
-  CalledBy,
+  JobState,
   Outcome,
+  Trigger,
   WorkerKind,
   WorkerState,
 } from '../../store/schema.ts';
-import type { RunningRun } from './run.ts';
 import type { TimeWindow } from './runs.ts';
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
@@ -27,7 +22,7 @@ export interface TierState {
   readonly tier: string;
   readonly periodMs: number | null;
   /** The newest pass that had the lock. */
-  readonly lastPass: LastPass | null;
+  readonly lastPass: RecordedPass | null;
   /** By cron, or whatever else calls it without a terminal; skipped calls too. */
   readonly lastScheduledCallMs: number | null;
   readonly expected: ExpectedCall | null;
@@ -39,16 +34,6 @@ export interface TierState {
   /** Who has its lock. */
   readonly holder: TierHolder | null;
   readonly pause: Pause | null;
-}
-
-/** A worker that has a tier's lock. */
-export interface TierHolder {
-  readonly tier: string;
-  /** Null: it works without the log, and only its lock file tells of it. */
-  readonly kind: WorkerKind | null;
-  readonly pid: number;
-  readonly host: string;
-  readonly sinceMs: number;
 }
 
 /** What is asked once for all tiers. */
@@ -80,12 +65,26 @@ export async function readTierState(
 async function findDueAgain(
   db: Kysely<ActivityLog>,
   tier: string,
-  lastPass: LastPass | null,
+  lastPass: RecordedPass | null,
   nowMs: number,
 ): Promise<number | null> {
   const start = periodStart(tier, nowMs);
-  if (start === null || lastPass?.state !== 'crashed' || lastPass.startedAt < start) return null;
-  return (await countCrashedPasses(db, tier, start)) < PASS_TRIES ? start : null;
+  if (start === null || lastPass?.state !== 'crashed' || lastPass.startedAtMs < start) return null;
+  const passes = await selectPasses(db, tier, { sinceMs: start, untilMs: nowMs + 1 });
+  const crashed = passes.filter(
+    (pass) => pass.state === 'crashed' && pass.scheduledForMs === start,
+  );
+  return crashed.length < PASS_TRIES ? start : null;
+}
+
+/** A worker that has a tier's lock. */
+export interface TierHolder {
+  readonly tier: string;
+  /** Null: it works without the log, and only its lock file tells of it. */
+  readonly kind: WorkerKind | null;
+  readonly pid: number;
+  readonly host: string;
+  readonly sinceMs: number;
 }
 
 /** Who has these tiers, by the log or, without it, by their lock files. */
@@ -109,16 +108,29 @@ function findFileHolder(states: readonly StateFolder[], tier: string): TierHolde
   return null;
 }
 
-/** Workers that the log believes to be at work. */
+/** Workers at work on a tier, whoever has died since left out. */
 export async function selectHolders(db: Kysely<ActivityLog>): Promise<TierHolder[]> {
-  return await db
+  const workers = await selectWorkersAtWork(db);
+  return workers.flatMap(({ tier, ...worker }) => (tier === null ? [] : { tier, ...worker }));
+}
+
+interface WorkerAtWork extends Omit<TierHolder, 'tier'> {
+  readonly tier: string | null;
+  readonly kind: WorkerKind;
+}
+
+export async function selectWorkersAtWork(db: Kysely<ActivityLog>): Promise<WorkerAtWork[]> {
+  const workers = await db
     .selectFrom('workers')
-    .select(['tier', 'kind', 'pid', 'host', 'started_at as sinceMs'])
-    .where('state', '=', 'running')
-    .where('tier', 'is not', null)
-    .$narrowType<{ tier: string }>()
+    .innerJoin('hosts', 'hosts.id', 'workers.host_id')
+    .select(['tier', 'kind', 'pid', 'pid_start_ticks as startTicks', 'host', 'boot_id as bootId'])
+    .select('started_at as sinceMs')
+    .where('state', '=', sql.lit('running' as const))
     .orderBy('started_at')
     .execute();
+  return workers
+    .filter((worker) => checkLiveness(worker) !== 'dead')
+    .map(({ tier, kind, pid, host, sinceMs }) => ({ tier, kind, pid, host, sinceMs }));
 }
 
 /** When a tier was last called by hand, or not by hand; skipped calls too. */
@@ -129,75 +141,22 @@ export async function selectLastCall(
 ): Promise<PreviousCall | null> {
   const last = await db
     .selectFrom('workers')
-    .select(['started_at', 'called_by'])
+    .select(['started_at', 'triggered_by'])
     .where('tier', '=', tier)
     .where('kind', '=', 'tier')
-    .where('called_by', isByHand ? '=' : '!=', 'hand')
+    // A literal: calls by hand are few, and have an index of their own.
+    .where('triggered_by', isByHand ? '=' : '!=', sql.lit('manual' as const))
     .orderBy('started_at', 'desc')
     .limit(1)
     .executeTakeFirst();
-  return last === undefined ? null : { atMs: last.started_at, isDue: last.called_by === 'due' };
-}
-
-/** Jobs that are open and not running. */
-export async function selectWaiting(
-  db: Kysely<ActivityLog>,
-  holders: readonly TierHolder[],
-): Promise<WaitingScriptJob[]> {
-  const open = await selectOpenJobs(db);
-  return open.filter(({ state }) => state !== 'running').map((job) => toWaiting(job, holders));
-}
-
-function toWaiting(job: OpenJob, holders: readonly TierHolder[]): WaitingScriptJob {
-  return {
-    script: job.name,
-    tier: job.tier,
-    state: waitingState(job, holders),
-    sinceMs: job.createdAt,
-    runAtMs: job.runAt,
-    attempts: job.attempts,
-    maxAttempts: job.maxAttempts,
-    reason: job.reason,
-  };
-}
-
-/** What a worker has in its hands it comes to; what it has left, or died before, waits for another one. */
-function waitingState(job: OpenJob, holders: readonly TierHolder[]): WaitingState {
-  if (job.state === 'retrying') return 'retrying';
-  const holder = holders.find(({ tier }) => tier === job.tier);
-  return holder === undefined || job.reason !== null ? 'deferred' : 'queued';
-}
-
-/** How things stand at one moment. */
-export interface Status {
-  readonly atMs: number;
-  /** Oldest first. */
-  readonly running: readonly StatusRun[];
-  readonly holders: readonly TierHolder[];
-  /** In the order that they run in. */
-  readonly waiting: readonly WaitingScriptJob[];
-  readonly pauses: readonly Pause[];
-  readonly queue: QueueStatus;
-  /** Shortest period first, those without one last. */
-  readonly tiers: readonly TierState[];
-  /** There is a log, and it could not be read: what it would tell is not known. */
-  readonly isLogUnread: boolean;
-  /** Runs were recorded without the log, and wait to be taken into it. */
-  readonly hasSpool: boolean;
-  /** Logs that could not be read, by the names of their files. */
-  readonly setAside: readonly string[];
-}
-
-export interface StatusRun extends RunningRun {
-  /** What it usually takes; null: it never succeeded. */
-  readonly usualDurationMs: number | null;
+  return last === undefined ? null : { atMs: last.started_at, isDue: last.triggered_by === 'due' };
 }
 
 /**
- * `queued`: the worker of its tier comes to it. `deferred`: the next call of any tier does.
- * `retrying`: the first call of any tier after `runAtMs` does.
+ * `queued`: the worker of its tier comes to it. `claimed`: it begins in a moment. `deferred`: the next
+ * call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
  */
-type WaitingState = 'queued' | 'deferred' | 'retrying';
+type WaitingState = 'queued' | 'claimed' | 'deferred' | 'retrying';
 
 export interface WaitingScriptJob {
   readonly script: string;
@@ -205,54 +164,91 @@ export interface WaitingScriptJob {
   readonly state: WaitingState;
   readonly sinceMs: number;
   readonly runAtMs: number;
-  /** How many tries it has had, and how many it may have. */
+  /** How many tries it has had. */
   readonly attempts: number;
-  readonly maxAttempts: number;
   /** Why it was deferred, or how its last try ended. */
   readonly reason: string | null;
 }
 
-/** How the queue stands at one moment. */
-export interface QueueStatus {
-  readonly counts: QueueCounts;
-  /** Of jobs that wait, those that nothing in `jobs/queue/` here is for; most jobs first. */
-  readonly withoutHandler: readonly UnhandledName[];
-  /** How many workers of the queue live. */
-  readonly workers: number;
+/** Scripts' jobs that have not ended and do not run. */
+export async function selectWaiting(
+  db: Kysely<ActivityLog>,
+  holders: readonly TierHolder[],
+): Promise<WaitingScriptJob[]> {
+  const open = await db
+    .selectFrom('jobs')
+    .select(['name', 'tier', 'state', 'started_at', 'run_at', 'attempts', 'reason'])
+    .where('tier', 'is not', null)
+    .where('finished_at', 'is', null)
+    .where('state', '!=', 'running')
+    .$narrowType<{ tier: string }>()
+    .orderBy('run_at')
+    .orderBy('id')
+    .execute();
+  // In the order that they run in: what is tried again comes last.
+  const isRetried = ({ state }: WaitingScriptJob): boolean => state === 'retrying';
+  const waiting = open.map(({ name: script, tier, state, started_at, run_at, ...job }) => ({
+    ...job,
+    script,
+    tier,
+    state: waitingState({ tier, state, reason: job.reason }, holders),
+    sinceMs: Math.min(run_at, started_at ?? run_at),
+    runAtMs: run_at,
+  }));
+  return [...waiting.filter((job) => !isRetried(job)), ...waiting.filter(isRetried)];
 }
 
-/** Jobs that are to be tried again count among those that wait. */
-export interface QueueCounts {
-  readonly ready: number;
-  readonly delayed: number;
-  readonly running: number;
-  readonly paused: number;
-  readonly failed: number;
+/** A script's one row in `jobs`, as its last pass has left it. */
+export interface ScriptJob {
+  readonly state: JobState;
+  readonly attempts: number;
+  readonly scheduledForMs: number | null;
+  /** When it was queued, or is tried again. */
+  readonly runAtMs: number;
+  readonly finishedAtMs: number | null;
+  readonly reason: string | null;
 }
 
-/** How many jobs of a name wait. */
-export interface UnhandledName {
-  readonly name: string;
-  readonly jobs: number;
-  /** The handler that may have been meant; null: none has such a name. */
-  readonly nearest: string | null;
+export async function selectScriptJob(
+  db: Kysely<ActivityLog>,
+  script: string,
+): Promise<ScriptJob | null> {
+  const job = await db
+    .selectFrom('jobs')
+    .select(['state', 'attempts', 'scheduled_for as scheduledForMs', 'run_at as runAtMs'])
+    .select(['finished_at as finishedAtMs', 'reason'])
+    .where('name', '=', script)
+    .where('tier', 'is not', null)
+    .executeTakeFirst();
+  return job ?? null;
 }
 
-/** Whether there is anything to tell. */
-export function isQueueQuiet({ counts, workers }: QueueStatus): boolean {
-  return workers === 0 && Object.values(counts).every((count) => count === 0);
+interface OpenJob {
+  readonly tier: string;
+  readonly state: JobState;
+  readonly reason: string | null;
 }
 
-/** One pass over a tier. */
+/** What a worker has in its hands it comes to; what it has left, or died before, waits for another one. */
+function waitingState(job: OpenJob, holders: readonly TierHolder[]): WaitingState {
+  if (job.state === 'retrying') return 'retrying';
+  const holder = holders.find(({ tier }) => tier === job.tier);
+  if (holder === undefined || job.reason !== null) return 'deferred';
+  return job.state === 'claimed' ? 'claimed' : 'queued';
+}
+
+/** One pass over a tier; one whose process is gone has crashed, be it recorded or not. */
 export interface RecordedPass {
   readonly id: number;
   readonly state: WorkerState;
-  readonly calledBy: CalledBy;
+  readonly trigger: Trigger;
   readonly scheduledForMs: number | null;
   readonly startedAtMs: number;
   readonly finishedAtMs: number | null;
   /** Why it was skipped, or how it is known to have crashed. */
   readonly reason: string | null;
+  /** Whether the process of a pass that has not ended can be seen from here; null for one that has. */
+  readonly liveness: Liveness | null;
 }
 
 /** The tier's passes in the window, oldest first, skipped ones among them. */
@@ -261,12 +257,13 @@ export async function selectPasses(
   tier: string,
   window: TimeWindow,
 ): Promise<RecordedPass[]> {
-  return await passesOf(db, tier)
+  const passes = await passesOf(db, tier)
     .where('started_at', '>=', window.sinceMs)
     .where('started_at', '<', window.untilMs)
     .orderBy('started_at')
-    .orderBy('id')
+    .orderBy('workers.id')
     .execute();
+  return passes.map(toPass);
 }
 
 /** The last call of the tier before that instant, skipped or not. */
@@ -275,7 +272,8 @@ export async function selectLastCallBefore(
   tier: string,
   beforeMs: number,
 ): Promise<RecordedPass | null> {
-  return await newestBefore(db, tier, beforeMs).executeTakeFirst().then(orNull);
+  const pass = await newestBefore(db, tier, beforeMs).executeTakeFirst();
+  return pass === undefined ? null : toPass(pass);
 }
 
 /** The last pass before that instant that had the lock. */
@@ -285,55 +283,103 @@ export async function selectNewestPass(
   beforeMs: number,
 ): Promise<RecordedPass | null> {
   const query = newestBefore(db, tier, beforeMs).where('state', '!=', 'skipped');
-  return await query.executeTakeFirst().then(orNull);
+  const pass = await query.executeTakeFirst();
+  return pass === undefined ? null : toPass(pass);
 }
 
-/** How the runs of one pass ended. */
+/** The newest pass that had the lock. */
+async function selectLastPass(db: Kysely<ActivityLog>, tier: string): Promise<RecordedPass | null> {
+  const query = passesOf(db, tier).where('state', '!=', 'skipped');
+  // By number, not by time: the clock may have been set back.
+  const pass = await query.orderBy('workers.id', 'desc').limit(1).executeTakeFirst();
+  return pass === undefined ? null : toPass(pass);
+}
+
+/** The newest pass of a tier, if it was skipped: paused, held, or missed and not made up for. */
+export async function selectSkippedPass(
+  db: Kysely<ActivityLog>,
+  tier: string,
+): Promise<RecordedPass | null> {
+  const query = passesOf(db, tier).orderBy('workers.id', 'desc').limit(1);
+  const newest = await query.executeTakeFirst();
+  return newest?.state === 'skipped' ? toPass(newest) : null;
+}
+
+/** How the runs of one pass ended: they began after it did, and before it ended. */
 export async function selectPassOutcomes(
   db: Kysely<ActivityLog>,
-  passId: number,
+  { id, startedAtMs, finishedAtMs }: RecordedPass,
 ): Promise<Outcome[]> {
-  const query = db.selectFrom('runs').select('outcome').where('worker_id', '=', passId);
-  return (await query.execute()).map((row) => row.outcome);
-}
-
-/** Whether the process of that pass still lives. */
-export async function selectPassLiveness(
-  db: Kysely<ActivityLog>,
-  passId: number,
-): Promise<Liveness> {
-  const row = await db
-    .selectFrom('workers')
-    .select(['host', 'boot_id as bootId', 'pid', 'pid_start_ticks as startTicks'])
-    .where('id', '=', passId)
-    .executeTakeFirst();
-  return row === undefined ? 'dead' : checkLiveness(row);
+  const runs = await db
+    .selectFrom('scripts')
+    .crossJoin('runs')
+    .select('outcome')
+    .whereRef('runs.script_id', '=', 'scripts.id')
+    .where('started_at', '>=', startedAtMs)
+    .where('started_at', '<=', finishedAtMs ?? Number.MAX_SAFE_INTEGER)
+    .where('worker_id', '=', id)
+    .execute();
+  return runs.map(({ outcome }) => outcome);
 }
 
 function passesOf(db: Kysely<ActivityLog>, tier: string) {
-  return db
-    .selectFrom('workers')
-    .select([
-      'id',
-      'state',
-      'called_by as calledBy',
-      'scheduled_for as scheduledForMs',
-      'started_at as startedAtMs',
-      'finished_at as finishedAtMs',
-      'reason',
-    ])
-    .where('kind', '=', 'tier')
-    .where('tier', '=', tier);
+  return (
+    db
+      .selectFrom('workers')
+      .innerJoin('hosts', 'hosts.id', 'workers.host_id')
+      .select([
+        'workers.id',
+        'state',
+        'triggered_by as trigger',
+        'scheduled_for as scheduledForMs',
+        'started_at as startedAtMs',
+        'finished_at as finishedAtMs',
+        'reason',
+        'pid',
+        'pid_start_ticks as startTicks',
+        'host',
+        'boot_id as bootId',
+      ])
+      // A literal, as an index holds these alone.
+      .where('kind', '=', sql.lit('tier' as const))
+      .where('tier', '=', tier)
+  );
+}
+
+type PassRow = Awaited<ReturnType<ReturnType<typeof passesOf>['executeTakeFirstOrThrow']>>;
+
+function toPass({ pid, startTicks, host, bootId, ...row }: PassRow): RecordedPass {
+  if (row.state !== 'running') return { ...row, liveness: null };
+  const liveness = checkLiveness({ pid, startTicks, host, bootId });
+  if (liveness !== 'dead') return { ...row, liveness };
+  return {
+    ...row,
+    state: 'crashed',
+    reason: 'its process has gone without finishing',
+    liveness: null,
+  };
 }
 
 function newestBefore(db: Kysely<ActivityLog>, tier: string, beforeMs: number) {
   return passesOf(db, tier)
     .where('started_at', '<', beforeMs)
     .orderBy('started_at', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy('workers.id', 'desc')
     .limit(1);
 }
 
-function orNull(pass: RecordedPass | undefined): RecordedPass | null {
-  return pass ?? null;
+/**
+ * Every tier that was ever called. Each step jumps to the next name in the index, where a plain
+ * `distinct` would read all of it.
+ */
+export async function selectTierNames(db: Kysely<ActivityLog>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    with recursive names (name) as (
+      select min(tier) from workers
+      union all
+      select (select min(tier) from workers where tier > names.name)
+      from names where names.name is not null
+    )
+    select name from names where name is not null`.execute(db);
+  return rows.map(({ name }) => name);
 }

@@ -1,11 +1,11 @@
 import { firstLine, printable, printableLine } from '../../base/text.ts';
 import type { Job, JobCount, JobCounters } from '../../queue/api.ts';
-import type { Pause } from '../../queue/pauses.ts';
+import type { Pause } from '../../store/contract.ts';
 import type { JobState } from '../../store/schema.ts';
 import type { JobStory } from '../json.ts';
 import type { JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
-import { findHold } from '../text/words.ts';
+import { describeEvent, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
 import { describePause, renderPauses } from './status.ts';
@@ -123,7 +123,7 @@ function describeChild({ id, name, state }: JobChild): string {
 
 function describeActivity({ atMs, event, detail, runId }: JobActivity, screen: Screen): string[] {
   const parts = [
-    `${screen.clock.dateTime(atMs)}  ${printableLine(event)}`,
+    `${screen.clock.dateTime(atMs)}  ${describeEvent(event)}`,
     runId === null ? '' : `run ${runId}`,
     detail === null ? '' : firstLine(detail),
   ];
@@ -259,7 +259,7 @@ function describeJobTime(
   if (job.finishedAt !== null) return short(job.finishedAt);
   const due = job.runAt.getTime() <= nowMs ? 'due now' : `due ${short(job.runAt)}`;
   if (hold === null) return due;
-  return hold.kind === 'fuse' ? `${due}, will fail` : `${due}, paused`;
+  return hold.kind === 'fail-fast' ? `${due}, will fail` : `${due}, paused`;
 }
 
 /** `1 of 4`; without the number of tries that only its handler knows: `1`. */
@@ -271,6 +271,7 @@ function describeTries({ attempts, maxAttempts }: Job): string {
 function paintState(palette: Palette, state: JobState): (text: string) => string {
   return {
     queued: same,
+    claimed: palette.live,
     running: palette.live,
     retrying: palette.warning,
     paused: palette.warning,

@@ -1,7 +1,8 @@
 import { relative, resolve } from 'node:path';
 import { printableLine } from '../../base/text.ts';
 import type { Discovery, Ignored, Script, Tier, Unread } from '../../discovery/script.ts';
-import { EVERYTHING, type Pause } from '../../queue/pauses.ts';
+import { EVERYTHING } from '../../queue/pauses.ts';
+import type { Pause } from '../../store/contract.ts';
 import { countOf, formatPeriod } from '../text/format.ts';
 import { describePaused, describeSetOptions } from '../text/words.ts';
 import type { Screen } from './screen.ts';

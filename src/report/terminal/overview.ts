@@ -2,15 +2,10 @@ import sparkly from 'sparkly';
 import { printableLine } from '../../base/text.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { isFailure } from '../../store/schema.ts';
-import {
-  type LastPassSummary,
-  type Overview,
-  type ScriptOverview,
-  type TierOverview,
-  tierOf,
-} from '../model/overview.ts';
-import type { RunningRun } from '../model/run.ts';
+import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
+import { type RunningRun, tierOf } from '../model/run.ts';
 import type { RecentRun } from '../model/runs.ts';
+import type { WaitingScriptJob } from '../model/tier.ts';
 import {
   countOf,
   formatBytes,
@@ -151,9 +146,7 @@ function describePasses(tier: TierOverview, { clock }: Screen): string[] {
 }
 
 function describeResult(pass: LastPassSummary): string {
-  if (pass.state === 'running') {
-    return pass.liveness === 'dead' ? 'cut off: its process is gone' : 'running now';
-  }
+  if (pass.state === 'running') return 'running now';
   if (pass.state === 'crashed') return 'crashed';
   const counts = [
     pass.succeeded > 0 ? `${formatCount(pass.succeeded)} succeeded` : '',
@@ -194,13 +187,18 @@ function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const { columns, palette, clock } = screen;
   const { lastError, waiting, pause } = script;
   const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
-  const wait = waiting === null || waiting.state === 'queued' ? [] : describeWait(waiting, screen);
+  const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
   const isOwn = pause !== null && pause.name === script.script;
   const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
   return [
     ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
     ...[...wait, ...paused].map((text) => palette.warning(cut(text))),
   ].map((line) => `  ${line}`);
+}
+
+/** The pass that runs now comes to it. */
+function isNext({ state }: WaitingScriptJob): boolean {
+  return state === 'queued' || state === 'claimed';
 }
 
 function renderTotals({ totals, scripts }: Overview, { palette, columns }: Screen): string[] {

@@ -1,6 +1,7 @@
 import { firstLine, printable, printableLine } from '../../base/text.ts';
 import type { ScriptRuns } from '../model/history.ts';
-import type { RunRecord, RunWithOutput } from '../model/run.ts';
+import type { RunRecord } from '../model/run.ts';
+import type { RunWithOutput } from '../model/runs.ts';
 import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import { describeRunError } from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';

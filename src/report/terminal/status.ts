@@ -1,17 +1,16 @@
 import { printableLine } from '../../base/text.ts';
-import type { Pause } from '../../queue/pauses.ts';
+import type { Pause } from '../../store/contract.ts';
 import type { RunningRun } from '../model/run.ts';
+import { describeSpooled } from '../model/spooled.ts';
 import {
   isQueueQuiet,
   type QueueCounts,
   type QueueStatus,
   type Status,
   type StatusRun,
-  type TierHolder,
-  type TierState,
   type UnhandledName,
-  type WaitingScriptJob,
-} from '../model/tier.ts';
+} from '../model/status.ts';
+import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
 import {
   countOf,
   formatBytes,
@@ -51,12 +50,12 @@ function renderRunning(status: Status, screen: Screen): string[] {
   ];
 }
 
-function describeQuiet({ waiting, queue, isLogUnread, hasSpool }: Status): string {
+function describeQuiet({ waiting, queue, isLogUnread, spooledRuns }: Status): string {
   if (isLogUnread) return 'Unknown without the log: what is running and what is waiting.';
   const { ready, delayed, running, paused } = queue.counts;
   if (running > 0) return 'Nothing is running except externally claimed jobs.';
   if (waiting.length + ready + delayed + paused > 0) return 'Nothing is running.';
-  return hasSpool
+  return spooledRuns > 0
     ? 'Nothing is running or waiting, according to the log.'
     : 'Nothing is running, nothing is waiting.';
 }
@@ -129,7 +128,7 @@ function renderTiers(status: Status, screen: Screen): string[] {
 function lastPassOf({ lastPass }: TierState, { clock }: Screen): string {
   if (lastPass === null) return UNKNOWN;
   const crashed = lastPass.state === 'crashed' ? ', crashed' : '';
-  return clock.short(lastPass.startedAt) + crashed;
+  return clock.short(lastPass.startedAtMs) + crashed;
 }
 
 function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): string {
@@ -151,7 +150,7 @@ function describeHolder(holder: TierHolder, { clock }: Screen): string {
   const what = {
     tier: 'running',
     script: 'one script by hand',
-    leftover: 'what was left',
+    backlog: 'what was left',
     queue: 'jobs of the queue',
   };
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}`;
@@ -164,13 +163,11 @@ function paintNext(text: string, { holder, pause, expected }: TierState, { palet
   return text;
 }
 
-function renderNotes({ hasSpool, setAside, tiers }: Status, screen: Screen): string[] {
+function renderNotes({ spooledRuns, setAside, tiers }: Status, screen: Screen): string[] {
   const uncalled = tiers.filter(({ expected, pause }) => expected?.isOverdue && pause === null);
   const notes = [
     uncalled.length > 0 ? '`runner doctor` checks why cron does not call.' : '',
-    hasSpool
-      ? 'Runs that were recorded without the log wait for the next pass, which adds them to it.'
-      : '',
+    spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
     setAside.length > 0
       ? `${countOf(setAside.length, 'broken log')} quarantined in .runner/: ${setAside.map(printableLine).join(', ')}`
       : '',
@@ -227,8 +224,8 @@ export function renderPauses(pauses: readonly Pause[], screen: Screen): string[]
 /** `mail/*`, `fails when it is due`, `until 11-03 16:00`, `` `runner resume 'mail/*'` ends it ``. */
 export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): string[] {
   const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
-  const fuse = pause.kind === 'fuse' ? ['fails when it is due'] : [];
-  return [nameOfPaused(pause), ...fuse, until, `\`${describeResume(pause)}\` ends it`];
+  const failFast = pause.kind === 'fail-fast' ? ['fails when it is due'] : [];
+  return [nameOfPaused(pause), ...failFast, until, `\`${describeResume(pause)}\` ends it`];
 }
 
 const INDENT = '  ';
@@ -248,19 +245,22 @@ function entry(
 }
 
 /** What is to be said of a run beside that it runs: no more than can be seen from here; '' for nothing. */
-export function describeLiveness({ isOrphan, liveness, host }: RunningRun): string {
-  if (liveness === 'dead') return 'cut off: its process is gone';
+export function describeLiveness({ isOrphan, liveness, host, hasResult }: RunningRun): string {
+  if (liveness === 'dead') {
+    return hasResult ? 'has ended; the next pass records how' : 'cut off: its process is gone';
+  }
   if (liveness === 'alive') return isOrphan ? 'still running, although its runner is gone' : '';
   return `${isOrphan ? 'may still be running, ' : ''}on ${printableLine(host)}`;
 }
 
-/** `next try 11-03 14:10, 2 of 4`; `deferred, waiting since 11-03 14:02`. */
+/** `try 2 due 11-03 14:10`; `deferred, waiting since 11-03 14:02`. */
 export function describeWait(
   job: WaitingScriptJob,
   { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
 ) {
   if (job.state === 'queued') return ['next in line'];
+  if (job.state === 'claimed') return ['begins in a moment'];
   if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];
-  const when = job.runAtMs <= nowMs ? 'due with the next call' : clock.short(job.runAtMs);
-  return [`next try ${when}, ${job.attempts + 1} of ${job.maxAttempts}`];
+  const when = job.runAtMs <= nowMs ? 'due with the next call' : `due ${clock.short(job.runAtMs)}`;
+  return [`try ${job.attempts + 1} ${when}`];
 }

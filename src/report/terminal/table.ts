@@ -1,4 +1,4 @@
-import stringWidth from 'fast-string-width';
+import measure from 'fast-string-truncated-width';
 import type { Palette } from './screen.ts';
 
 /** A column of a table that gives up what a narrow terminal has no room for. */
@@ -49,35 +49,31 @@ export function renderTable<Row>(
   rows: readonly Row[],
   { palette, indent, below }: TableLayout<Row>,
 ): string[] {
-  const head = drawLine(columns, ({ title }) => palette.dim(title));
-  const body = rows.flatMap((row) => [
-    drawLine(columns, (column) => drawCell(column, row)),
-    ...(below?.(row) ?? []),
-  ]);
+  const head = drawLine(columns, ({ title }) => [title, palette.dim(title)]);
+  const drawRow = (row: Row): string =>
+    drawLine(columns, (column) => {
+      const text = truncate(column.text(row), column.width);
+      return [text, column.paint?.(text, row) ?? text];
+    });
+  const body = rows.flatMap((row) => [drawRow(row), ...(below?.(row) ?? [])]);
   return [head, ...body].map((line) => `${indent}${line}`.trimEnd());
 }
 
 function drawLine<Row>(
   columns: readonly FittedColumn<Row>[],
-  cellOf: (column: FittedColumn<Row>) => string,
+  drawCell: (column: FittedColumn<Row>) => readonly [text: string, painted: string],
 ): string {
   const cells = columns.map((column) => {
-    const cell = cellOf(column);
-    const padding = ' '.repeat(Math.max(0, column.width - stringWidth(cell)));
-    return column.align === 'right' ? padding + cell : cell + padding;
+    const [text, painted] = drawCell(column);
+    const padding = ' '.repeat(Math.max(0, column.width - widthOf(text)));
+    return column.align === 'right' ? padding + painted : painted + padding;
   });
-  return cells.join(' '.repeat(GAP));
-}
-
-function drawCell<Row>(column: FittedColumn<Row>, row: Row): string {
-  const text = truncate(column.text(row), column.width);
-  return column.paint?.(text, row) ?? text;
+  return cells.join(' '.repeat(GAP)).trimEnd();
 }
 
 function naturalWidth<Row>(column: Column<Row>, rows: readonly Row[]): number {
-  const widest = (width: number, row: Row): number =>
-    Math.max(width, stringWidth(column.text(row)));
-  return rows.reduce(widest, stringWidth(column.title));
+  const widest = (width: number, row: Row): number => Math.max(width, widthOf(column.text(row)));
+  return rows.reduce(widest, widthOf(column.title));
 }
 
 function lineWidth(columns: readonly { readonly width: number }[]): number {
@@ -103,16 +99,21 @@ function shrinkToFit<Row>(
   });
 }
 
+/** Letters of Latin and signs that each take one column: most text there is, and quickly known. */
+const narrow = /^[ -~\xa0-\xff–—’…→▁-█✔✖]*$/;
+
+/** How many columns a terminal gives to it. */
+export function widthOf(text: string): number {
+  return narrow.test(text) ? text.length : measure(text).width;
+}
+
+const ELLIPSIS = '…';
+
 /** Cuts text at the end so that it takes at most so many columns; an ellipsis tells. */
 export function truncate(text: string, columns: number): string {
-  if (stringWidth(text) <= columns) return text;
-  const characters = [...new Intl.Segmenter().segment(text)].map((each) => each.segment);
-  let kept = '';
-  for (const character of characters) {
-    if (stringWidth(kept + character) > columns - 1) break;
-    kept += character;
-  }
-  return `${kept}…`;
+  if (widthOf(text) <= columns) return text;
+  const { index } = measure(text, { limit: columns, ellipsis: ELLIPSIS });
+  return text.slice(0, index) + ELLIPSIS;
 }
 
 /** Joins parts with ` · `, beginning a new line before a part that would not fit any more. */
@@ -120,7 +121,7 @@ export function joinFitting(parts: readonly string[], columns: number): string[]
   const lines: string[] = [];
   for (const part of parts) {
     const joined = [lines.at(-1), part].filter((each) => each !== undefined).join(' · ');
-    if (lines.length > 0 && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
+    if (lines.length > 0 && widthOf(joined) <= columns) lines[lines.length - 1] = joined;
     else lines.push(part);
   }
   return lines;
@@ -132,7 +133,7 @@ export function wrap(text: string, columns: number): string[] {
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
     const joined = last === undefined ? word : `${last} ${word}`;
-    if (last !== undefined && stringWidth(joined) <= columns) lines[lines.length - 1] = joined;
+    if (last !== undefined && widthOf(joined) <= columns) lines[lines.length - 1] = joined;
     else lines.push(word);
   }
   return lines;

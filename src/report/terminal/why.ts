@@ -1,8 +1,7 @@
-import stringWidth from 'fast-string-width';
 import { printableLine } from '../../base/text.ts';
 import type { Why, WhyFinding } from '../why/explain.ts';
 import type { Palette, Screen } from './screen.ts';
-import { wrap } from './table.ts';
+import { widthOf, wrap } from './table.ts';
 
 /** A line for each finding, the cure below where there is one, and what they come to. */
 export function renderWhy({ script, findings, conclusion }: Why, screen: Screen): string {
@@ -21,9 +20,9 @@ export function renderWhy({ script, findings, conclusion }: Why, screen: Screen)
 function renderFinding({ topic, verdict, text, cure }: WhyFinding, width: number, screen: Screen) {
   const { palette, columns } = screen;
   const start = `${marks[verdict]} ${topic.padEnd(width)}  `;
-  const room = columns - stringWidth(start);
+  const room = columns - widthOf(start);
   const [first = '', ...more] = wrap(text, room).map(paintOf(verdict, palette));
-  const indent = ' '.repeat(stringWidth(start));
+  const indent = ' '.repeat(widthOf(start));
   const cures = cure === null ? [] : wrap(cure, room - ARROW.length);
   return [
     paintMark(verdict, palette)(marks[verdict]) + palette.dim(start.slice(1)) + first,

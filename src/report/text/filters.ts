@@ -2,7 +2,7 @@ import { UsageError } from '../../base/errors.ts';
 import { nearestName } from '../../base/suggest.ts';
 import { printableLine } from '../../base/text.ts';
 import type { ListOptions } from '../../queue/api.ts';
-import { jobStates } from '../../queue/read/states.ts';
+import { jobStates } from '../../queue/read/list.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { type JobState, type Outcome, outcomes } from '../../store/schema.ts';
 import type { TimeWindow } from '../model/runs.ts';

@@ -1,7 +1,8 @@
+import { readlinkSync } from 'node:fs';
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import { isInstant } from '../../base/values.ts';
-import { hostZoneName } from '../../repeat/time.ts';
+import { hostZone } from '../../repeat/time.ts';
 
 /** What stands where a figure or an instant is unknown. */
 export const UNKNOWN = '–';
@@ -34,9 +35,9 @@ export function formatRate(rate: number | null): string {
   return rate === null ? UNKNOWN : `${Math.floor(rate * 1000) / 10}%`;
 }
 
-/** `12,345`. `toLocaleString` would load all of Intl, which a start feels. */
+/** `12,345`, without loading what knows how all the languages do that. */
 export function formatCount(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
 /** `1 run`, `3 runs`, `2 passes`. */
@@ -61,54 +62,64 @@ export interface Clock {
   short(atMs: number): string;
 }
 
-/** A clock of the host's own zone, unless another is named: only that one needs Intl, which takes long to load. */
+/** A clock of the host's own zone, unless another is named. */
 export function createClock(nowMs: number, timeZone?: string): Clock {
-  const parts = timeZone === undefined ? readLocalParts : partsReaderOf(timeZone);
-  const thisYear = parts(nowMs).year;
+  const read = timeZone === undefined ? readHostTime : createReader(timeZone);
+  const thisYear = read(nowMs).year;
   return {
-    zone: timeZone ?? hostZoneName(),
+    zone: timeZone ?? nameOfHostZone(),
     dateTime: (atMs) => {
       if (!isInstant(atMs)) return UNKNOWN;
-      const at = parts(atMs);
-      return `${at.year}-${at.month}-${at.day} ${at.hour}:${at.minute}:${at.second}`;
+      const { year, month, day, hour, minute, second } = read(atMs);
+      return `${year}-${month}-${day} ${hour}:${minute}:${second}`;
     },
     short: (atMs) => {
       if (!isInstant(atMs)) return UNKNOWN;
-      const at = parts(atMs);
-      if (at.year !== thisYear) return `${at.year}-${at.month}-${at.day}`;
-      return `${at.month}-${at.day} ${at.hour}:${at.minute}`;
+      const { year, month, day, hour, minute } = read(atMs);
+      return year === thisYear ? `${month}-${day} ${hour}:${minute}` : `${year}-${month}-${day}`;
     },
   };
 }
 
-type Parts = Readonly<Record<keyof typeof fields, string>>;
+const parts = ['year', 'month', 'day', 'hour', 'minute', 'second'] as const;
 
-const fields = {
-  year: 'numeric',
-  month: '2-digit',
-  day: '2-digit',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-} as const;
+type LocalTime = Readonly<Record<(typeof parts)[number], string>>;
 
-function readLocalParts(atMs: number): Parts {
-  const at = new Date(atMs);
-  const twoDigits = (count: number): string => String(count).padStart(2, '0');
+/** Of one name for UTC, `Intl` makes another. */
+const universal = /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/;
+
+/** Where `Intl` itself looks; asking that takes as long as half a start of Node. */
+function nameOfHostZone(): string {
+  if (process.env.TZ !== undefined) return hostZone();
+  try {
+    const [, zone] = /\/zoneinfo\/(?:posix\/)?(.+)$/.exec(readlinkSync('/etc/localtime')) ?? [];
+    if (zone === undefined) return hostZone();
+    return universal.test(zone) ? 'UTC' : zone;
+  } catch {
+    return hostZone();
+  }
+}
+
+/** Much cheaper than `Intl`, which is loaded only for another zone. */
+function readHostTime(atMs: number): LocalTime {
+  const date = new Date(atMs);
+  const two = (number: number): string => String(number).padStart(2, '0');
   return {
-    year: String(at.getFullYear()),
-    month: twoDigits(at.getMonth() + 1),
-    day: twoDigits(at.getDate()),
-    hour: twoDigits(at.getHours()),
-    minute: twoDigits(at.getMinutes()),
-    second: twoDigits(at.getSeconds()),
+    year: String(date.getFullYear()),
+    month: two(date.getMonth() + 1),
+    day: two(date.getDate()),
+    hour: two(date.getHours()),
+    minute: two(date.getMinutes()),
+    second: two(date.getSeconds()),
   };
 }
 
-function partsReaderOf(timeZone: string): (atMs: number) => Parts {
-  const format = new Intl.DateTimeFormat('en-GB', { ...fields, hourCycle: 'h23', timeZone });
+function createReader(timeZone: string): (atMs: number) => LocalTime {
+  const options = Object.fromEntries(parts.map((part) => [part, '2-digit']));
+  const year = 'numeric';
+  const format = new Intl.DateTimeFormat('en-GB', { ...options, year, timeZone, hourCycle: 'h23' });
   return (atMs) => {
-    const parts = format.formatToParts(atMs).map(({ type, value }) => [type, value]);
-    return Object.fromEntries(parts) as Parts;
+    const read = format.formatToParts(atMs).map((part) => [part.type, part.value]);
+    return Object.fromEntries(read) as LocalTime;
   };
 }

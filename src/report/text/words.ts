@@ -1,15 +1,11 @@
 import { firstLine, lastLine, printableLine } from '../../base/text.ts';
 import type { Job } from '../../queue/api.ts';
-import {
-  findPause,
-  type Pause,
-  resumeCommandOf,
-  WHOLE_QUEUE,
-  wordsOfPaused,
-} from '../../queue/pauses.ts';
-import { isWaiting } from '../../queue/read/states.ts';
+import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
+import { isWaiting } from '../../queue/read/list.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
+import type { Pause } from '../../store/contract.ts';
+import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
 import type { RunRecord } from '../model/run.ts';
 import { type Clock, countOf, formatBytes, formatDuration } from './format.ts';
 
@@ -129,13 +125,48 @@ function describeState(job: Job, clock: Clock, nowMs: number): string {
 }
 
 /**
- * What keeps a job of the queue that waits from being run: a pause, else a fuse, as what is paused does
- * not fail; null: nothing does.
+ * What keeps a job of the queue that waits from being run: a pause, else one that lets it fail, as what
+ * is paused does not fail; null: nothing does.
  */
 export function findHold(pauses: readonly Pause[], job: Pick<Job, 'name' | 'state'>): Pause | null {
   if (!isWaiting(job.state)) return null;
   const name = `${WHOLE_QUEUE}/${job.name}`;
-  const isFuse = ({ kind }: Pause): boolean => kind === 'fuse';
-  const paused = pauses.filter((pause) => !isFuse(pause));
-  return findPause(paused, name) ?? findPause(pauses.filter(isFuse), name);
+  const ofKind = (wanted: PauseKind) => pauses.filter(({ kind }) => kind === wanted);
+  return findPause(ofKind('pause'), name) ?? findPause(ofKind('fail-fast'), name);
+}
+
+const eventWords: Readonly<Record<ActivityEvent, string>> = {
+  'worker-started': 'worker started',
+  'worker-skipped': 'pass skipped',
+  'worker-finished': 'worker finished',
+  'worker-crashed': 'worker died',
+  'lock-taken-over': 'lock taken over',
+  'lock-lost': 'lock lost',
+  'run-started': 'started',
+  'run-orphaned': 'runs on without its worker',
+  'job-queued': 'queued',
+  'job-paused': 'waits for its children',
+  'job-finished': 'finished',
+  'job-retrying': 'to be tried again',
+  'job-released': 'given back',
+  'job-failed': 'failed',
+  'job-cancelled': 'cancelled',
+  'job-buried': 'buried',
+  'job-deferred': 'deferred',
+  'job-kicked': 'kicked',
+  'job-updated': 'updated',
+  'job-requeued': 'queued anew',
+  'job-deleted': 'deleted',
+  'job-imported': 'imported',
+  'job-lease-expired': 'its claim expired',
+  paused: 'paused',
+  resumed: 'resumed',
+  'log-quarantined': 'log quarantined',
+  'log-pruned': 'log pruned',
+  'spool-replayed': 'spool replayed',
+};
+
+/** What happened, in words; whoever writes to the log by plain SQL may have written another code. */
+export function describeEvent(event: ActivityEvent): string {
+  return eventWords[event] ?? printableLine(event);
 }

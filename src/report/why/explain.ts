@@ -99,10 +99,10 @@ function explainNeverCalled(periodMs: number | null, hand: string): WhyFinding {
 function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Clock): WhyFinding {
   const { lastPass } = tier;
   if (lastPass === null) return notable('last pass', 'none yet', null);
-  const { startedAt, state } = lastPass;
-  const when = clock.short(startedAt);
-  const isNewer = fileChangedMs !== null && fileChangedMs > startedAt;
-  const hasRunSince = lastRun !== null && lastRun.startedAtMs >= startedAt;
+  const { startedAtMs, state } = lastPass;
+  const when = clock.short(startedAtMs);
+  const isNewer = fileChangedMs !== null && fileChangedMs > startedAtMs;
+  const hasRunSince = lastRun !== null && lastRun.startedAtMs >= startedAtMs;
   if (isNewer && !hasRunSince) {
     const changed = clock.short(fileChangedMs);
     return notable('last pass', `${when}, before its file was changed or added (${changed})`, null);
@@ -121,9 +121,9 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
 
 function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): WhyFinding[] {
   if (skippedPass === null) return [];
-  const { startedAt, reason } = skippedPass;
+  const { startedAtMs, reason } = skippedPass;
   const why = printableLine(reason ?? 'no reason recorded');
-  return [notable('skipped', `the pass of ${clock.short(startedAt)} was skipped: ${why}`, null)];
+  return [notable('skipped', `the pass of ${clock.short(startedAtMs)} was skipped: ${why}`, null)];
 }
 
 function explainLock({ tier, nowMs }: WhyFacts, clock: Clock): WhyFinding {
@@ -148,24 +148,26 @@ function explainJob(facts: WhyFacts, clock: Clock): WhyFinding[] {
   if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
   if (waiting !== null) return [explainWaiting(facts, clock)];
   if (droppedJob === null) return [];
-  const { createdAtMs, attempts, onCrash } = droppedJob;
+  const { runAtMs, attempts } = droppedJob;
   const at = attempts === 0 ? 'before it ran' : `after try ${attempts}`;
   const reason = printableLine(droppedJob.reason ?? 'no reason recorded');
-  const isMeant = onCrash === 'skip' && facts.lastRun?.outcome === 'crashed';
+  const isMeant = facts.onCrash === 'skip' && facts.lastRun?.outcome === 'crashed';
   const rest = isMeant ? '; by its @on-crash skip it is not tried again' : '';
-  const text = `that of ${clock.short(createdAtMs)} was cancelled ${at}: ${reason}${rest}`;
+  const text = `that of ${clock.short(runAtMs)} was cancelled ${at}: ${reason}${rest}`;
   return [notable('last job', text, null)];
 }
 
-function explainWaiting({ waiting }: WhyFacts, clock: Clock): WhyFinding {
+function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): WhyFinding {
   if (waiting === null) return fine('job', 'none');
-  const { state, attempts, maxAttempts, runAtMs, sinceMs, reason } = waiting;
+  const { state, attempts, runAtMs, sinceMs, reason } = waiting;
   const why = reason === null ? '' : `: ${printableLine(reason)}`;
   if (state === 'retrying') {
-    const next = `try ${attempts + 1} of ${maxAttempts} is due ${clock.short(runAtMs)}`;
+    const of = tries === null ? '' : ` of ${tries}`;
+    const next = `try ${attempts + 1}${of} is due ${clock.short(runAtMs)}`;
     return notable('job', `${next}; the last one did not succeed${why}`, null);
   }
   if (state === 'queued') return notable('job', 'next in line in the current pass', null);
+  if (state === 'claimed') return notable('job', 'begins in a moment', null);
   return notable(
     'job',
     `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`,
@@ -237,12 +239,13 @@ export function critical(topic: string, text: string, cure: string | null): WhyF
 
 /** What is to be said of a script whose run has no end in the log yet: no more than can be seen from here. */
 function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFinding {
-  const { id, script, startedAtMs, isOrphan, liveness, pid } = running;
+  const { id, script, startedAtMs, isOrphan, liveness, pid, hasResult } = running;
   const where = liveness === 'on-another-host' ? ` on ${printableLine(running.host)}` : '';
   const who = `${pid === null ? '' : ` (pid ${pid})`}${where}`;
   const begun = `run ${id} began ${clock.short(startedAtMs)}${who}`;
   if (liveness === 'dead') {
-    return notable('job', `${begun} and was cut off: its process is gone`, RECORDED);
+    const how = hasResult ? 'has ended by itself' : 'was cut off: its process is gone';
+    return notable('job', `${begun} and ${how}`, RECORDED);
   }
   if (liveness === 'on-another-host' && isOrphan) {
     const text = `${begun}; its runner gives no sign of life, and this host cannot see whether it is still running`;
@@ -256,13 +259,15 @@ function explainRunning(running: RunningRun, nowMs: number, clock: Clock): WhyFi
 const ENDED = 'A pass ends it at its time limit; it is not started again before it has ended.';
 const ELSEWHERE =
   'A call on that host can check it; other hosts wait for its time limit. It is not started again before that.';
-const RECORDED = 'The next pass that can write the log records that.';
+const RECORDED = 'The next pass records that.';
 
 /** The same in one sentence. */
 export function concludeRunning(running: RunningRun, tier: string, clock: Clock): string {
-  const { isOrphan, liveness, startedAtMs } = running;
+  const { isOrphan, liveness, startedAtMs, hasResult } = running;
   const since = clock.short(startedAtMs);
   const again = `${printableLine(tier)} starts it again`;
+  if (hasResult && liveness === 'dead')
+    return `It has ended, after ${since}; how, the next pass records.`;
   if (liveness === 'dead') return `It was cut off some time after ${since}: its process is gone.`;
   if (!isOrphan) return 'It is running now.';
   if (liveness === 'alive') {

@@ -1,18 +1,25 @@
 import { statSync } from 'node:fs';
-import type { Kysely } from 'kysely';
 import type { Script } from '../../discovery/script.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import { findPause, type Pause, selectPauses } from '../../queue/pauses.ts';
-import { type SkippedPass, selectScriptsDone, selectSkippedPass } from '../../schedule/due.ts';
+import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
-import type { ActivityLog, JobState } from '../../store/schema.ts';
-import { tierOf } from '../model/overview.ts';
-import { type RunningRun, type RunRecord, selectRunning } from '../model/run.ts';
-import { selectRecentRuns, selectRunsById } from '../model/runs.ts';
+import type { Pause } from '../../store/contract.ts';
+import {
+  type LogView,
+  type RunningRun,
+  type RunRecord,
+  selectRunning,
+  tierOf,
+} from '../model/run.ts';
+import { selectNewestRun } from '../model/runs.ts';
 import {
   findHolders,
+  type RecordedPass,
   readTierState,
+  type ScriptJob,
   selectLastCall,
+  selectScriptJob,
+  selectSkippedPass,
   selectWaiting,
   type TierState,
   type WaitingScriptJob,
@@ -24,6 +31,9 @@ export interface WhyFacts {
   readonly nowMs: number;
   /** When its file was put there or last changed; null: it cannot be looked at. */
   readonly fileChangedMs: number | null;
+  /** How many tries its file gives it; null: only the log knows it. */
+  readonly tries: number | null;
+  readonly onCrash: CrashPolicy | null;
   readonly tier: TierState;
   readonly lastCallByHandMs: number | null;
   /** It is of what a pass has left that died, and the next call of `runner due` takes up. */
@@ -33,18 +43,10 @@ export interface WhyFacts {
   readonly waiting: WaitingScriptJob | null;
   readonly lastRun: RunRecord | null;
   readonly lastSuccess: RunRecord | null;
-  /** Its newest job, where that was given up. */
-  readonly droppedJob: DroppedJob | null;
+  /** Its job, where that was given up. */
+  readonly droppedJob: ScriptJob | null;
   /** The newest pass of its tier, where that was left out. */
-  readonly skippedPass: SkippedPass | null;
-}
-
-interface DroppedJob {
-  readonly state: JobState;
-  readonly attempts: number;
-  readonly onCrash: CrashPolicy | null;
-  readonly createdAtMs: number;
-  readonly reason: string | null;
+  readonly skippedPass: RecordedPass | null;
 }
 
 interface WhyFactsQuery {
@@ -52,43 +54,53 @@ interface WhyFactsQuery {
   readonly file: Script | null;
   /** Where locks may be. */
   readonly states: readonly StateFolder[];
+  /** In force. */
+  readonly pauses: readonly Pause[];
   readonly nowMs: number;
 }
 
 export async function readWhyFacts(
-  db: Kysely<ActivityLog>,
+  log: LogView,
   script: string,
-  { file, states, nowMs }: WhyFactsQuery,
+  { file, states, pauses, nowMs }: WhyFactsQuery,
 ): Promise<WhyFacts> {
+  const { db } = log;
   const tier = tierOf(script);
   const holders = await findHolders(db, states, [tier]);
-  const pauses = await selectPauses(db, nowMs);
   const tierState = await readTierState(db, tier, { holders, pauses, nowMs });
   const ofScript = (each: { readonly script: string }): boolean => each.script === script;
+  const job = await selectScriptJob(db, script);
+  const lastRun = await selectNewestRun(log, script, { untilMs: nowMs + 1 });
   return {
     script,
     nowMs,
     fileChangedMs: file === null ? null : changedMs(file.path),
+    tries: file === null ? null : 1 + (file.options.retries ?? 0),
+    onCrash: file?.options.onCrash ?? null,
     tier: tierState,
     lastCallByHandMs: (await selectLastCall(db, tier, { isByHand: true }))?.atMs ?? null,
-    isDueAgain: await isLeft(db, script, tierState),
+    isDueAgain: isLeft(tierState, job, hasPassCrashed(file, lastRun)),
     pause: findPause(pauses, script),
-    running: (await selectRunning(db)).find(ofScript) ?? null,
+    running: (await selectRunning(log)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
-    lastRun: await readLastRun(db, script, nowMs),
-    lastSuccess: await readLastSuccess(db, script),
-    droppedJob: await selectDroppedJob(db, script),
+    lastRun,
+    lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
+    droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),
   };
 }
 
-async function isLeft(
-  db: Kysely<ActivityLog>,
-  script: string,
-  { tier, dueAgainFor }: TierState,
-): Promise<boolean> {
+/** Of a crash that nothing was to follow: it was the pass that died, not the script that failed. */
+function hasPassCrashed(file: Script | null, lastRun: RunRecord | null): boolean {
+  const { retries = 0, onCrash } = file?.options ?? {};
+  return lastRun?.outcome === 'crashed' && retries === 0 && onCrash === undefined;
+}
+
+/** Whether the call that takes up what a dead pass has left will run it, too. */
+function isLeft({ dueAgainFor }: TierState, job: ScriptJob | null, hasCrashed: boolean): boolean {
   if (dueAgainFor === null) return false;
-  return !(await selectScriptsDone(db, tier, dueAgainFor)).includes(script);
+  const isDone = job !== null && job.scheduledForMs === dueAgainFor && job.finishedAtMs !== null;
+  return !isDone || hasCrashed;
 }
 
 /** Not the time of its content: a file that was moved here, or made executable, is new as a script. */
@@ -98,45 +110,4 @@ function changedMs(path: string): number | null {
   } catch {
     return null;
   }
-}
-
-async function readLastRun(
-  db: Kysely<ActivityLog>,
-  script: string,
-  nowMs: number,
-): Promise<RunRecord | null> {
-  const [newest] = await selectRecentRuns(db, script, nowMs + 1, 1);
-  return newest === undefined ? null : await readRun(db, newest.id);
-}
-
-async function readLastSuccess(db: Kysely<ActivityLog>, script: string): Promise<RunRecord | null> {
-  const newest = await db
-    .selectFrom('runs')
-    .select('id')
-    .where('script', '=', script)
-    .where('outcome', '=', 'succeeded')
-    .orderBy('started_at', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return newest === undefined ? null : await readRun(db, newest.id);
-}
-
-async function readRun(db: Kysely<ActivityLog>, id: number): Promise<RunRecord | null> {
-  const [run] = await selectRunsById(db, [id]);
-  return run ?? null;
-}
-
-/** Read from the newest job on: no index has the names of jobs that have ended. */
-async function selectDroppedJob(
-  db: Kysely<ActivityLog>,
-  script: string,
-): Promise<DroppedJob | null> {
-  const newest = await db
-    .selectFrom('jobs')
-    .select(['state', 'created_at as createdAtMs', 'attempts', 'on_crash as onCrash', 'reason'])
-    .where('name', '=', script)
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return newest?.state === 'cancelled' ? newest : null;
 }

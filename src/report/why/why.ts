@@ -1,9 +1,9 @@
 import { relative } from 'node:path';
-import type { Kysely } from 'kysely';
 import { printable, printableLine } from '../../base/text.ts';
 import type { Discovery, Ignored, Script, Unread } from '../../discovery/script.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import type { ActivityLog } from '../../store/schema.ts';
+import type { Pause } from '../../store/contract.ts';
+import type { LogView } from '../model/run.ts';
 import { selectScriptNames } from '../model/runs.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/format.ts';
@@ -30,6 +30,8 @@ interface WhyQuery extends Telling {
   /** Why the log was not read; null: it was, or there is none. */
   readonly logProblem: string | null;
   readonly states: readonly StateFolder[];
+  /** In force. */
+  readonly pauses: readonly Pause[];
   readonly nowMs: number;
 }
 
@@ -38,23 +40,19 @@ interface WhyQuery extends Telling {
  *
  * @throws {UsageError} when a tier is named, or several scripts are
  */
-export async function readWhy(db: Kysely<ActivityLog>, query: WhyQuery): Promise<Why> {
-  const logged = await selectScriptNames(db);
+export async function readWhy(log: LogView, query: WhyQuery): Promise<Why> {
+  const logged = await selectScriptNames(log.db);
   const target = findTarget({ ...query, logged });
-  if (target.kind === 'script') return await explainScript(db, query, target.script);
-  if (target.kind === 'gone') return await explainGone(db, query, target.name);
+  if (target.kind === 'script') return await explainScript(log, query, target.script);
+  if (target.kind === 'gone') return await explainGone(log, query, target.name);
   if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
   return explainUnknown(query, target.nearest);
 }
 
-async function explainScript(
-  db: Kysely<ActivityLog>,
-  query: WhyQuery,
-  script: Script,
-): Promise<Why> {
+async function explainScript(log: LogView, query: WhyQuery, script: Script): Promise<Why> {
   const before = [...explainSettings(query), ...explainFile(script, query)];
   if (query.logProblem !== null) return explainWithoutLog(script, before, query.logProblem);
-  const facts = await readWhyFacts(db, script.name, { ...query, file: script });
+  const facts = await readWhyFacts(log, script.name, { ...query, file: script });
   const findings = [...before, ...explainFacts(facts, query)];
   const conclusion = concludeWhy(facts, { ...query, script }, query.clock);
   return { script: script.name, findings, conclusion };
@@ -80,8 +78,8 @@ function explainSettings({ settingsProblem }: WhyQuery): WhyFinding[] {
   return [critical('settings', text, 'Fix this: until then no call starts anything.')];
 }
 
-async function explainGone(db: Kysely<ActivityLog>, query: WhyQuery, name: string): Promise<Why> {
-  const facts = await readWhyFacts(db, name, { ...query, file: null });
+async function explainGone(log: LogView, query: WhyQuery, name: string): Promise<Why> {
+  const facts = await readWhyFacts(log, name, { ...query, file: null });
   const ofPast = new Set(['last run', 'last success', 'job', 'paused']);
   return {
     script: name,
@@ -182,6 +180,7 @@ function concludePaused({ pause }: WhyFacts, clock: Clock): string {
 function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | null {
   if (waiting === null) return null;
   if (waiting.state === 'queued') return 'It will run in the current pass.';
+  if (waiting.state === 'claimed') return 'It begins in a moment.';
   if (waiting.state === 'deferred')
     return 'It will run with the next call of any tier, first in line.';
   const isDue = waiting.runAtMs <= nowMs;

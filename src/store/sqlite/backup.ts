@@ -1,10 +1,9 @@
 import { renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sql } from 'kysely';
 import { errorCode } from '../../base/errors.ts';
-import type { Store } from '../store.ts';
 import { findDriver } from './driver.ts';
 import { createPrivateFile, removeDatabase, syncFile } from './file.ts';
+import type { SqliteStore } from './store.ts';
 
 /** A copy of the log that stands alone. */
 interface Backup {
@@ -18,7 +17,7 @@ interface Backup {
  *
  * @throws when it cannot be written, or is damaged; nothing is left of it then
  */
-export async function backUp(store: Store, path: string): Promise<Backup> {
+export async function backUp(store: SqliteStore, path: string): Promise<Backup> {
   try {
     await writeCopy(store, path);
     return { path, bytes: statSync(path).size };
@@ -44,11 +43,11 @@ function describeFailure(error: Error, folder: string): string {
   return sentences[errorCode(error)] ?? error.message;
 }
 
-async function writeCopy(store: Store, path: string): Promise<void> {
+async function writeCopy(store: SqliteStore, path: string): Promise<void> {
   const unfinished = `${path}.unfinished-${process.pid}`;
   createPrivateFile(unfinished);
   try {
-    await sql`vacuum into ${unfinished}`.execute(store.db);
+    store.connection.prepare('vacuum into ?').run([unfinished]);
     await assertSound(unfinished);
     syncFile(unfinished);
     renameSync(unfinished, path);

@@ -2,26 +2,8 @@ import { type FSWatcher, watch } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import type { StateFolder } from '../../place/state-folder.ts';
-import type { Store } from '../store.ts';
-
-/** Lets whoever finds nothing to do sleep until another process has written to the log. */
-export interface LogWatch {
-  /** Which version of the log is seen now. To be asked before looking for work, not after it. */
-  look(): number;
-  /**
-   * Sleeps until another connection has committed since that look, the clock shows `untilMs` (null:
-   * never), or a signal tells to stop; not at all if that is so already. If something is wrong with
-   * the log, that counts as a change: whoever looks for work then meets it.
-   */
-  changed(since: number, untilMs: number | null, ...signals: AbortSignal[]): Promise<WaitEnd>;
-  /**
-   * There was something to do. Who never finds anything while others write all the time is woken less
-   * and less often, in the end each 20 ms.
-   */
-  found(): void;
-  /** Ends all waits as stopped. */
-  close(): void;
-}
+import type { ChangeWatch, WaitEnd } from '../contract.ts';
+import type { SqliteSession } from './session.ts';
 
 /** The safety net, should nothing be told of a write. */
 const SLOW_POLL_MS = 2_000;
@@ -32,14 +14,14 @@ const BLIND_POLL_MS = 500;
 /** The files are watched only while somebody waits: a worker's own writes would wake it up. */
 export function watchLog(
   folder: StateFolder,
-  store: Pick<Store, 'dataVersion' | 'journalMode'>,
-): LogWatch {
+  session: Pick<SqliteSession, 'dataVersion' | 'isWal'>,
+): ChangeWatch {
   const closing = new AbortController();
   const pace = createWakePace();
-  const slowPollMs = store.journalMode() === 'wal' ? SLOW_POLL_MS : BLIND_POLL_MS;
+  const slowPollMs = session.isWal ? SLOW_POLL_MS : BLIND_POLL_MS;
   let last = Number.NaN;
   const read = (): number => {
-    last = store.dataVersion() ?? last;
+    last = session.dataVersion() ?? last;
     return last;
   };
   return {
@@ -97,9 +79,6 @@ function watchFiles(folder: StateFolder, events: FileEvents): FSWatcher | null {
     return null;
   }
 }
-
-/** Why a wait ended: another process has committed; the time has come; it was told to end. */
-type WaitEnd = 'changed' | 'due' | 'stopped';
 
 interface Wait {
   readonly folder: StateFolder;

@@ -1,14 +1,11 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Kysely } from 'kysely';
 import { listNames, utcStamp } from '../../base/values.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import { type Activity, recordActivity } from '../events.ts';
+import type { NewEvent } from '../contract.ts';
 import { kindOfStoreFailure } from '../failures.ts';
-import type { ActivityLog } from '../schema.ts';
 import type { Connection } from './connection.ts';
-import { sqliteDialect } from './dialect.ts';
 import {
   APPLICATION_ID,
   type Broken,
@@ -23,21 +20,23 @@ import {
   syncFile,
   unplacedLog,
 } from './file.ts';
+import { recordEvent } from './housekeeping.ts';
 import { migrate } from './migrations.ts';
+import { SqliteSession } from './session.ts';
 
 interface Renewed {
   readonly found: InspectedLog;
-  /** The sentence for people, if something was set aside. */
-  readonly setAside: string | null;
+  /** The sentence for people, if something was quarantined. */
+  readonly quarantined: string | null;
 }
 
 /** Makes a log where there is none, or a broken one; one process at a time, the others find it made. */
 export async function renewLog(folder: StateFolder, opening: Opening): Promise<Renewed> {
   return await withStoreLock(folder, opening, async () => {
     const found = inspectLog(folder, opening);
-    if (found.is !== 'missing' && found.is !== 'broken') return { found, setAside: null };
-    const setAside = await replaceLog(folder, opening, found);
-    return { found: inspectLog(folder, opening), setAside };
+    if (found.is !== 'missing' && found.is !== 'broken') return { found, quarantined: null };
+    const quarantined = await replaceLog(folder, opening, found);
+    return { found: inspectLog(folder, opening), quarantined };
   });
 }
 
@@ -47,13 +46,13 @@ async function replaceLog(
   found: Broken | { readonly is: 'missing' },
 ): Promise<string | null> {
   const { reason, connection } = found.is === 'broken' ? found : nothing;
-  const plan = planSettingAside(folder, reason, opening.now());
+  const plan = planQuarantine(folder, reason, opening.now());
   const fresh = unplacedLog(folder);
   try {
     // Before anything is moved: where there is no room for it, all stays as it is.
-    const activities = plan === null ? [] : [tell(plan)];
-    await buildLog(fresh, opening, { activities, lastRun: highestRunNumber(folder) });
-    if (plan !== null) setAsideLog(plan, connection, folder);
+    const event = plan === null ? null : toEvent(plan);
+    buildLog(fresh, opening, { event, lastWorker: highestWorkerNumber(folder) });
+    if (plan !== null) quarantineLog(plan, connection, folder);
     removeLeftovers(folder);
     clearSuspicion(folder);
     placeLog(fresh, folder.database);
@@ -66,29 +65,31 @@ async function replaceLog(
 
 const nothing = { reason: null, connection: null };
 
-function tell({ at, sentence }: SettingAside): Activity {
-  return { at, event: 'log-set-aside', detail: sentence };
+function toEvent({ at, sentence }: Quarantine): NewEvent {
+  return { at, event: 'log-quarantined', detail: sentence };
 }
 
 /** What a new log begins with. */
 interface Beginning {
-  readonly activities: readonly Activity[];
-  /** The number that its first run's comes after. */
-  readonly lastRun: number;
+  readonly event: NewEvent | null;
+  /** The number that its first worker's comes after. */
+  readonly lastWorker: number;
 }
 
 /** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
-async function buildLog(
+function buildLog(
   path: string,
   { driver, busyTimeoutMs }: Opening,
-  { activities, lastRun }: Beginning,
-): Promise<void> {
+  { event, lastWorker }: Beginning,
+): void {
   removeDatabase(path);
   createPrivateFile(path);
   const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
   try {
-    await fill(connection, activities);
-    if (lastRun > 0) connection.exec(`insert into sqlite_sequence values ('runs', ${lastRun})`);
+    fill(connection, event);
+    if (lastWorker > 0) {
+      connection.exec(`insert into sqlite_sequence values ('workers', ${lastWorker})`);
+    }
     setJournal(connection, path);
   } finally {
     connection.close();
@@ -97,15 +98,14 @@ async function buildLog(
 }
 
 /** Waits for the disk once, at the end, as nobody sees what is there before. */
-async function fill(connection: Connection, activities: readonly Activity[]): Promise<void> {
+function fill(connection: Connection, event: NewEvent | null): void {
   connection.pragma('journal_mode = memory');
   connection.pragma('synchronous = off');
   // Must come before the first table: it cannot be switched on later without a rewrite.
   connection.pragma('auto_vacuum = incremental');
   connection.pragma(`application_id = ${APPLICATION_ID}`);
-  const db = new Kysely<ActivityLog>({ dialect: sqliteDialect(connection) });
-  await migrate(db);
-  await recordActivity(db, activities);
+  migrate(connection);
+  if (event !== null) recordEvent(new SqliteSession(connection), event);
 }
 
 /**
@@ -124,7 +124,7 @@ export function placeLog(from: string, to: string, link = linkSync): void {
 }
 
 /** Which files of the log get which names, so that a new one can be made in its place. */
-interface SettingAside {
+interface Quarantine {
   readonly at: number;
   readonly from: string;
   readonly to: string;
@@ -134,11 +134,11 @@ interface SettingAside {
 }
 
 /** Null: nothing is there that anybody could want to have kept. */
-function planSettingAside(
+function planQuarantine(
   { database }: StateFolder,
   reason: string | null,
   at: number,
-): SettingAside | null {
+): Quarantine | null {
   const suffixes = databaseSuffixes.filter((suffix) => existsSync(database + suffix));
   if (reason === null && !suffixes.some((suffix) => isContent(database, suffix))) return null;
   const to = freeName(`${database}.broken-${utcStamp(at)}`);
@@ -155,8 +155,8 @@ function planSettingAside(
  * Moves the files, the database first: what is met without its database is never taken for that of
  * the new one.
  */
-function setAsideLog(
-  { from, to, suffixes }: SettingAside,
+function quarantineLog(
+  { from, to, suffixes }: Quarantine,
   log: Connection | null,
   { output }: StateFolder,
 ): void {
@@ -210,7 +210,7 @@ function freeName(wanted: string): string {
 function describe(
   database: string,
   reason: string | null,
-  { suffixes, to }: Pick<SettingAside, 'suffixes' | 'to'>,
+  { suffixes, to }: Pick<Quarantine, 'suffixes' | 'to'>,
 ): string {
   if (reason === null) {
     const names = suffixes.map((suffix) => database + suffix).join(', ');
@@ -226,7 +226,7 @@ function describe(
 }
 
 /**
- * Lets one process at a time make a log or set one aside. The lock is SQLite's, on an empty database of
+ * Lets one process at a time make a log or quarantine one. The lock is SQLite's, on an empty database of
  * its own: whatever its holder dies of, the kernel gives it free at once.
  */
 async function withStoreLock<T>(
@@ -269,10 +269,10 @@ async function beginWhenFree(lock: Connection, timeoutMs: number): Promise<void>
 }
 
 /**
- * The highest number of a run that has files here. A log made anew goes on from it: else its runs
- * would get the files of those that the log before tells of, some of which may still run.
+ * The highest number of a worker whose runs have files here. A log made anew goes on from it: else its
+ * runs would get the files of those that the log before tells of, some of which may still run.
  */
-function highestRunNumber({ output, results, temporary }: StateFolder): number {
+function highestWorkerNumber({ output, results, temporary }: StateFolder): number {
   const names = [output, results, temporary].flatMap(listNames);
   return Math.max(0, ...names.flatMap((name) => /^\d{1,15}(?=\.|$)/.exec(name) ?? []).map(Number));
 }

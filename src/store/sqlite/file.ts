@@ -12,8 +12,8 @@ import {
 import { dirname, join } from 'node:path';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { isCorruption } from '../failures.ts';
-import { SCHEMA_VERSION } from '../schema.ts';
 import type { Connection, Driver } from './connection.ts';
+import { SCHEMA_VERSION } from './migrations.ts';
 
 /** What is at the place of the log. */
 export type InspectedLog =
@@ -148,13 +148,15 @@ const RETRY_MS = 10;
 
 /** SQLite does not wait, as it does elsewhere, for the lock that a change of the journal needs. */
 function retryWhileBusy<T>(timeoutMs: number, run: () => T): T {
-  const deadline = performance.now() + timeoutMs;
+  let deadline: number | null = null;
   for (;;) {
     try {
       return run();
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (!code?.startsWith('SQLITE_BUSY') || performance.now() > deadline) throw error;
+      if (!code?.startsWith('SQLITE_BUSY')) throw error;
+      deadline ??= performance.now() + timeoutMs;
+      if (performance.now() > deadline) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
     }
   }

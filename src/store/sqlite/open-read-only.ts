@@ -2,9 +2,9 @@ import { statSync } from 'node:fs';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
-import { SCHEMA_VERSION } from '../schema.ts';
 import type { Connection, ConnectionOptions } from './connection.ts';
 import { judgeMarks, type Opening, readVersion } from './file.ts';
+import { SCHEMA_VERSION } from './migrations.ts';
 
 type Access = NonNullable<ConnectionOptions['access']>;
 

@@ -1,7 +1,5 @@
 import type { StateFolder } from '../../place/state-folder.ts';
 import { isCorruption, kindOfStoreFailure } from '../failures.ts';
-import { SCHEMA_VERSION } from '../schema.ts';
-import { createStore, type Store } from '../store.ts';
 import { findDriver } from './driver.ts';
 import {
   completeOpening,
@@ -10,17 +8,22 @@ import {
   markSuspect,
   type Opening,
 } from './file.ts';
+import { migrate, SCHEMA_VERSION } from './migrations.ts';
+import { createSqliteStore, type SqliteStore } from './store.ts';
 
 /** How the log is opened; what is left out is found or has its default. */
 type OpenOptions = Partial<Opening>;
 
 /**
  * Opens the activity log for a pass, at the newest schema. It is made when it is missing; a broken
- * one is set aside.
+ * one is quarantined.
  *
  * @throws {StoreUnavailable} when there can be none
  */
-export async function openStore(folder: StateFolder, options: OpenOptions = {}): Promise<Store> {
+export async function openStore(
+  folder: StateFolder,
+  options: OpenOptions = {},
+): Promise<SqliteStore> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     const found = inspectLog(folder, opening);
@@ -30,7 +33,7 @@ export async function openStore(folder: StateFolder, options: OpenOptions = {}):
     }
     const sound = await acceptSound(folder, found);
     try {
-      return await toStore(folder, sound);
+      return toStore(folder, sound);
     } catch (error) {
       if (!isCorruption(error)) throw error;
       markSuspect(folder);
@@ -48,17 +51,17 @@ export async function openStore(folder: StateFolder, options: OpenOptions = {}):
 export async function openExistingStore(
   folder: StateFolder,
   options: OpenOptions = {},
-): Promise<Store | null> {
+): Promise<SqliteStore | null> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     try {
       const found = inspectLog(folder, opening);
       if (found.is === 'missing') return null;
-      return await toStore(folder, await acceptSound(folder, found));
+      return toStore(folder, await acceptSound(folder, found));
     } catch (error) {
       if (!isForWantOfWriting(error)) throw error;
       const { openReadOnly } = await import('./open-read-only.ts');
-      return createStore(folder, openReadOnly(folder, opening, error), { isReadOnly: true });
+      return createSqliteStore(folder, openReadOnly(folder, opening, error), { isReadOnly: true });
     }
   });
 }
@@ -67,10 +70,10 @@ async function prepareOpening(options: OpenOptions): Promise<Opening> {
   return completeOpening(options.driver ?? (await findDriver()).driver, options);
 }
 
-async function renew(folder: StateFolder, opening: Opening): Promise<Store> {
+async function renew(folder: StateFolder, opening: Opening): Promise<SqliteStore> {
   const { renewLog } = await import('./create.ts');
-  const { found, setAside } = await renewLog(folder, opening);
-  return await toStore(folder, await acceptSound(folder, found), setAside);
+  const { found, quarantined } = await renewLog(folder, opening);
+  return toStore(folder, await acceptSound(folder, found), quarantined);
 }
 
 async function acceptSound(folder: StateFolder, found: InspectedLog): Promise<SoundLog> {
@@ -83,17 +86,16 @@ async function acceptSound(folder: StateFolder, found: InspectedLog): Promise<So
 
 type SoundLog = Extract<InspectedLog, { readonly is: 'sound' }>;
 
-async function toStore(
+function toStore(
   folder: StateFolder,
   { connection, version }: SoundLog,
-  setAside: string | null = null,
-): Promise<Store> {
-  const store = createStore(folder, connection, { setAside });
+  quarantined: string | null = null,
+): SqliteStore {
   try {
-    if (version < SCHEMA_VERSION) await (await import('./migrations.ts')).migrate(store.db);
-    return store;
+    if (version < SCHEMA_VERSION) migrate(connection);
+    return createSqliteStore(folder, connection, { quarantined });
   } catch (error) {
-    await store.close();
+    connection.close();
     throw error;
   }
 }

@@ -1,16 +1,9 @@
 import type { Script } from '../../discovery/script.ts';
-import {
-  cancelJobs,
-  deferJobs,
-  enqueueScripts,
-  isDue,
-  type OpenJob,
-} from '../../queue/add/scripts.ts';
-import { findPause, type Pause } from '../../queue/pauses.ts';
+import { cancelScripts, deferScripts, enqueueScripts, isDue } from '../../queue/add/scripts.ts';
+import { findPause } from '../../queue/pauses.ts';
 import type { Orphan } from '../../recovery/reconcile.ts';
-import { recordActivity } from '../../store/events.ts';
+import type { Pause, ScriptJobRow, Store, StoreSession } from '../../store/contract.ts';
 import type { WorkerKind } from '../../store/schema.ts';
-import type { Database } from '../../store/store.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
@@ -18,7 +11,8 @@ import type { PassJob } from '../record/run-recorder.ts';
 
 /** For whom jobs are collected. */
 export interface Collector {
-  readonly db: Database;
+  /** That of a transaction: what is collected is seen whole. */
+  readonly session: StoreSession;
   readonly events: WorkerEvents;
   readonly workerId: number;
   readonly request: TierRequest;
@@ -26,7 +20,7 @@ export interface Collector {
   readonly at: number;
   readonly pauses: readonly Pause[];
   /** The tier's, in the order they are to be run. */
-  readonly openJobs: readonly OpenJob[];
+  readonly openJobs: readonly ScriptJobRow[];
   /** Runs that outlived their runner. */
   readonly orphans: readonly Orphan[];
 }
@@ -39,46 +33,54 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
   const open = chooseOpenJobs(collector);
   const due = open.filter((job) => mayRun(collector, job));
   const left = due.flatMap((job) => toPassJob(collector.request, job) ?? []);
-  await tellOfRunning(collector, open);
+  await recordRunning(collector, open);
   await cancelGone(collector, due);
   return [...left, ...(await addJobs(collector, open))];
 }
 
 /** By hand only that one script is run, whatever else waits. */
-function chooseOpenJobs({ openJobs, request }: Collector): readonly OpenJob[] {
+function chooseOpenJobs({ openJobs, request }: Collector): readonly ScriptJobRow[] {
   if (request.kind !== 'script') return openJobs;
   const wanted = new Set(request.scripts.map(({ name }) => name));
   return openJobs.filter(({ name }) => wanted.has(name));
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
-function mayRun({ request, at, pauses, orphans }: Collector, job: OpenJob): boolean {
-  if (job.state === 'running' || orphans.some(({ script }) => script === job.name)) return false;
+function mayRun({ request, at, pauses, orphans }: Collector, job: ScriptJobRow): boolean {
+  if (isHeld(job) || orphans.some(({ script }) => script === job.name)) return false;
   if (request.kind === 'script') return true;
-  return isDue(job, at) && findPause(pauses, job.name) === null;
+  return isDue(job, findScript(request, job), at) && findPause(pauses, job.name) === null;
 }
 
-function toPassJob({ tier }: TierRequest, { id, name, scheduledFor }: OpenJob): PassJob | null {
-  const script = tier.scripts.find((each) => each.name === name);
-  return script === undefined ? null : { id, script, scheduledFor };
+function isHeld({ state }: ScriptJobRow): boolean {
+  return state === 'running' || state === 'claimed';
+}
+
+function findScript({ tier }: TierRequest, { name }: ScriptJobRow): Script | undefined {
+  return tier.scripts.find((script) => script.name === name);
+}
+
+function toPassJob(request: TierRequest, job: ScriptJobRow): PassJob | null {
+  const script = findScript(request, job);
+  return script === undefined
+    ? null
+    : { id: job.id, script, scheduledFor: job.scheduled_for, attempt: job.attempts + 1 };
 }
 
 /** What still runs is not started a second time; who finds it ended records that. */
-async function tellOfRunning(
-  { db, events, workerId, at, orphans, request }: Collector,
-  open: readonly OpenJob[],
+async function recordRunning(
+  { session, events, workerId, at, orphans, request }: Collector,
+  open: readonly ScriptJobRow[],
 ): Promise<void> {
-  const held = open.filter((job) => job.state === 'running').map(({ id, name }) => ({ id, name }));
+  const held = open.filter(isHeld).map(({ id, name }) => ({ id, name }));
   const unlogged = orphans
     .filter(({ script, jobId }) => jobId === null && isOf(request, script))
     .map(({ script: name }) => ({ id: null, name }));
   for (const { id, name } of [...held, ...unlogged]) {
-    const detail = describeRunning(
-      name,
-      orphans.find(({ script }) => script === name),
-    );
-    await recordActivity(db, { at, event: 'job-left-running', workerId, jobId: id, detail });
-    events.emit('left', detail);
+    const orphan = orphans.find(({ script }) => script === name);
+    const detail = describeRunning(name, orphan);
+    await session.events.record([{ at, event: 'run-orphaned', workerId, jobId: id, detail }]);
+    events.emit('deferred', detail);
   }
 }
 
@@ -96,18 +98,18 @@ function describeRunning(name: string, orphan: Orphan | undefined): string {
 }
 
 async function cancelGone(
-  { db, request, workerId, at }: Collector,
-  due: readonly OpenJob[],
+  { session, request, at }: Collector,
+  due: readonly ScriptJobRow[],
 ): Promise<void> {
-  const gone = due.filter((job) => toPassJob(request, job) === null).map(({ id }) => id);
-  await cancelJobs(db, gone, { workerId, at, reason: 'its script no longer exists' });
+  const gone = due.filter((job) => toPassJob(request, job) === null);
+  await cancelScripts(session, gone, { at, reason: 'its script no longer exists' });
 }
 
 async function addJobs(
   collector: Collector,
-  open: readonly OpenJob[],
+  open: readonly ScriptJobRow[],
 ): Promise<readonly PassJob[]> {
-  const { db, request, pauses, orphans } = collector;
+  const { session, request, pauses, orphans } = collector;
   const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isWanted = ({ name }: Script): boolean => {
     if (taken.has(name)) return false;
@@ -115,7 +117,8 @@ async function addJobs(
     taken.add(name);
     return request.kind === 'script' || findPause(pauses, name) === null;
   };
-  return await enqueueScripts(db, request.scripts.filter(isWanted), collector);
+  const queued = await enqueueScripts(session, request.scripts.filter(isWanted), collector);
+  return queued.map((job) => ({ ...job, attempt: 1 }));
 }
 
 interface Leaving {
@@ -127,13 +130,16 @@ interface Leaving {
 
 /** What a pass did not start: the next pass of any tier does, or nobody does. */
 export async function leaveRest(
-  db: Database,
+  store: Store,
   rest: readonly PassJob[],
   { workerId, at, stop, kind }: Leaving,
 ): Promise<void> {
-  const ids = rest.flatMap(({ id }) => id ?? []);
-  const why = { workerId, at, reason: stop.reason ?? 'its pass broke off' };
+  const jobs = rest.flatMap(({ id }) => (id === null ? [] : { id }));
+  if (jobs.length === 0) return;
+  const why = { workerId, at, reason: stop.reason ?? 'its pass was aborted' };
   // What an earlier pass has left nobody meant who interrupts this one.
-  if (stop.rest === 'cancel' && kind !== 'leftover') await cancelJobs(db, ids, why);
-  else await deferJobs(db, ids, why);
+  const isCancelled = stop.rest === 'cancel' && kind !== 'backlog';
+  await store.transaction((session) =>
+    isCancelled ? cancelScripts(session, jobs, why) : deferScripts(session, jobs, why),
+  );
 }

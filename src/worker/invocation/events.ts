@@ -20,12 +20,14 @@ interface PassFinished {
 }
 
 export interface RunStarted {
-  /** Its number in the log, else a name that no other run has. */
-  readonly runId: number | string;
+  /** By which its files are named, and its output is found while it runs. */
+  readonly key: string;
   readonly script: string;
 }
 
 export interface RunFinished extends RunStarted {
+  /** Its number in the log; null: it is not there, or not yet. */
+  readonly runId: number | null;
   /** The number of a job of the queue; null: it was a script's run. */
   readonly jobId: number | null;
   readonly end: RunEnd;
@@ -39,10 +41,10 @@ interface WorkerEventMap {
   'pass-started': [PassStarted];
   'run-started': [RunStarted];
   'run-finished': [RunFinished];
-  /** What somebody has to see to, in one sentence: the log is lost, or was set aside. */
-  trouble: [string];
+  /** What somebody has to see to, in one sentence: the log is lost, or was quarantined. */
+  problem: [string];
   /** Why something is not run now, in one sentence: it still runs, or is left to the next pass. */
-  left: [string];
+  deferred: [string];
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
   'pass-finished': [PassFinished];

@@ -1,14 +1,13 @@
 import type { Script, Tier } from '../../discovery/script.ts';
-import type { NewWorker, WorkerRequest } from '../../lock/registry.ts';
+import type { WorkerRequest } from '../../lock/registry.ts';
 import { identifyProcess } from '../../process/identity.ts';
 import type { Orphan } from '../../recovery/reconcile.ts';
 import { periodStart } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { recordActivity } from '../../store/events.ts';
-import type { CalledBy, WorkerKind } from '../../store/schema.ts';
-import type { Database, Store } from '../../store/store.ts';
+import type { NewWorker, Store } from '../../store/contract.ts';
+import type { Trigger, WorkerKind } from '../../store/schema.ts';
 import type { Budget } from '../loop/budget.ts';
-import type { Journal } from '../record/run-recorder.ts';
+import type { RunRecorder } from '../record/run-recorder.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';
 
@@ -21,7 +20,7 @@ export type Admission = (script: Script) => Promise<string | null>;
 /** What all passes of one call of the runner share. */
 export interface Invocation {
   readonly runner: Runner;
-  readonly calledBy: CalledBy;
+  readonly trigger: Trigger;
   readonly stop: StopRequest;
   readonly events: WorkerEvents;
   /** How long the call may take, by the clock of `performance.now()`; null: as long as it takes. */
@@ -40,7 +39,7 @@ export interface StoreInvocation extends Invocation {
 /** One worker at work on one tier, whose lock it holds. */
 export interface TierPass extends Invocation {
   readonly tier: string;
-  readonly journal: Journal;
+  readonly recorder: RunRecorder;
   /** What must hold before a script is started. */
   readonly admit: Admission;
 }
@@ -63,39 +62,28 @@ export function describeWorker(
 }
 
 /** This process as a worker that begins now. */
-export function describeSelf({ runner, calledBy }: Invocation, kind: WorkerKind): NewWorker {
+export function describeSelf({ runner, trigger }: Invocation, kind: WorkerKind): NewWorker {
   return {
     kind,
     tier: null,
-    self: identifyProcess(process.pid),
+    ...identifyProcess(process.pid),
+    trigger,
     scheduledFor: null,
     startedAt: runner.now(),
-    calledBy,
     runnerVersion: runner.version,
+    nodeVersion: process.version,
   };
 }
 
-/** Ends the worker's row; what kept it from starting everything is its reason. */
+/**
+ * Ends the worker's row; what kept it from starting everything is its reason. Another host may have found it
+ * dead meanwhile, and taken the tier over: that stays said.
+ */
 export async function finishWorker(
   { stop, runner }: Invocation,
-  db: Database,
+  store: Store,
   workerId: number,
 ): Promise<void> {
-  const at = runner.now();
-  await db.transaction().execute(async (transaction) => {
-    const { numUpdatedRows } = await transaction
-      .updateTable('workers')
-      .set({ state: 'finished', finished_at: at, reason: stop.reason })
-      .where('id', '=', workerId)
-      // Another host may have found it dead meanwhile, and taken the tier over: that stays said.
-      .where('state', '=', 'running')
-      .executeTakeFirst();
-    if (numUpdatedRows === 0n) return;
-    await recordActivity(transaction, {
-      at,
-      event: 'worker-finished',
-      workerId,
-      detail: stop.reason,
-    });
-  });
+  const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
+  await store.transaction((session) => session.workers.end(workerId, end));
 }

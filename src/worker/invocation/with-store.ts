@@ -1,12 +1,12 @@
 import { createStateFolder } from '../../place/state-folder.ts';
 import { isSpooled, mayNeedReconciling } from '../../recovery/needed.ts';
 import type { Orphan } from '../../recovery/reconcile.ts';
+import type { Store } from '../../store/contract.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isCorruption, isStoreFailure } from '../../store/failures.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
 import { openStore } from '../../store/sqlite/open.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
-import type { Store } from '../../store/store.ts';
 import type { Invocation, StoreInvocation } from './invocation.ts';
 
 /**
@@ -35,13 +35,13 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
     createStateFolder(call.runner.state);
     store = await openStore(call.runner.state);
     keepReserve(call.runner.state);
-    if (store.setAside !== null) call.events.emit('trouble', store.setAside);
+    if (store.quarantined !== null) call.events.emit('problem', store.quarantined);
     const orphans = await reconcileIfNeeded(call, store);
     return { ...call, store, orphans, spooledTiers: new Set() };
   } catch (error) {
     await store?.close();
     if (!isStoreFailure(error)) throw error;
-    return tellStoreFailure(call, error);
+    return reportStoreFailure(call, error);
   }
 }
 
@@ -50,7 +50,7 @@ export async function reconcileIfNeeded(
   call: Invocation,
   store: Store,
 ): Promise<readonly Orphan[]> {
-  return (await mayNeedReconciling(call.runner, store.db)) ? await reconcileNow(call, store) : [];
+  return (await mayNeedReconciling(call.runner, store)) ? await reconcileNow(call, store) : [];
 }
 
 /**
@@ -67,19 +67,19 @@ export async function reconcileIfSpooled(
 
 async function reconcileNow(
   { runner, events }: Invocation,
-  { db }: Store,
+  store: Store,
 ): Promise<readonly Orphan[]> {
   const { reconcile } = await import('../../recovery/reconcile.ts');
-  const { orphans, notes } = await reconcile(runner, db, { at: runner.now(), mayTerminate: true });
+  const { orphans, notes } = await reconcile(runner, store, runner.now());
   for (const note of notes) events.emit('warning', note);
   return orphans;
 }
 
-/** Tells somebody to see to the log, and has it looked at when it is opened next. What was told. */
-export function tellStoreFailure({ runner, events }: Invocation, error: unknown): string {
+/** Has somebody see to the log, and has it looked at when it is opened next. What was reported. */
+export function reportStoreFailure({ runner, events }: Invocation, error: unknown): string {
   if (isCorruption(error)) markSuspect(runner.state);
   const sentence = describeStoreFailure(error, runner.state);
-  events.emit('trouble', sentence);
+  events.emit('problem', sentence);
   return sentence;
 }
 
@@ -89,6 +89,6 @@ export async function ifLogAllows(call: Invocation, record: () => Promise<unknow
     await record();
   } catch (error) {
     if (!isStoreFailure(error)) throw error;
-    tellStoreFailure(call, error);
+    reportStoreFailure(call, error);
   }
 }

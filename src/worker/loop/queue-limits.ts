@@ -5,11 +5,11 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
 /** Whether a worker goes on taking jobs. */
-export interface TakeRules {
-  /** Counts the job that is going to be asked for; false: none is to be taken, at least not now. */
-  mayTake(): boolean;
-  /** Whether the job that was asked for was there. */
-  settle(isTaken: boolean): void;
+export interface WorkLimits {
+  /** Counts the jobs that are going to be asked for, up to so many; 0: none is to be taken, at least not now. */
+  reserve(wanted: number): number;
+  /** How many of those that were asked for were there. */
+  settle(reserved: number, taken: number): void;
   /** How long the worker still takes jobs; infinite without a limit. */
   leftMs(): number;
   /** Looks at what is too dear to be looked at for each job. */
@@ -25,13 +25,13 @@ interface Ruled {
   readonly readMemoryBytes: () => number;
 }
 
-export function createTakeRules({
+export function createWorkLimits({
   request,
   stop,
   files,
   startedAt,
   readMemoryBytes,
-}: Ruled): TakeRules {
+}: Ruled): WorkLimits {
   const { forMs, maxJobs, maxMemoryBytes } = request;
   let taken = 0;
   let asked = 0;
@@ -40,15 +40,16 @@ export function createTakeRules({
     forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now();
   return {
     leftMs,
-    mayTake: () => {
+    reserve: (wanted) => {
       if (leftMs() <= 0) stop.startNothing(`its time of ${prettyMilliseconds(forMs ?? 0)} is over`);
-      if (stop.reason !== null || taken + asked >= mostJobs) return false;
-      asked += 1;
-      return true;
+      if (stop.reason !== null) return 0;
+      const reserved = Math.max(0, Math.min(wanted, mostJobs - taken - asked));
+      asked += reserved;
+      return reserved;
     },
-    settle: (isTaken) => {
-      asked -= 1;
-      taken += isTaken ? 1 : 0;
+    settle: (reserved, found) => {
+      asked -= reserved;
+      taken += found;
       if (taken >= mostJobs)
         stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
@@ -64,14 +65,14 @@ export function createTakeRules({
   };
 }
 
-/** Of an adaptive worker, only as many lanes take jobs as the machine bears. */
+/** Of an adaptive worker, only as many executors take jobs as the machine bears. */
 interface Pace {
   /** A job has ended, after so long. */
   note(durationMs: number): void;
-  /** Settles when the lane of this number may take a job; false: it will not be needed any more. */
-  admit(lane: number): Promise<boolean>;
-  /** The lane of this number takes no more; once the first one does not, which is always admitted, none that waits is needed. */
-  leave(lane: number): void;
+  /** Settles when the executor of this number may take a job; false: it will not be needed any more. */
+  admit(executor: number): Promise<boolean>;
+  /** The executor of this number takes no more; once the first one does not, which is always admitted, none that waits is needed. */
+  leave(executor: number): void;
 }
 
 const ASK_AGAIN_MS = 250;
@@ -88,15 +89,15 @@ export function createPace(
   let isOver = false;
   return {
     note: adaptive.note,
-    admit: async (lane) => {
-      const hasToWait = (): boolean => lane >= adaptive.limit();
+    admit: async (executor) => {
+      const hasToWait = (): boolean => executor >= adaptive.limit();
       while (hasToWait() && stop.reason === null && !isOver) {
         await sleep(ASK_AGAIN_MS, undefined, { signal: stop.noMore }).catch(() => {});
       }
       return stop.reason === null && !hasToWait();
     },
-    leave: (lane) => {
-      isOver ||= lane === 0;
+    leave: (executor) => {
+      isOver ||= executor === 0;
     },
   };
 }

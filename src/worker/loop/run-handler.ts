@@ -8,44 +8,52 @@ import {
 import { createMasker, type Masker } from '../../execution/secrets.ts';
 import type { HandlerRunner } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
-import type { ClaimedRow } from '../../queue/claim/claim.ts';
-import { recordProgress } from '../../queue/claim/script-claim.ts';
-import { hasEarlierTryCrashed, readScriptHistory } from '../../queue/read/history.ts';
-import { describeUntellable, tellEndedChildren } from '../../queue/settle/families.ts';
-import { defaultTimeoutMs } from '../../schedule/period.ts';
+import { describeChildren } from '../../queue/settle/families.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/schema.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import type { HandledRun, QueueJournal } from '../record/queue-recorder.ts';
-import { createProgressRecorder, type ProgressTeller } from './run-job.ts';
+import type { ClaimedJob, HandledRun, QueueRecorder } from '../record/queue-recorder.ts';
+import { createProgressReport } from './run-job.ts';
 
-/** What one lane needs to run the handlers of its jobs. */
-export interface HandlerLane {
+/** What one executor needs to run the handlers of its jobs. */
+export interface HandlerExecutor {
   readonly call: StoreInvocation;
-  readonly journal: QueueJournal;
+  readonly recorder: QueueRecorder;
   readonly runner: HandlerRunner;
-  /** Null: there is none here. */
-  findHandler(name: string): Script | null;
+}
+
+/** Among which other runs this one is. */
+interface Serving {
+  /** Whether all that this executor has run before is in the log. */
+  readonly isSettled: boolean;
+  /** Told once the run has lasted a moment. */
+  readonly onLasting?: () => Promise<void>;
 }
 
 /** Runs a claimed job's handler once; whatever it does is a value. */
-export async function runHandler(lane: HandlerLane, claimed: ClaimedRow): Promise<HandledRun> {
-  const { claim, job } = claimed;
-  const script = lane.findHandler(job.name);
-  const refusal =
-    script === null
-      ? `there is no handler jobs/queue/${job.name} here`
-      : await findRefusal(lane, claimed, script);
-  if (script === null || refusal !== null) {
-    return { claim, end: endNotStarted(refusal ?? '', 0), isRetryable: false };
+export async function runHandler(
+  executor: HandlerExecutor,
+  claimed: ClaimedJob,
+  serving: Serving = { isSettled: true },
+): Promise<HandledRun> {
+  const startedAt = executor.call.runner.now();
+  const { job, handler } = claimed;
+  const ran = { claimed, startedAt };
+  if (handler === null) {
+    const reason = `there is no handler jobs/queue/${job.name} here`;
+    return { ...ran, end: endNotStarted(reason, 0), isRetryable: false };
   }
-  const end = await execute(lane, claimed, script).catch((error) => endDefect(lane, error));
-  return { claim, end: releaseIfEnded(lane.call, end), isRetryable: true };
+  const prepared = await prepare(executor, claimed, handler, startedAt);
+  if ('refusal' in prepared) {
+    return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
+  }
+  const running = execute(executor, ran, handler, { ...serving, job: prepared.job });
+  const end = await running.catch((error) => endDefect(executor, error));
+  return { ...ran, end: releaseIfEnded(executor.call, end), isRetryable: true };
 }
 
-/** One job must not take the worker with it, nor the jobs of its other lanes. */
-function endDefect({ runner }: HandlerLane, error: unknown): RunEnd {
+/** One job must not take the worker with it, nor the jobs of its other executors. */
+function endDefect({ runner }: HandlerExecutor, error: unknown): RunEnd {
   if (isStoreFailure(error)) throw error;
   runner.abandon();
   const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
@@ -59,15 +67,6 @@ function endDefect({ runner }: HandlerLane, error: unknown): RunEnd {
   });
 }
 
-async function findRefusal(
-  { call }: HandlerLane,
-  { job, hasEndedChildren }: ClaimedRow,
-  { refusals }: Script,
-): Promise<string | null> {
-  if (refusals.length > 0) return refusals.join('\n');
-  return hasEndedChildren ? await describeUntellable(call.store.db, job.id) : null;
-}
-
 /** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
 function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   const { outcome, signal } = end;
@@ -79,38 +78,79 @@ function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
   return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
 }
 
-async function execute(lane: HandlerLane, claimed: ClaimedRow, script: Script): Promise<RunEnd> {
-  const { runner, stop, events, store } = lane.call;
-  const { job, claim } = claimed;
-  const { state } = runner;
-  const timeoutMs = claimed.timeoutMs ?? defaultTimeoutMs(script.tier);
-  const journal: ProgressTeller['journal'] = {
-    recordProgress: ({ runId }, progress) =>
-      store.withoutSync((db) => recordProgress(db, runId as number, progress)),
+/** What a handler is told of its job. */
+type DescribedJob = Parameters<HandlerRunner['run']>[0]['job'];
+
+async function prepare(
+  { call }: HandlerExecutor,
+  { job, attempt }: ClaimedJob,
+  { refusals }: Script,
+  startedAt: number,
+): Promise<{ readonly job: DescribedJob } | { readonly refusal: string }> {
+  if (refusals.length > 0) return { refusal: refusals.join('\n') };
+  const { store } = call;
+  const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
+  if (children !== null && 'problem' in children) return { refusal: children.problem };
+  const [parent] = job.parent_id === null ? [] : await store.jobs.byId([job.parent_id]);
+  return {
+    job: {
+      id: job.id,
+      name: job.name,
+      data: job.data,
+      attempt,
+      scheduledFor: job.scheduled_for,
+      startedAt,
+      latenessMs: startedAt - job.run_at,
+      lastSuccess: job.repeat === null ? null : await readLastSuccess(call, job.name),
+      previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
+      parentData: parent?.data ?? null,
+      children: children?.json ?? null,
+    },
   };
-  const scheduledFor = job.scheduled_for;
-  const run = { ...claim, script, scheduledFor, timeoutMs, state, claim };
-  const recorder = createProgressRecorder({ journal, events }, run);
-  const running = lane.runner.run({
-    runId: claim.runId,
+}
+
+async function readLastSuccess({ store }: StoreInvocation, name: string): Promise<number | null> {
+  return (await store.runs.history(`queue/${name}`)).lastSuccess;
+}
+
+async function execute(
+  executor: HandlerExecutor,
+  { claimed, startedAt }: Pick<HandledRun, 'claimed' | 'startedAt'>,
+  script: Script,
+  { job, isSettled, onLasting }: Serving & { readonly job: DescribedJob },
+): Promise<RunEnd> {
+  const { recorder, call } = executor;
+  const { runner, stop, events } = call;
+  const { claim, timeoutMs } = claimed;
+  const progress = createProgressReport(
+    async (seen) => {
+      await onLasting?.();
+      await recorder.recordProgress(claimed, startedAt, seen);
+    },
+    (error) =>
+      events.emit('warning', `the process of ${script.name} could not be recorded: ${error}`),
+  );
+  const running = executor.runner.run({
+    key: claim.token,
     script,
-    job: await describeJob(lane, claimed),
+    job,
+    isSettled,
     root: runner.root,
-    state,
+    state: runner.state,
     probePath: runner.probePath,
     timeoutMs,
     graceMs: GRACE_MS,
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
-    masker: maskerOf(lane.call),
+    masker: maskerOf(call),
     stop: stop.signal,
     kill: stop.kill,
-    onStarted: recorder.start,
-    onSample: recorder.sample,
-    onUpdate: (data) => lane.journal.update(claim, data),
+    onStarted: progress.start,
+    onSample: progress.sample,
+    onUpdate: (data) => recorder.update(claim, data),
   });
-  return await running.finally(() => recorder.settle());
+  return await running.finally(() => progress.settle());
 }
 
 const maskers = new WeakMap<StoreInvocation, Masker>();
@@ -121,33 +161,4 @@ function maskerOf(call: StoreInvocation): Masker {
   const masker = maskers.get(call) ?? createMasker(runner.settings, runner.environment);
   maskers.set(call, masker);
   return masker;
-}
-
-async function describeJob({ call }: HandlerLane, claimed: ClaimedRow) {
-  const { job, claim } = claimed;
-  const { db } = call.store;
-  return {
-    id: job.id,
-    name: job.name,
-    data: job.data,
-    attempt: claim.attempt,
-    scheduledFor: job.scheduled_for,
-    startedAt: claim.startedAt,
-    latenessMs: claim.startedAt - job.run_at,
-    lastSuccess: job.repeat === null ? null : await readLastSuccess(call, claimed),
-    previouslyCrashed: await hasEarlierTryCrashed(db, claim),
-    parentData: job.parent_id === null ? null : await readData(call, job.parent_id),
-    children: claimed.hasEndedChildren ? await tellEndedChildren(db, job.id) : null,
-  };
-}
-
-async function readLastSuccess({ store }: StoreInvocation, { job, claim }: ClaimedRow) {
-  const history = await readScriptHistory(store.db, `queue/${job.name}`, claim.runId);
-  return history.lastSuccess;
-}
-
-async function readData({ store }: StoreInvocation, id: number): Promise<string | null> {
-  const text = 'select data from jobs where id = ?';
-  const [row] = await queryRaw<{ data: string }>(store.db, text, [id]);
-  return row?.data ?? null;
 }

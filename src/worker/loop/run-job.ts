@@ -5,37 +5,42 @@ import { createMasker } from '../../execution/secrets.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { readStartTicks } from '../../process/identity.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
-import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierPass } from '../invocation/invocation.ts';
-import type { BegunRun, Journal, PassJob } from '../record/run-recorder.ts';
+import type { BegunRun, PassJob, RunProgress } from '../record/run-recorder.ts';
 
 /** Runs a job's script once and records how it ended. Null: another worker has the job. */
 export async function runJob(pass: TierPass, job: PassJob): Promise<RunEnd | null> {
-  const { journal, events } = pass;
+  const { recorder, events } = pass;
   const { script } = job;
   const timeoutMs = script.options.timeoutMs ?? defaultTimeoutMs(script.tier);
-  const run = await journal.begin(job, timeoutMs);
+  const run = await recorder.begin(job, timeoutMs);
   if (run === null) return null;
-  const started = { runId: run.runId, script: script.name };
+  const started = { key: run.key, script: script.name };
   events.emit('run-started', started);
   const isRefused = script.refusals.length > 0;
   const end = isRefused
     ? endNotStarted(script.refusals.join('\n'), 0)
     : await execute(pass, run, timeoutMs);
-  const verdict = await journal.end(run, end, !isRefused);
-  removeRunFiles(runFilesOf(run.state, run.runId));
-  const nextTryAt = verdict?.state === 'retrying' ? verdict.runAt : null;
-  events.emit('run-finished', { ...started, jobId: null, end, nextTryAt });
+  const { decision, runId } = await recorder.end(run, end, !isRefused);
+  const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
+  recorder.onDurable(() => {
+    removeRunFiles(runFilesOf(run.state, run.key));
+    events.emit('run-finished', { ...started, runId, jobId: null, end, nextTryAt });
+  });
   return end;
 }
 
 async function execute(pass: TierPass, run: BegunRun, timeoutMs: number): Promise<RunEnd> {
-  const { runner, journal, stop } = pass;
+  const { runner, recorder, events, stop } = pass;
   const { script } = run;
-  const recorder = createProgressRecorder(pass, run);
+  const progress = createProgressReport(
+    (seen) => recorder.recordProgress(run, seen),
+    (error) =>
+      events.emit('warning', `the process of ${script.name} could not be recorded: ${error}`),
+  );
   const running = runScript({
-    ...(await journal.readHistory(run)),
-    runId: run.runId,
+    ...(await recorder.readHistory(run)),
+    key: run.key,
     script,
     root: runner.root,
     state: run.state,
@@ -51,24 +56,18 @@ async function execute(pass: TierPass, run: BegunRun, timeoutMs: number): Promis
     masker: createMasker(runner.settings, runner.environment),
     stop: stop.signal,
     kill: stop.kill,
-    onStarted: recorder.start,
-    onSample: recorder.sample,
+    onStarted: progress.start,
+    onSample: progress.sample,
   });
-  return await running.finally(() => recorder.settle());
+  return await running.finally(() => progress.settle());
 }
 
-interface ProgressRecorder {
+export interface ProgressReport {
   start(pid: number): void;
-  /** Tells of the most memory that the run was seen with so far. */
+  /** Takes the most memory that the run was seen with so far. */
   sample(maxRssBytes: number): void;
   /** To be awaited once the run has ended. */
   settle(): Promise<void>;
-}
-
-/** Where it is written down. */
-export interface ProgressTeller {
-  readonly journal: Pick<Journal, 'recordProgress'>;
-  readonly events: WorkerEvents;
 }
 
 /** Most scripts are over before anybody could ask who they are; a write right after a fork is dear. */
@@ -78,22 +77,18 @@ const RECORD_AFTER_MS = 100;
 const REPEAT_MS = 10_000;
 
 /** Writes down which process a run is, for the report and for whoever finds it without its runner. */
-export function createProgressRecorder(
-  { journal, events }: ProgressTeller,
-  run: BegunRun,
-): ProgressRecorder {
+export function createProgressReport(
+  write: (progress: RunProgress) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): ProgressReport {
   let timer: NodeJS.Timeout | undefined;
   let recorded: Promise<unknown> = Promise.resolve();
   let maxRssBytes: number | null = null;
-  let told: number | null = null;
+  let written: number | null = null;
   const record = (pid: number, startTicks: number | null): void => {
-    told = maxRssBytes;
-    recorded = journal
-      .recordProgress(run, { pid, startTicks, maxRssBytes })
-      // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
-      .catch((error) =>
-        events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
-      );
+    written = maxRssBytes;
+    // Nobody waits for it before the script's end: unhandled until then, it would end the runner.
+    recorded = recorded.then(() => write({ pid, startTicks, maxRssBytes })).catch(onFailure);
   };
   return {
     start: (pid) => {
@@ -102,7 +97,7 @@ export function createProgressRecorder(
       timer = setTimeout(() => {
         const startTicks = readStartTicks(pid);
         record(pid, startTicks);
-        timer = setInterval(() => told !== maxRssBytes && record(pid, startTicks), REPEAT_MS);
+        timer = setInterval(() => written !== maxRssBytes && record(pid, startTicks), REPEAT_MS);
       }, RECORD_AFTER_MS);
     },
     sample: (bytes) => {

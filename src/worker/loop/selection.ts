@@ -1,9 +1,8 @@
 import type { Handlers } from '../../discovery/handlers.ts';
-import type { QueueSelection } from '../../queue/claim/claim.ts';
-import { selectNextPauseEnd } from '../../queue/claim/waiting.ts';
-import { selectPausedPatterns } from '../../queue/pauses.ts';
-import { matchAny } from '../../store/sqlite/queries.ts';
-import type { Database } from '../../store/store.ts';
+import { type QueueSelection, selectionOf } from '../../queue/claim/claim.ts';
+import { matchAny } from '../../queue/glob.ts';
+import { pausedPatterns } from '../../queue/pauses.ts';
+import type { Pause, StoreSession } from '../../store/contract.ts';
 import type { WorkRequest } from './queue-limits.ts';
 
 /** Which jobs a worker takes, as it is now. */
@@ -11,13 +10,12 @@ export interface Selector {
   /**
    * To be asked before each claim.
    *
-   * @param db the claim's transaction: what was paused while it waited for the log's lock counts
+   * @param session that of the claim's transaction: what was paused while it waited for the log's lock counts
    */
-  select(at: number, db?: Database): Promise<QueueSelection>;
+  select(at: number, session: StoreSession): Promise<QueueSelection>;
 }
 
 interface Selecting {
-  readonly db: Database;
   readonly handlers: Handlers;
   readonly request: Pick<WorkRequest, 'patterns' | 'failsUnknown'>;
   readonly groupLimit: number | null;
@@ -31,37 +29,31 @@ interface Known {
   /** Before and from then on they are others: the clock was set back, or one has ended by itself. */
   readonly from: number;
   readonly until: number;
+  readonly selection: QueueSelection;
 }
 
-/** Pauses and fuses count at once: they are read anew whenever anybody has changed the log. */
-export function createSelector({
-  db: log,
-  handlers,
-  request,
-  groupLimit,
-  version,
-}: Selecting): Selector {
+/** Pauses count at once: they are read anew whenever anybody has changed the log. */
+export function createSelector({ handlers, request, groupLimit, version }: Selecting): Selector {
   let known: Known | null = null;
-  let paused: readonly string[] = [];
-  let fused: readonly string[] = [];
-  const isHandled = (name: string): boolean => request.failsUnknown || handlers.find(name) !== null;
   const isAsked = (name: string): boolean =>
     request.patterns.length === 0 || matchAny(request.patterns, name);
-  const selection: QueueSelection = {
-    groupLimit,
-    isFused: (name) => matchAny(fused, name),
-    isWanted: (name) =>
-      isAsked(name) && !matchAny(paused, name) && (isHandled(name) || matchAny(fused, name)),
+  const build = (pauses: readonly Pause[]): QueueSelection => {
+    const { failFast } = pausedPatterns(pauses);
+    const isHandled = (name: string): boolean =>
+      request.failsUnknown || handlers.find(name) !== null || matchAny(failFast, name);
+    const isWanted = (name: string): boolean => isAsked(name) && isHandled(name);
+    return selectionOf({ names: null, isWanted }, pauses, groupLimit);
   };
   return {
-    select: async (at, db = log) => {
+    select: async (at, session) => {
       const seen = version();
       if (known?.version !== seen || at < known.from || at >= known.until) {
-        ({ paused, fused } = await selectPausedPatterns(db, at));
-        const until = (await selectNextPauseEnd(db, at)) ?? Number.POSITIVE_INFINITY;
-        known = { version: seen, from: at, until };
+        const pauses = await session.pauses.inForce(at);
+        const ends = pauses.flatMap(({ until }) => until ?? []);
+        const until = Math.min(...ends, Number.POSITIVE_INFINITY);
+        known = { version: seen, from: at, until, selection: build(pauses) };
       }
-      return selection;
+      return known.selection;
     },
   };
 }

@@ -1,60 +1,71 @@
 import type { Handlers } from '../../discovery/handlers.ts';
+import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
-import { isKeptWarm } from '../../execution/warm/run.ts';
-import { chooseJob } from '../../queue/claim/choose.ts';
-import {
-  type ClaimedRow,
-  type ClaimHandlerFacts,
-  claimNext,
-  type WaitingChild,
-} from '../../queue/claim/claim.ts';
-import type { Claim } from '../../queue/claim/script-claim.ts';
+import { removeOutput } from '../../place/state-folder.ts';
+import { beginRun, claimJobs, releaseClaims } from '../../queue/claim/claim.ts';
 import { findJob } from '../../queue/read/jobs.ts';
-import { createArchive } from '../../queue/settle/archive.ts';
-import { policyOf, type Verdict } from '../../queue/settle/retry-policy.ts';
-import { endQueuedRun, recordRunEnd } from '../../queue/settle/settle-run.ts';
+import { type Archive, createArchive } from '../../queue/settle/archive.ts';
+import { policyOf } from '../../queue/settle/retry-policy.ts';
+import {
+  asRefused,
+  type RunToSettle,
+  type Settled,
+  settleRuns,
+} from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
+import { withoutParameters } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
+import type { ClaimedRow, ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import { removeOutput } from '../../store/prune.ts';
-import { queryRaw } from '../../store/sqlite/queries.ts';
-import type { Store } from '../../store/store.ts';
 import type { Selector } from '../loop/selection.ts';
-import type { GroupCommit } from './group-commit.ts';
+import type { RunProgress } from './run-recorder.ts';
+
+/** A claimed job that is going to be run, or is. */
+export interface ClaimedJob {
+  readonly job: ClaimedRow;
+  readonly claim: ClaimRef;
+  /** Null: there is none here. */
+  readonly handler: Script | null;
+  /** `queue/mail/welcome` */
+  readonly script: string;
+  readonly attempt: number;
+  readonly timeoutMs: number;
+}
 
 /** A run of a handler that is over, and not in the log yet. */
 export interface HandledRun {
-  readonly claim: Claim;
+  readonly claimed: ClaimedJob;
+  readonly startedAt: number;
   readonly end: RunEnd;
   /** False: another try would end alike. */
   readonly isRetryable: boolean;
 }
 
 export interface Turn {
-  /** Null when nothing had ended, or somebody else has the say by now. */
-  readonly verdict: Verdict | null;
-  /** Null when none was asked for, or none is due. */
-  readonly next: ClaimedRow | null;
+  /** One for each run that has ended. */
+  readonly settled: readonly Settled[];
+  readonly next: readonly ClaimedJob[];
 }
 
 /** Records the runs of a queue worker. */
-export interface QueueJournal {
-  /** Ends one run and takes the next job, both in one transaction. */
-  turn(ended: HandledRun | null, child: WaitingChild | null): Promise<Turn>;
+export interface QueueRecorder {
+  /** Settles what has ended and claims what is next, up to `wanted`, in one commit. */
+  turn(ended: readonly HandledRun[], wanted: number): Promise<Turn>;
   /** Whether there is a job to take, were there room for it. */
   isAnyDue(): Promise<boolean>;
-  /** Only ends one. */
-  end(ended: HandledRun): Promise<Verdict | null>;
+  /** Gives back what was claimed and has not begun. */
+  release(claims: readonly ClaimRef[]): Promise<void>;
+  /** Of what was claimed ahead, that which may still begin, though others have changed the log. */
+  keepHeld(claimed: readonly ClaimedJob[]): Promise<ClaimedJob[]>;
+  /** To be called once a run has lasted a moment: from then on it is seen by others. */
+  recordProgress(claimed: ClaimedJob, startedAt: number, progress: RunProgress): Promise<void>;
   /**
    * Progress: the job's data as its handler wants it from now on.
    *
    * @throws {QueueError} if the claim holds no more
    */
-  update(claim: Claim, data: string): Promise<void>;
+  update(claim: ClaimRef, data: string): Promise<void>;
 }
-
-/** There was nothing to end, and nothing to take. */
-export const idleTurn: Turn = { verdict: null, next: null };
 
 interface Recording {
   readonly store: Store;
@@ -62,77 +73,169 @@ interface Recording {
   readonly runner: Runner;
   readonly handlers: Handlers;
   readonly selector: Selector;
-  readonly commit: GroupCommit;
   /** Told, in one sentence, of an end that the log has refused. */
   readonly onRefused: (sentence: string) => void;
 }
 
-export function createQueueJournal(recording: Recording): QueueJournal {
-  const { store, workerId, runner, handlers, selector, commit, onRefused } = recording;
-  const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
-  const factsOf = createFactsBook(handlers);
-  const write: GroupCommit['write'] = (work) => store.retryWhenFull(() => commit.write(work));
-  const claimAhead: GroupCommit['write'] = (work) =>
-    store.retryWhenFull(() => commit.writeAhead(work));
-  const archive = createArchive(runner.settings.queue.archive, (files) =>
-    removeOutput(runner.state, files),
-  );
-  const teller = { workerId, missedCap, archive, onRefused };
-  const isAnyDueAt = async (at: number): Promise<boolean> =>
-    (await chooseJob(store.db, await selector.select(at), at)) !== null;
-  const end = (ended: HandledRun) => recordRunEnd(write, toRunEnd(ended), teller);
+/** There was nothing to settle, and nothing to take. */
+export const idleTurn: Turn = { settled: [], next: [] };
+
+export function createQueueRecorder(recording: Recording): QueueRecorder {
+  return new LogQueueRecorder(recording);
+}
+
+class LogQueueRecorder implements QueueRecorder {
+  readonly #recording: Recording;
+  readonly #archive: Archive;
+  /** Rows of runs that have lasted long enough to have one. */
+  readonly #rows = new Map<string, number>();
+  #claims = 0;
+
+  constructor(recording: Recording) {
+    this.#recording = recording;
+    const { settings, state } = recording.runner;
+    this.#archive = createArchive(settings.queue.archive, (files) => removeOutput(state, files));
+  }
+
+  isAnyDue(): Promise<boolean> {
+    return this.#isAnyDueAt(this.#recording.runner.now());
+  }
+
+  async #isAnyDueAt(at: number): Promise<boolean> {
+    const { store, selector } = this.#recording;
+    return (await store.claims.next(await selector.select(at, store), at)) !== null;
+  }
+
+  async turn(ended: readonly HandledRun[], wanted: number): Promise<Turn> {
+    // A transaction for nothing would be a commit, too, and wake whoever else waits.
+    if (ended.length === 0 && (wanted === 0 || !(await this.isAnyDue()))) return idleTurn;
+    const runs = ended.map((run) => this.#toSettle(run));
+    for (const { claim } of runs) this.#rows.delete(claim.token);
+    try {
+      return await this.#write(async (session) => {
+        const settled = await this.#settle(session, runs);
+        return { settled, next: wanted === 0 ? [] : await this.#claimNext(session, wanted) };
+      });
+    } catch (error) {
+      if (runs.length === 0 || isStoreFailure(error)) throw error;
+      // Whichever of all that the log has refused: what has ended is recorded alone.
+      return { settled: await this.#settleApart(runs), next: [] };
+    }
+  }
+
+  async #claimNext(session: StoreSession, wanted: number): Promise<ClaimedJob[]> {
+    const { runner, selector, handlers, workerId } = this.#recording;
+    const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
+    const at = runner.now();
+    const newToken = () => `${workerId}.${++this.#claims}`;
+    const jobs = await claimJobs(session, {
+      ...{ selection: await selector.select(at, session), count: wanted, at, newToken },
+      ...{ leaseMs: null, defaultLeaseMs, state: 'claimed' as const, missedCap },
+    });
+    return jobs.map((job) => describeClaimed(job, handlers));
+  }
+
+  #toSettle({ claimed, startedAt, end, isRetryable }: HandledRun): RunToSettle {
+    const { claim, handler } = claimed;
+    return {
+      ...{ claim, start: startOf(claimed, this.#recording.workerId, startedAt) },
+      ...{ runId: this.#rows.get(claim.token) ?? null, end: toFinishedRun(end) },
+      ...{ result: end.result ?? null, decision: end.ask ?? null },
+      ...{ isRetryable, policy: policyOf(handler?.options) },
+    };
+  }
+
+  #settle(session: StoreSession, runs: readonly RunToSettle[]): Promise<Settled[]> {
+    const { missedCap } = this.#recording.runner.settings.queue;
+    return settleRuns(session, runs, { missedCap, archive: this.#archive });
+  }
+
+  /** One after the other, so that what is wrong with one of them is its own matter. */
+  async #settleApart(runs: readonly RunToSettle[]): Promise<Settled[]> {
+    const settled: Settled[] = [];
+    for (const run of runs) {
+      const tried = this.#write((session) => this.#settle(session, [run]));
+      settled.push(...(await tried.catch((error) => this.#settleRefused(run, error))));
+    }
+    return settled;
+  }
+
+  /** An end that the log refuses has failed: one job must not stand in the way of all others. */
+  async #settleRefused(run: RunToSettle, error: unknown): Promise<Settled[]> {
+    const refused = asRefused(run, error);
+    this.#recording.onRefused(`job ${run.claim.id} has failed, as ${refused.end.reason}`);
+    return await this.#write((session) => this.#settle(session, [refused]));
+  }
+
+  async #write<T>(work: (session: StoreSession) => Promise<T>): Promise<T> {
+    const { store } = this.#recording;
+    return await store.retryWhenFull(() => store.transaction(work, 'soon'));
+  }
+
+  async release(claims: readonly ClaimRef[]): Promise<void> {
+    const at = this.#recording.runner.now();
+    if (claims.length > 0) await this.#write((session) => releaseClaims(session, claims, at));
+  }
+
+  async keepHeld(claimed: readonly ClaimedJob[]): Promise<ClaimedJob[]> {
+    const { store, selector, runner } = this.#recording;
+    const rows = await store.claims.held(claimed.map(({ claim }) => claim));
+    const held = new Set(rows.map(({ claim_token }) => claim_token));
+    const { isWanted, failsFast } = await selector.select(runner.now(), store);
+    const kept = claimed.filter(
+      ({ claim, job: { name } }) => held.has(claim.token) && isWanted(name) && !failsFast(name),
+    );
+    await this.release(claimed.filter((each) => !kept.includes(each)).map(({ claim }) => claim));
+    return kept;
+  }
+
+  async recordProgress(
+    claimed: ClaimedJob,
+    startedAt: number,
+    progress: RunProgress,
+  ): Promise<void> {
+    const { store, workerId } = this.#recording;
+    const { claim } = claimed;
+    const row = this.#rows.get(claim.token);
+    if (row !== undefined) {
+      return await store.runs.progress({ runId: row, jobId: claim.id }, progress);
+    }
+    const run = { ...startOf(claimed, workerId, startedAt), ...progress };
+    const begun = await this.#write((session) => beginRun(session, claim, run));
+    if (begun !== null) this.#rows.set(claim.token, begun);
+  }
+
+  async update({ id, token }: ClaimRef, data: string): Promise<void> {
+    const { store } = this.#recording;
+    if (await store.jobs.updateData(id, token, data)) return;
+    // Its handler works in vain: the refusal says why.
+    await store.transaction((session) => findJob(session, { id, token }));
+  }
+}
+
+function startOf(claimed: ClaimedJob, workerId: number, startedAt: number): RunStart {
+  const { job, claim, script, handler, attempt, timeoutMs } = claimed;
   return {
-    isAnyDue: () => isAnyDueAt(runner.now()),
-    turn: async (ended, child) => {
-      const at = runner.now();
-      // A transaction for nothing would be a commit, too, and wake whoever else waits.
-      if (ended === null && !(await isAnyDueAt(at))) return idleTurn;
-      const claiming = {
-        ...{ workerId, at, defaultLeaseMs, handlerOf: factsOf },
-        ...(child !== null && { child }),
-      };
-      // A job that has waited for a worker does not wait for the disk besides.
-      const inTransaction = ended === null ? claimAhead : write;
-      try {
-        return await inTransaction(async (db) => {
-          const verdict = ended === null ? null : await endQueuedRun(db, toRunEnd(ended), teller);
-          const next = await claimNext(db, await selector.select(at, db), claiming);
-          return { verdict, next };
-        });
-      } catch (error) {
-        if (ended === null || isStoreFailure(error)) throw error;
-        // Whichever of the two the log has refused: what has ended is told of alone.
-        return { verdict: await end(ended), next: null };
-      }
+    ...{
+      jobId: job.id,
+      workerId,
+      key: claim.token,
+      script,
+      contentHash: handler?.contentHash ?? null,
     },
-    end,
-    update: async ({ id, token }, data) => {
-      const text = 'update jobs set data = ? where id = ? and claim_token = ? returning id';
-      const written = await store.withoutSync((db) => queryRaw(db, text, [data, id, token]));
-      // Its handler works in vain: the refusal says why.
-      if (written.length === 0) await findJob(store.db, { id, token });
-    },
+    ...{ attempt, scheduledFor: job.scheduled_for, startedAt, timeoutMs },
   };
 }
 
-function toRunEnd({ claim, end, isRetryable }: HandledRun) {
-  const { result = null, ask = null } = end;
-  return { claim, run: toFinishedRun(end), result, ask, isRetryable };
-}
-
-/** What a claim needs to know of a handler; a changed one is another object. */
-function createFactsBook(handlers: Handlers): (name: string) => ClaimHandlerFacts | null {
-  const known = new WeakMap<object, ClaimHandlerFacts>();
-  return (name) => {
-    const script = handlers.find(name);
-    if (script === null) return null;
-    const facts = known.get(script) ?? {
-      policy: policyOf(script.options),
-      timeoutMs: script.options.timeoutMs ?? defaultTimeoutMs(script.tier),
-      contentHash: script.contentHash,
-      isWarm: isKeptWarm(script),
-    };
-    known.set(script, facts);
-    return facts;
+/** A run belongs to its handler, whatever parameters stand in the name of its job. */
+function describeClaimed(job: ClaimedRow, handlers: Handlers): ClaimedJob {
+  const handler = handlers.find(job.name);
+  return {
+    job,
+    claim: { id: job.id, token: job.claim_token },
+    handler,
+    script: `queue/${withoutParameters(job.name)}`,
+    attempt: job.attempts + 1,
+    timeoutMs: handler?.options.timeoutMs ?? defaultTimeoutMs('queue'),
   };
 }

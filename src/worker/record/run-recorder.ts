@@ -1,18 +1,11 @@
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import type { QueuedJob } from '../../queue/add/scripts.ts';
-import {
-  type Claim,
-  claimJob,
-  type RunProgress,
-  recordProgress,
-} from '../../queue/claim/script-claim.ts';
-import { readScriptHistory, type ScriptHistory } from '../../queue/read/history.ts';
-import { policyOf, type Verdict } from '../../queue/settle/retry-policy.ts';
-import { finishJob } from '../../queue/settle/script-run.ts';
+import { beginRun } from '../../queue/claim/claim.ts';
+import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts';
+import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { Store } from '../../store/store.ts';
+import type { ClaimRef, RunStart, Store } from '../../store/contract.ts';
 
 /** A script that a pass is to run. */
 export interface PassJob {
@@ -20,74 +13,143 @@ export interface PassJob {
   readonly id: number | null;
   readonly script: Script;
   readonly scheduledFor: number | null;
+  /** 1 for the first try. */
+  readonly attempt: number;
 }
 
 /** A run that has begun, wherever that is recorded. */
 export interface BegunRun extends PassJob {
-  /** Its number in the log, else a name that no other run has. */
-  readonly runId: number | string;
-  readonly attempt: number;
+  /** By which its files and its process are found. */
+  readonly key: string;
   readonly startedAt: number;
   readonly timeoutMs: number;
   /** Where its files go: beside the record of it. */
   readonly state: StateFolder;
-  /** What ends it in the log; null: it did not begin there. */
-  readonly claim: Claim | null;
+  /** What settles it in the log; null: it did not begin there. */
+  readonly claim: ClaimRef | null;
+}
+
+/** What is known of a run while it goes on. */
+export interface RunProgress {
+  readonly pid: number;
+  readonly startTicks: number | null;
+  /** The most memory seen so far; null: none was. */
+  readonly maxRssBytes: number | null;
+}
+
+/** What a script is told of its own past. */
+export interface ScriptHistory {
+  /** When its last successful run started. */
+  readonly lastSuccess: number | null;
+  /** Whether its last run died with its runner. */
+  readonly previouslyCrashed: boolean;
+}
+
+/** A run whose end is recorded. */
+export interface RecordedRun {
+  /** What becomes of the job; null where that is not known yet, or somebody else has the say. */
+  readonly decision: RetryDecision | null;
+  /** Its number in the log; null: it is not there, or not yet. */
+  readonly runId: number | null;
 }
 
 /** Where a pass records its runs. */
-export interface Journal {
+export interface RunRecorder {
   /** Null: another worker has the job. */
   begin(job: PassJob, timeoutMs: number): Promise<BegunRun | null>;
   readHistory(run: BegunRun): Promise<ScriptHistory>;
+  /** To be called once the run has lasted a moment: from then on it is seen by others. */
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
-  /**
-   * @param isRetryable false: another try would end alike
-   * @returns what becomes of the job; null where that is not known yet, or somebody else has the say
-   */
-  end(run: BegunRun, end: RunEnd, isRetryable: boolean): Promise<Verdict | null>;
+  /** @param isRetryable false: another try would end alike */
+  end(run: BegunRun, end: RunEnd, isRetryable: boolean): Promise<RecordedRun>;
+  /** Calls back once all that was recorded by now survives a power loss. */
+  onDurable(notify: () => void): void;
 }
 
 /** Records runs in the activity log. */
-export function createLogJournal(
+export function createStoreRecorder(
   store: Store,
   workerId: number,
-  { state, now }: Pick<Runner, 'state' | 'now'>,
-): Journal {
+  { state, now, settings }: Pick<Runner, 'state' | 'now' | 'settings'>,
+): RunRecorder {
+  let claims = 0;
+  /** Rows of runs that have lasted long enough to have one. */
+  const rows = new Map<string, number>();
+  const beginRow = async (run: BegunRun, progress: RunProgress): Promise<void> => {
+    const start = { ...startOf(run, workerId), ...progress };
+    const claim = claimOf(run);
+    const row = await store.transaction((session) => beginRun(session, claim, start), 'soon');
+    if (row !== null) rows.set(run.key, row);
+  };
   return {
     begin: async (job, timeoutMs) => {
-      const claiming = { workerId, at: now(), timeoutMs };
-      const claim = await store.withoutSync((db) => claimJob(db, job as QueuedJob, claiming));
-      return claim === null ? null : { ...job, ...claim, timeoutMs, state, claim };
+      const token = `${workerId}.${++claims}`;
+      const claim = { id: job.id as number, token };
+      const startedAt = now();
+      const [claimed] = await store.transaction(
+        (session) => session.scriptJobs.claim([{ ...claim, state: 'claimed', at: startedAt }]),
+        'soon',
+      );
+      if (claimed === undefined) return null;
+      return { ...job, key: token, startedAt, timeoutMs, state, claim };
     },
-    readHistory: ({ script, runId }) => readScriptHistory(store.db, script.name, runId as number),
-    recordProgress: ({ runId }, progress) =>
-      store.withoutSync((db) => recordProgress(db, runId as number, progress)),
-    end: async ({ script, claim }: BegunRun, end, isRetryable) => {
-      if (claim === null) throw new Error(`${script.name} did not begin in the log.`);
-      const policy = policyOf(script.options);
-      const ended = { claim, policy, run: toFinishedRun(end), isRetryable };
-      return await store.retryWhenFull(() => finishJob(store.db, ended, { workerId }));
+    readHistory: async ({ script }) => {
+      const { lastSuccess, lastOutcome } = await store.runs.history(script.name);
+      return { lastSuccess, previouslyCrashed: lastOutcome === 'crashed' };
     },
+    recordProgress: async (run, progress) => {
+      const rowId = rows.get(run.key);
+      if (rowId === undefined) await beginRow(run, progress);
+      else await store.runs.progress({ runId: rowId, jobId: claimOf(run).id }, progress);
+    },
+    end: async (run, end, isRetryable) => {
+      const told: RunToSettle = {
+        ...{ claim: claimOf(run), start: startOf(run, workerId), runId: rows.get(run.key) ?? null },
+        ...{ end: toFinishedRun(end), result: null, decision: null },
+        ...{ isRetryable, policy: policyOf(run.script.options) },
+      };
+      rows.delete(run.key);
+      const { missedCap } = settings.queue;
+      const [settled] = await store.retryWhenFull(() =>
+        store.transaction((session) => settleRuns(session, [told], { missedCap }), 'soon'),
+      );
+      return settled ?? { decision: null, runId: null };
+    },
+    onDurable: (notify) => store.onDurable(notify),
   };
 }
 
-/** The log's journal, and what takes its place should the log be lost on the way. */
+function startOf(run: BegunRun, workerId: number): RunStart {
+  const { id, key, script, attempt, scheduledFor, startedAt, timeoutMs } = run;
+  const { name, contentHash } = script;
+  const jobId = id as number;
+  return {
+    ...{ jobId, workerId, key, script: name, contentHash },
+    ...{ attempt, scheduledFor, startedAt, timeoutMs },
+  };
+}
+
+function claimOf({ script, claim }: BegunRun): ClaimRef {
+  if (claim === null) throw new Error(`${script.name} did not begin in the log.`);
+  return claim;
+}
+
+/** The log's recorder, and what takes its place should the log be lost on the way. */
 interface Failover {
-  readonly log: Journal;
+  readonly store: RunRecorder;
   /** Whether an error means that the log is lost: any other is a defect. */
   isLost(error: unknown): boolean;
   /** Called once, at the first such error. @throws when there is no other place either */
-  replace(error: unknown): Promise<Journal>;
+  replace(error: unknown): Promise<RunRecorder>;
 }
 
 /** Goes on elsewhere when the log is lost in the middle of a pass, and stays there. */
-export function createFailoverJournal({ log, isLost, replace }: Failover): Journal {
-  let replacement: Promise<Journal> | null = null;
-  const attempt = async <T>(record: (journal: Journal) => Promise<T>): Promise<T> => {
+export function createFailoverRecorder({ store, isLost, replace }: Failover): RunRecorder {
+  let replacement: Promise<RunRecorder> | null = null;
+  const attempt = async <T>(record: (recorder: RunRecorder) => Promise<T>): Promise<T> => {
     if (replacement !== null) return await record(await replacement);
     try {
-      return await record(log);
+      return await record(store);
     } catch (error) {
       if (!isLost(error)) throw error;
       // With several scripts at a time, another one may have found it lost meanwhile.
@@ -96,9 +158,11 @@ export function createFailoverJournal({ log, isLost, replace }: Failover): Journ
     }
   };
   return {
-    begin: (job, timeoutMs) => attempt((journal) => journal.begin(job, timeoutMs)),
-    readHistory: (run) => attempt((journal) => journal.readHistory(run)),
-    recordProgress: (run, progress) => attempt((journal) => journal.recordProgress(run, progress)),
-    end: (run, end, isRetryable) => attempt((journal) => journal.end(run, end, isRetryable)),
+    begin: (job, timeoutMs) => attempt((recorder) => recorder.begin(job, timeoutMs)),
+    readHistory: (run) => attempt((recorder) => recorder.readHistory(run)),
+    recordProgress: (run, progress) =>
+      attempt((recorder) => recorder.recordProgress(run, progress)),
+    end: (run, end, isRetryable) => attempt((recorder) => recorder.end(run, end, isRetryable)),
+    onDurable: (notify) => (replacement === null ? store.onDurable(notify) : notify()),
   };
 }

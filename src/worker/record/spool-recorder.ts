@@ -11,11 +11,11 @@ import type { SpoolEntry, SpoolRun } from '../../spool/format.ts';
 import { createSpoolWriter, newSpoolId, type SpoolWriter } from '../../spool/write.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import type { Invocation } from '../invocation/invocation.ts';
-import type { BegunRun, Journal } from './run-recorder.ts';
+import type { BegunRun, RunRecorder } from './run-recorder.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
-  readonly journal: Journal;
+  readonly recorder: RunRecorder;
   /** Hands the records over to whoever has the log next. */
   close(): void;
 }
@@ -33,21 +33,10 @@ export function openSpool(call: Invocation, worker: WorkerRequest, reason: strin
   // On a full disk there is no other room than what was kept for this.
   releaseReserve(runner.state);
   const state = movedTo === null ? usableStateFolder(runner.root) : stateFolderOf(movedTo);
-  const { self: identity, kind, tier, scheduledFor, startedAt, calledBy, runnerVersion } = worker;
-  const spool = createSpoolWriter(state, {
-    kind,
-    tier,
-    identity,
-    scheduledFor,
-    startedAt,
-    calledBy,
-    runnerVersion,
-    nodeVersion: process.version,
-    reason,
-  });
-  const journal = createSpoolJournal(spool, { state, now: runner.now });
+  const spool = createSpoolWriter(state, { ...worker, reason });
+  const recorder = createSpoolRecorder(spool, { state, now: runner.now });
   return {
-    journal: movedTo === null ? journal : { ...journal, begin: async () => null },
+    recorder: movedTo === null ? recorder : { ...recorder, begin: async () => null },
     close: () => spool.close({ finishedAt: runner.now(), reason: stop.reason }),
   };
 }
@@ -56,21 +45,20 @@ export function openSpool(call: Invocation, worker: WorkerRequest, reason: strin
 function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void {
   stop.startNothing(`${runner.root} was moved to ${movedTo}`);
   events.emit(
-    'trouble',
+    'problem',
     `${runner.root} was moved to ${movedTo} during the pass: the next pass there records the finished runs and runs the rest.`,
   );
 }
 
 /** Records runs beside the log, for as long as it cannot be written; what the log knows is unknown then. */
-function createSpoolJournal(
+function createSpoolRecorder(
   spool: SpoolWriter,
   { state, now }: Pick<Runner, 'state' | 'now'>,
-): Journal {
+): RunRecorder {
   const write = (entry: SpoolEntry): void => append(spool, state, entry);
   return {
     begin: async (job, timeoutMs) => {
-      const runId = newSpoolId();
-      const run = { ...job, runId, attempt: 1, startedAt: now(), timeoutMs, state, claim: null };
+      const run = { ...job, key: newSpoolId(), startedAt: now(), timeoutMs, state, claim: null };
       write({ type: 'begun', ...toSpoolRun(run) });
       return run;
     },
@@ -80,10 +68,12 @@ function createSpoolJournal(
       const { claim, script } = begun;
       const run = toFinishedRun(end);
       const policy = policyOf(script.options);
-      if (claim === null) write({ type: 'run', ...toSpoolRun(begun), run });
-      else write({ type: 'end', ...toSpoolRun(begun), claim, policy, isRetryable, run });
-      return null;
+      const told = { ...toSpoolRun(begun), run };
+      if (claim === null) write({ type: 'run', ...told });
+      else write({ type: 'end', ...told, claim: { ...claim, runId: null }, policy, isRetryable });
+      return { decision: null, runId: null };
     },
+    onDurable: (notify) => notify(),
   };
 }
 
@@ -97,10 +87,10 @@ function append(spool: SpoolWriter, state: StateFolder, entry: SpoolEntry): void
   }
 }
 
-/** A run that began in the log has a number there; the spool tells its records apart by names. */
-function toSpoolRun({ runId, script, timeoutMs, ...run }: BegunRun): SpoolRun {
+/** A run that began in the log is known there by its claim; the spool tells its records apart by ids. */
+function toSpoolRun({ key, claim, script, timeoutMs, ...run }: BegunRun): SpoolRun {
   return {
-    spoolId: typeof runId === 'string' ? runId : newSpoolId(),
+    spoolId: claim === null ? key : newSpoolId(),
     jobId: run.id,
     script: script.name,
     tier: script.tier,

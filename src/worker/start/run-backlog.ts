@@ -1,10 +1,11 @@
 import { UsageError } from '../../base/errors.ts';
 import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
+import type { Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
-import { cancelJobs, isDue, selectOpenJobs } from '../../queue/add/scripts.ts';
-import { findPause, selectPauses } from '../../queue/pauses.ts';
-import type { Database } from '../../store/store.ts';
+import { cancelScripts, isDue } from '../../queue/add/scripts.ts';
+import { findPause } from '../../queue/pauses.ts';
+import type { ScriptJobRow, Store } from '../../store/contract.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { runPass } from './run-pass.ts';
 
@@ -12,7 +13,7 @@ import { runPass } from './run-pass.ts';
  * Runs what is due in any tier besides its passes: retries whose time has come, and what a pass has
  * deferred or died before. A tier whose worker lives is left to it.
  */
-export async function runLeftovers(call: StoreInvocation): Promise<readonly RunEnd[]> {
+export async function runBacklog(call: StoreInvocation): Promise<readonly RunEnd[]> {
   const ends: RunEnd[] = [];
   for (let tiers = await findTiers(call); tiers.length > 0; ) {
     const ran = await runTiers(call, tiers);
@@ -28,46 +29,55 @@ async function runTiers(call: StoreInvocation, tiers: readonly string[]): Promis
   for (const name of tiers) {
     if (call.stop.reason !== null) break;
     const found = await discover(root, settings, { tier: name });
-    for (const { reason } of found.unread) call.events.emit('trouble', reason);
+    for (const { reason } of found.unread) call.events.emit('problem', reason);
     const [tier] = found.tiers;
-    if (tier === undefined) continue;
-    ends.push(...((await runPass(call, { kind: 'leftover', tier, scripts: [] })) ?? []));
+    if (tier === undefined || !(await isAnyDue(call, tier))) continue;
+    ends.push(...((await runPass(call, { kind: 'backlog', tier, scripts: [] })) ?? []));
   }
   return ends;
+}
+
+/** As its files say: what seems to be too far ahead may have a long delay of its own. */
+async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise<boolean> {
+  const scripts = new Map(tier.scripts.map((script) => [script.name, script]));
+  const open = await store.scriptJobs.open(tier.name);
+  return open.some((job) => isDue(job, scripts.get(job.name), runner.now()));
 }
 
 /** Tiers with something due that no worker has and nobody has paused. */
 async function findTiers(call: StoreInvocation): Promise<readonly string[]> {
   const { runner, stop, spooledTiers, store } = call;
-  const { db } = store;
   const at = runner.now();
-  const open = await selectOpenJobs(db);
-  if (stop.reason !== null || !open.some((job) => isDue(job, at))) return [];
-  const pauses = await selectPauses(db, at);
-  const due = open.filter((job) => isDue(job, at) && findPause(pauses, job.name) === null);
-  const names = namesOrTell(call);
+  const open = await store.scriptJobs.open();
+  // A script's own delay is not known before its file is read.
+  const isWaiting = (job: ScriptJobRow): boolean => isDue(job, undefined, at);
+  if (stop.reason !== null || !open.some(isWaiting)) return [];
+  const pauses = await store.pauses.inForce(at);
+  const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null);
+  const names = namesOrReport(call);
   if (names === null) return [];
-  const gone = due.filter(({ tier }) => !names.includes(tier)).map(({ id }) => id);
-  await cancelJobs(db, gone, { workerId: null, at, reason: 'its tier no longer exists' });
-  const free = await withoutHeld(db, new Set(due.map(({ tier }) => tier)));
+  const gone = due.filter(({ tier }) => !names.includes(tier));
+  const reason = 'its tier no longer exists';
+  if (gone.length > 0) {
+    await store.transaction((session) => cancelScripts(session, gone, { at, reason }));
+  }
+  const free = await withoutHeld(store, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));
 }
 
 /** What was asked for has run: that there may be more is told, and undoes nothing. */
-function namesOrTell({ runner, events }: StoreInvocation): readonly string[] | null {
+function namesOrReport({ runner, events }: StoreInvocation): readonly string[] | null {
   try {
     return tierNames(runner.root);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    events.emit('trouble', error.message);
+    events.emit('problem', error.message);
     return null;
   }
 }
 
 /** What a living worker has queued it runs itself; dead ones were found out before. */
-async function withoutHeld(db: Database, tiers: ReadonlySet<string>) {
-  const workers = db.selectFrom('workers').select('tier').where('state', '=', 'running');
-  const held = await workers.execute();
-  const taken = new Set(held.map(({ tier }) => tier));
+async function withoutHeld(store: Store, tiers: ReadonlySet<string>) {
+  const taken = new Set((await store.workers.running()).map(({ tier }) => tier));
   return new Set([...tiers].filter((tier) => !taken.has(tier)));
 }

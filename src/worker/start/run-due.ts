@@ -3,19 +3,13 @@ import { discover } from '../../discovery/discover.ts';
 import type { Script, Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { skipTier, type WorkerRequest } from '../../lock/registry.ts';
-import { findPause, selectPauses } from '../../queue/pauses.ts';
-import {
-  countCrashedPasses,
-  hasSkippedPass,
-  judgeDue,
-  selectLastPass,
-  selectScriptsDone,
-} from '../../schedule/due.ts';
+import { findPause } from '../../queue/pauses.ts';
+import { countCrashedPasses, decideDue, isMissRecorded, readLastPass } from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
-import type { Store } from '../../store/store.ts';
+import type { Store } from '../../store/contract.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
-import { runLeftovers } from './run-backlog.ts';
+import { runBacklog } from './run-backlog.ts';
 import { runPass } from './run-pass.ts';
 import { type CallSummary, serveQueue } from './run-tier.ts';
 
@@ -23,7 +17,7 @@ import { type CallSummary, serveQueue } from './run-tier.ts';
 export async function runDue(call: Invocation): Promise<CallSummary> {
   const { tiers, unread } = await discover(call.runner.root, call.runner.settings);
   const missing = unread.filter(({ tier }) => tierPeriodMs(tier) !== null);
-  for (const { reason } of missing) call.events.emit('trouble', reason);
+  for (const { reason } of missing) call.events.emit('problem', reason);
   const summary = await withStore(
     call,
     (logged) => runDueTiers(logged, tiers),
@@ -37,11 +31,11 @@ async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promi
   const collect = (run: () => Promise<readonly RunEnd[]>) =>
     ifLogAllows(call, async () => ends.push(...(await run())));
   // First in line is what earlier calls have deferred.
-  await collect(() => runLeftovers(call));
+  await collect(() => runBacklog(call));
   for (const tier of tiers) {
     if (call.stop.reason === null) await collect(() => runIfDue(call, tier));
   }
-  await collect(() => runLeftovers(call));
+  await collect(() => runBacklog(call));
   await collect(() => serveQueue(call));
   return { ends };
 }
@@ -52,24 +46,35 @@ async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly Run
   const { scheduledFor, startedAt: at } = worker;
   if (scheduledFor === null) return [];
   // `status` shows a pause; a row for each call would only fill the log.
-  if (findPause(await selectPauses(store.db, at), tier.name) !== null) return [];
-  const last = await selectLastPass(store.db, tier.name);
-  const crashes = await countCrashedPasses(store.db, tier.name, scheduledFor);
+  if (findPause(await store.pauses.inForce(at), tier.name) !== null) return [];
+  const last = await readLastPass(store, tier.name);
+  const crashes = await countCrashedPasses(store, tier.name, scheduledFor);
   const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';
-  const verdict = judgeDue({ start: scheduledFor, at, last, crashes, catchUp });
-  if (verdict === 'missed') await tellMissed(call, store, { ...worker, scheduledFor });
-  if (verdict !== 'due') return [];
+  const decision = decideDue({ start: scheduledFor, at, last, crashes, catchUp });
+  if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor });
+  if (decision !== 'due') return [];
   const scripts = crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
   return (await runPass(call, { kind: 'tier', tier, scripts })) ?? [];
 }
 
-/** A pass that died is taken up where it stopped: what it had ended is not run again. */
-async function withoutDone({ db }: Store, tier: Tier, start: number): Promise<readonly Script[]> {
-  const done = new Set(await selectScriptsDone(db, tier.name, start));
+/**
+ * A pass that died is taken up where it stopped: what is done with in this period, whichever way, is not run
+ * again. A crash that nothing was to follow is not done with: it was the pass that died, not the script.
+ */
+async function withoutDone(store: Store, tier: Tier, start: number): Promise<readonly Script[]> {
+  const done = new Set<string>();
+  for (const job of await store.scriptJobs.ofTier(tier.name)) {
+    const isOfPeriod = job.scheduled_for === start && (job.started_at ?? 0) >= start;
+    if (!isOfPeriod || job.finished_at === null) continue;
+    const { options } = tier.scripts.find(({ name }) => name === job.name) ?? {};
+    const mayCrash = options?.onCrash !== undefined || (options?.retries ?? 0) > 0;
+    const isCrash = !mayCrash && (await store.runs.lastOutcome(job.id)) === 'crashed';
+    if (!isCrash) done.add(job.name);
+  }
   return tier.scripts.filter(({ name }) => !done.has(name));
 }
 
-async function tellMissed(
+async function recordMissed(
   { events }: Invocation,
   store: Store,
   worker: MissedWorker,
@@ -98,14 +103,12 @@ interface MissedWorker extends WorkerRequest {
   readonly scheduledFor: number;
 }
 
-const MISSED = 'it was missed';
-
 /** Records, once for each period, that a pass was missed and is not made up for. */
-async function skipMissed({ db }: Store, worker: MissedWorker): Promise<string | null> {
+async function skipMissed(store: Store, worker: MissedWorker): Promise<string | null> {
   const { tier, scheduledFor, startedAt } = worker;
-  if (await hasSkippedPass(db, { tier, scheduledFor, reasonStart: MISSED })) return null;
+  if (await isMissRecorded(store, tier, scheduledFor)) return null;
   const lateness = prettyMilliseconds(startedAt - scheduledFor, { compact: true });
-  const reason = `${MISSED} by ${lateness}, and its tier's catchUp is 'skip'`;
-  await skipTier(db, worker, reason);
+  const reason = `it was missed by ${lateness}, and its tier's catchUp is 'skip'`;
+  await skipTier(store, worker, 'missed', reason);
   return reason;
 }

@@ -1,15 +1,8 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import { skipTier, type WorkerRequest } from '../../lock/registry.ts';
 import { takeTier } from '../../lock/tier-lock.ts';
-import { selectOpenJobs } from '../../queue/add/scripts.ts';
-import {
-  findPause,
-  type Pause,
-  resumeCommandOf,
-  selectPauses,
-  wordsOfPaused,
-} from '../../queue/pauses.ts';
-import { recordActivity } from '../../store/events.ts';
+import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
+import type { Pause } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { type Collector, collectJobs } from '../collect/collect-jobs.ts';
 import {
@@ -19,7 +12,7 @@ import {
   type StoreInvocation,
   type TierRequest,
 } from '../invocation/invocation.ts';
-import { ifLogAllows, reconcileIfSpooled, tellStoreFailure } from '../invocation/with-store.ts';
+import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocation/with-store.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 
 /** When and how the lock file was lost. */
@@ -47,10 +40,10 @@ export async function runPass(
     return await takeAndWork(call, request, worker, begin);
   } catch (error) {
     // Not once scripts are started: from then on, each record finds its own way.
-    if (isBegun || !isStoreFailure(error) || request.kind === 'leftover') throw error;
+    if (isBegun || !isStoreFailure(error) || request.kind === 'backlog') throw error;
     call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-store.ts');
-    return await runWithoutLog(call, request, tellStoreFailure(call, error), worker);
+    return await runWithoutLog(call, request, reportStoreFailure(call, error), worker);
   }
 }
 
@@ -62,19 +55,19 @@ async function takeAndWork(
 ): Promise<readonly RunEnd[] | null> {
   const { store } = call;
   const { tier } = worker;
-  const pauses = await selectPauses(store.db, worker.startedAt);
+  const pauses = await store.pauses.inForce(worker.startedAt);
   const pause = request.kind === 'script' ? null : findPause(pauses, tier);
   if (pause !== null) {
     const reason = describePause(pause);
-    await skipTier(store.db, worker, reason);
-    return tellSkipped(call, tier, reason);
+    await skipTier(store, worker, 'paused', reason);
+    return reportSkipped(call, tier, reason);
   }
   const losses: Loss[] = [];
   const lock = await takeTier(store, call.runner.state, worker, (reason) => {
     losses.push({ at: call.runner.now(), detail: reason });
     call.stop.startNothing(`the lock of ${tier} was lost: ${reason}`);
   });
-  if (!lock.held) return tellSkipped(call, tier, lock.reason);
+  if (!lock.held) return reportSkipped(call, tier, lock.reason);
   const { workerId } = lock;
   const holder = { request, worker, pauses, workerId, begin };
   // The slot goes before the lock file: of a worker on another host the file is all that is seen.
@@ -97,14 +90,14 @@ async function holdTier(
   const { worker, workerId } = holder;
   const { tier } = worker;
   const jobs = await prepare(call, holder);
-  tellStart(call, holder, jobs);
+  reportStart(call, holder, jobs);
   holder.begin();
   const ends = await workOn(call, holder, jobs);
   await ifLogAllows(call, async () => {
     for (const loss of losses) {
-      await recordActivity(store.db, { ...loss, event: 'lock-compromised', workerId });
+      await store.events.record([{ ...loss, event: 'lock-lost', workerId }]);
     }
-    await finishWorker(call, store.db, workerId);
+    await finishWorker(call, store, workerId);
   });
   call.events.emit('pass-finished', { tier });
   return ends;
@@ -114,9 +107,11 @@ async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly 
   const { tier, scheduledFor, startedAt: at } = holder.worker;
   const { events, store } = call;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
-  const { db } = store;
-  const openJobs = await selectOpenJobs(db, tier);
-  return await collectJobs({ ...holder, db, events, scheduledFor, at, openJobs, orphans });
+  return await store.transaction(async (session) => {
+    const openJobs = await session.scriptJobs.open(tier);
+    const collector = { ...holder, session, events, scheduledFor, at, openJobs, orphans };
+    return await collectJobs(collector);
+  });
 }
 
 /** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
@@ -130,7 +125,7 @@ async function workOn(
   return await workPass(call, { worker, workerId, jobs });
 }
 
-function tellStart({ events }: Invocation, { request }: Holder, jobs: readonly PassJob[]): void {
+function reportStart({ events }: Invocation, { request }: Holder, jobs: readonly PassJob[]): void {
   const { tier } = request;
   const scripts = jobs.map(({ script }) => script.name);
   events.emit('pass-started', { tier: tier.name, scripts, hasScripts: tier.scripts.length > 0 });
@@ -139,7 +134,7 @@ function tellStart({ events }: Invocation, { request }: Holder, jobs: readonly P
   }
 }
 
-function tellSkipped({ events }: Invocation, tier: string, reason: string): null {
+function reportSkipped({ events }: Invocation, tier: string, reason: string): null {
   events.emit('pass-skipped', { tier, reason });
   return null;
 }

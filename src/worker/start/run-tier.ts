@@ -1,8 +1,7 @@
 import type { RunEnd } from '../../execution/result/result.ts';
-import { hasDueJob } from '../../queue/claim/waiting.ts';
 import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
-import { runLeftovers } from './run-backlog.ts';
+import { runBacklog } from './run-backlog.ts';
 import { runPass } from './run-pass.ts';
 
 /** How a call went. */
@@ -23,8 +22,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
     async (logged) => {
       if (request.kind === 'script') return { ends: await runPass(logged, request) };
       const more: RunEnd[] = [];
-      const collect = () =>
-        ifLogAllows(call, async () => more.push(...(await runLeftovers(logged))));
+      const collect = () => ifLogAllows(call, async () => more.push(...(await runBacklog(logged))));
       // With little time, what has waited already comes first.
       if (call.budget !== null) await collect();
       const ends = await runPass(logged, request);
@@ -48,7 +46,7 @@ const LONGEST_MS = 10 * 60_000;
  */
 export async function serveQueue(call: StoreInvocation): Promise<readonly RunEnd[]> {
   const { store, runner, stop, budget } = call;
-  if (stop.reason !== null || !(await hasDueJob(store.db, runner.now()))) return [];
+  if (stop.reason !== null || !(await store.claims.hasDue(runner.now()))) return [];
   const leftMs =
     budget === null ? LONGEST_MS : budget.startedAt + budget.budgetMs - performance.now();
   if (leftMs <= 0) return [];

@@ -31,9 +31,9 @@ export async function runWithoutLog(
   worker = describeWorker(call, request),
 ): Promise<readonly RunEnd[] | null> {
   const { stop, events } = call;
-  const { tier, self, startedAt } = worker;
+  const { tier, host, bootId, pid, startTicks, startedAt } = worker;
   const state = usableStateFolder(call.runner.root);
-  const holder = { ...self, since: startedAt };
+  const holder = { host, bootId, pid, startTicks, since: startedAt };
   const lock = await takeLockFile(state.locks, tier, holder, (reason) =>
     stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
   );
@@ -52,13 +52,13 @@ async function work(
   reason: string,
 ): Promise<readonly RunEnd[]> {
   const { tier, scheduledFor } = worker;
-  const { journal, close } = openSpool(call, worker, reason);
+  const { recorder, close } = openSpool(call, worker, reason);
   const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
   const admit = createAdmission(call, async () => null);
-  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor }));
-  const { ends } = await workOff({ ...call, tier, journal, admit }, jobs).finally(close);
+  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor, attempt: 1 }));
+  const { ends } = await workOff({ ...call, tier, recorder, admit }, jobs).finally(close);
   call.events.emit('pass-finished', { tier });
   return ends;
 }
@@ -67,7 +67,7 @@ async function work(
 function isRunning({ runner, events }: Invocation, { name }: Script): boolean {
   const pid = findScriptProcess(runner.root, name);
   if (pid !== null)
-    events.emit('left', `${name} is still running (pid ${pid}), left by a runner that died`);
+    events.emit('deferred', `${name} is still running (pid ${pid}), left by a runner that died`);
   return pid !== null;
 }
 

@@ -1,12 +1,9 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
-import { insertRunning, insertSkipped } from '../../lock/registry.ts';
-import { chooseJob } from '../../queue/claim/choose.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import type { Database } from '../../store/store.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
-import { ifLogAllows, tellStoreFailure } from '../invocation/with-store.ts';
-import { createLanes, type Lane, runLane } from '../loop/executors.ts';
+import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
+import { createExecutors, type Executor, runExecutor } from '../loop/executors.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
 import { createSelector } from '../loop/selection.ts';
 import { pruneLog } from '../prune/prune-log.ts';
@@ -35,7 +32,7 @@ export async function workQueue(call: StoreInvocation, request: WorkRequest): Pr
   const isBroken = await work(call, request, workerId, (end) => keepEnd(ends, end));
   await ifLogAllows(call, async () => {
     await pruneLog(call.runner, call.store, workerId);
-    await finishWorker(call, call.store.db, workerId);
+    await finishWorker(call, call.store, workerId);
   });
   call.events.emit('pass-finished', { tier: QUEUE });
   return { ends, isBroken };
@@ -54,11 +51,11 @@ async function work(
   workerId: number,
   keep: (end: RunEnd) => void,
 ): Promise<boolean> {
-  const { lanes, commit, close } = await createLanes(call, request, workerId, keep);
+  const { executors, close } = await createExecutors(call, request, workerId, keep);
   try {
-    const ended = await Promise.allSettled(lanes.map((lane) => runUntilLost(call, lane)));
-    await ifLogAllows(call, () => commit.sync());
-    // A defect; but what the other lanes had in hand was finished first.
+    const ended = await Promise.allSettled(executors.map((each) => runUntilLost(call, each)));
+    await ifLogAllows(call, () => call.store.sync());
+    // A defect; but what the other executors had in hand was finished first.
     for (const each of ended) if (each.status === 'rejected') throw each.reason;
     return ended.some((each) => each.status === 'fulfilled' && each.value);
   } finally {
@@ -66,17 +63,20 @@ async function work(
   }
 }
 
-/** A lane that loses the log leaves its child alone: that writes down what it has done, for whoever comes next. True: it did. */
-async function runUntilLost(call: StoreInvocation, lane: Lane): Promise<boolean> {
+/**
+ * An executor that loses the log leaves its child alone: that writes down what it has done, for the next
+ * invocation. True: it did.
+ */
+async function runUntilLost(call: StoreInvocation, executor: Executor): Promise<boolean> {
   try {
-    await runLane(lane);
-    await lane.runner.close();
+    await runExecutor(executor);
+    await executor.runner.close();
     return false;
   } catch (error) {
-    lane.runner.abandon();
+    executor.runner.abandon();
     call.stop.startNothing(`the worker was aborted: ${String(error)}`);
     if (!isStoreFailure(error)) throw error;
-    tellStoreFailure(call, error);
+    reportStoreFailure(call, error);
     return true;
   }
 }
@@ -99,38 +99,26 @@ export async function workOnceIfAny(
     watchedFiles: [],
   };
   const { runner, store, events } = call;
-  const { db } = store;
   const handlers = await openHandlers(runner.root, runner.settings);
-  if (handlers.problem !== null) events.emit('trouble', handlers.problem);
+  if (handlers.problem !== null) events.emit('problem', handlers.problem);
   const { groupLimit } = runner.settings.queue;
-  const selector = createSelector({ db, handlers, request, groupLimit, version: () => 0 });
+  const selector = createSelector({ handlers, request, groupLimit, version: () => 0 });
   const at = runner.now();
-  if ((await chooseJob(db, await selector.select(at), at)) === null) return [];
+  if ((await store.claims.next(await selector.select(at, store), at)) === null) return [];
   return (await workQueue(call, request)).ends ?? [];
 }
 
 type StartedWorker = { readonly workerId: number } | { readonly refusal: string };
 
-/** Adds a worker of the queue, unless there are as many as there may be. */
+/** Adds a worker of the queue, unless there are as many as there may be. Dead ones were found out before. */
 export async function startQueueWorker(call: StoreInvocation): Promise<StartedWorker> {
   const { max } = call.runner.settings.workers;
-  const request = describeSelf(call, 'queue');
-  return await call.store.db.transaction().execute(async (transaction) => {
-    const living = await countQueueWorkers(transaction);
-    if (living < max) return { workerId: await insertRunning(transaction, request) };
+  const worker = describeSelf(call, 'queue');
+  return await call.store.transaction(async ({ workers }) => {
+    const living = (await workers.running()).filter(({ kind }) => kind === 'queue').length;
+    if (living < max) return { workerId: await workers.start(worker) };
     const refusal = `${living} queue workers are already running (workers.max is ${max})`;
-    await insertSkipped(transaction, request, refusal);
+    await workers.skip(worker, 'held', refusal);
     return { refusal };
   });
-}
-
-/** Dead ones were found out before. */
-async function countQueueWorkers(db: Database): Promise<number> {
-  const { workers } = await db
-    .selectFrom('workers')
-    .select(({ fn }) => fn.countAll<number>().as('workers'))
-    .where('state', '=', 'running')
-    .where('kind', '=', 'queue')
-    .executeTakeFirstOrThrow();
-  return workers;
 }

@@ -38,8 +38,13 @@ export async function pauseParent({ take, queue }: TestQueue, children = 2) {
 }
 
 /** Takes the next job of that name, whatever has to be waited for. */
-export async function takeNext({ queue }: TestQueue, name: string) {
+export async function takeNext({ queue }: Pick<TestQueue, 'queue'>, name: string) {
   const job = await queue.claim(name);
   if (job === null) throw new Error(`No ${name} could be taken`);
   return job;
+}
+
+/** How often what has happened to a job, by what its rows tell. */
+export async function countersOf({ queue }: TestQueue, id: number) {
+  return (await queue.get(id))?.counters;
 }

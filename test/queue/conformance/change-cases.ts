@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { HOUR_MS, MINUTE_MS, START } from '../../support/test-queue.ts';
-import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
+import { type Cases, countersOf, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 export const changeCases: Cases = {
   82: {
@@ -171,7 +171,8 @@ export const changeCases: Cases = {
         await takeNext(log, 'a');
         await queue.requeue([id], { forgetTry: true });
       }
-      expect(row(id)).toMatchObject({ state: 'queued', attempts: 0, reserves: 15 });
+      expect(row(id)).toMatchObject({ state: 'queued', attempts: 0 });
+      expect(await countersOf(log, id)).toMatchObject({ reserves: 15 });
       expect((await takeNext(log, 'a')).attempt).toBe(1);
     },
   },

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
+import { changeLog } from '../../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS, START } from '../../support/test-queue.ts';
-import { type Cases, expectRefused, pauseParent, takeNext } from './cases.ts';
+import { type Cases, countersOf, expectRefused, pauseParent, takeNext } from './cases.ts';
 
 /** A claim is taken back only this long after its lease. */
 const AFTER_GRACE_MS = 2_001;
@@ -150,7 +151,7 @@ export const claimCases: Cases = {
       await takeNext(log, 'a');
       expect(row(id)).toMatchObject({
         started_at: START,
-        leased_until: START + 5 * SECOND_MS,
+        lease_expires_at: START + 5 * SECOND_MS,
         run_at: START,
       });
     },
@@ -162,7 +163,8 @@ export const claimCases: Cases = {
       const id = await queue.add('a', {}, { lease: '5s' });
       for (let reserves = 1; reserves <= 3; reserves += 1) {
         expect(await takeNext(log, 'a')).toMatchObject({ id, data: {} });
-        expect(row(id)).toMatchObject({ reserves, timeouts: reserves - 1, data: '{}' });
+        expect(row(id).data).toBe('{}');
+        expect(await countersOf(log, id)).toMatchObject({ reserves, timeouts: reserves - 1 });
         clock.at += MINUTE_MS;
       }
     },
@@ -170,14 +172,14 @@ export const claimCases: Cases = {
   42: {
     title: 'a job that is not ended in time is handed out again, and not before',
     check: async (log) => {
-      const { queue, row, runs, clock } = log;
+      const { queue, runs, clock } = log;
       const id = await queue.add('a', {}, { lease: '5s' });
       await takeNext(log, 'a');
       clock.at += 5 * SECOND_MS;
       expect(await queue.claim('a')).toBeNull();
       clock.at += AFTER_GRACE_MS;
       expect(await queue.claim('a')).toMatchObject({ id, attempt: 2 });
-      expect(row(id)).toMatchObject({ reserves: 2, timeouts: 1 });
+      expect(await countersOf(log, id)).toMatchObject({ reserves: 2, timeouts: 1 });
       expect(runs(id).map(({ outcome }) => outcome)).toEqual(['crashed', 'running']);
     },
   },
@@ -191,7 +193,8 @@ export const claimCases: Cases = {
         clock.at += MINUTE_MS;
       }
       expect(await queue.claim('a')).toBeNull();
-      expect(row(id)).toMatchObject({ state: 'failed', timeouts: 10, reserves: 10 });
+      expect(row(id).state).toBe('failed');
+      expect(await countersOf(log, id)).toMatchObject({ timeouts: 10, reserves: 10 });
     },
   },
   44: {
@@ -202,9 +205,11 @@ export const claimCases: Cases = {
       await takeNext(log, 'a');
       clock.at += MINUTE_MS;
       await queue.retry(await takeNext(log, 'a'), { ignoreRepeat: true });
-      expect(row(id)).toMatchObject({ attempts: 1, timeouts: 1, releases: 1 });
+      expect(row(id).attempts).toBe(1);
+      expect(await countersOf(log, id)).toMatchObject({ timeouts: 1, releases: 1 });
       await queue.finish(await takeNext(log, 'a'));
-      expect(row(id)).toMatchObject({ attempts: 0, timeouts: 1 });
+      expect(row(id).attempts).toBe(0);
+      expect(await countersOf(log, id)).toMatchObject({ timeouts: 1 });
     },
   },
   45: {
@@ -246,10 +251,13 @@ export const claimCases: Cases = {
   },
   48: {
     title: 'a time that cannot be read cannot be in the log',
-    check: async ({ db, queue }) => {
-      for (const wrong of [{ run_at: 'soon' as never }, { data: '{' }]) {
-        const inserted = db.insertInto('jobs').values({ name: 'a', ...wrong });
-        await expect(inserted.execute()).rejects.toThrow(/a job's/);
+    check: async ({ root, queue }) => {
+      for (const [column, wrong] of [
+        ['run_at', 'soon'],
+        ['data', '{'],
+      ]) {
+        const insert = `insert into jobs (name, ${column}) values ('a', ?)`;
+        expect(() => changeLog(root, insert, wrong)).toThrow(/a job's/);
       }
       await queue.add('b');
       expect(await queue.claim()).toMatchObject({ name: 'b' });

@@ -2,9 +2,7 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
-
-import type { LoggedJob, LoggedRun } from '../../support/log-tables.ts';
-import { readJobs, readRuns } from '../../support/open-log.ts';
+import type { JobRow, RunRow } from '../../../src/store/schema.ts';
 import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';
 import { tries } from '../../support/tries.ts';
 import type { Cases } from './cases.ts';
@@ -86,7 +84,7 @@ async function walk(log: TestQueue, walked: readonly Step[]): Promise<void> {
       throw error;
     });
     const after = readRowsOf(log);
-    expect({ verb, id, wrong: findWrong(after.jobs, after.runs) }).toEqual({ verb, id, wrong: [] });
+    expect({ verb, id, wrong: findWrong(after, clock.at) }).toEqual({ verb, id, wrong: [] });
     if (verb === 'claim' && done !== null) expectFree(before.jobs, done as Claimed, clock.at);
   }
 }
@@ -96,30 +94,34 @@ interface Claimed {
 }
 
 /** No job is claimed a second time within its lease. */
-function expectFree(before: readonly LoggedJob[], { id }: Claimed, at: number): void {
+function expectFree(before: readonly JobRow[], { id }: Claimed, at: number): void {
   const was = before.find((job) => job.id === id);
-  if (was?.state === 'running') expect(was.leased_until).toBeLessThan(at);
+  if (was?.state === 'running') expect(was.lease_expires_at).toBeLessThan(at);
 }
 
 interface Rows {
-  readonly jobs: readonly LoggedJob[];
-  readonly runs: readonly LoggedRun[];
+  readonly jobs: readonly JobRow[];
+  readonly runs: readonly RunRow[];
 }
 
-function readRowsOf({ root }: TestQueue): Rows {
-  return { jobs: readJobs(root), runs: readRuns(root) };
+function readRowsOf({ store }: TestQueue): Rows {
+  const all = <Row>(table: string): readonly Row[] =>
+    store.connection.prepare(`select * from ${table} order by id`).all([]) as Row[];
+  return { jobs: all<JobRow>('jobs'), runs: all<RunRow>('runs') };
 }
 
 const open = ['queued', 'running', 'retrying', 'paused'];
 const claimable = ['queued', 'retrying'];
 
-function findWrong(jobs: readonly LoggedJob[], runs: readonly LoggedRun[]): string[] {
+function findWrong({ jobs, runs }: Rows, at: number): string[] {
   const childrenOf = (id: number) => jobs.filter(({ parent_id }) => parent_id === id);
-  const isPending = ({ state }: LoggedJob) => open.includes(state);
+  const isPending = ({ state }: JobRow) => open.includes(state);
   return jobs.flatMap((job) => {
     const { id, state, parent_id } = job;
     const parent = jobs.find((each) => each.id === parent_id);
-    const openRuns = runs.filter((run) => run.job_id === id && run.outcome === 'running').length;
+    const own = runs.filter((run) => run.job_id === id);
+    const openRuns = own.filter(({ outcome }) => outcome === 'running').length;
+    const isReady = job.ready === null ? null : job.ready === 1;
     const isRunning = state === 'running';
     const claims: readonly (readonly [boolean, string])[] = [
       [
@@ -134,12 +136,13 @@ function findWrong(jobs: readonly LoggedJob[], runs: readonly LoggedRun[]): stri
         parent_id === null || (parent !== undefined && parent.parent_id === null),
         'is a grandchild',
       ],
+      [claimable.includes(state) === (isReady !== null), 'state and index disagree'],
+      [isReady !== true || job.run_at <= at, 'it is ready before its time'],
       [isRunning === (job.claim_token !== null), 'state and claim disagree'],
-      [isRunning === (job.leased_until !== null), 'state and lease disagree'],
+      [isRunning === (job.lease_expires_at !== null), 'state and lease disagree'],
       [openRuns === (isRunning ? 1 : 0), `${openRuns} open runs`],
       [open.includes(state) === (job.finished_at === null), 'state and end disagree'],
-      [job.reserves >= job.attempts && job.attempts >= 0, 'attempts'],
-      [job.timeouts + job.releases <= job.reserves, 'counters'],
+      [own.length >= job.attempts && job.attempts >= 0, 'attempts'],
     ];
     return claims.flatMap(([holds, wrong]) => (holds ? [] : [`job ${id} (${state}): ${wrong}`]));
   });

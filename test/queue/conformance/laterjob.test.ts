@@ -1,28 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { ClaimedJob } from '../../../src/queue/api.ts';
-import { endQueuedRun } from '../../../src/queue/settle/settle-run.ts';
-import type { Outcome } from '../../../src/store/schema.ts';
-
-import { makeFinishedRun } from '../../support/finished-run.ts';
-import {
-  HOUR_MS,
-  MINUTE_MS,
-  openTestQueue,
-  START,
-  type TestQueue,
-} from '../../support/test-queue.ts';
+import { changeLog } from '../../support/open-log.ts';
+import { HOUR_MS, MINUTE_MS, openTestQueue, type TestQueue } from '../../support/test-queue.ts';
 import { expectRefused } from './cases.ts';
 
-/** A try that a worker of the runner saw end; tries that are left are its to give. */
-async function endTry({ db, clock, runs }: TestQueue, job: ClaimedJob, outcome: Outcome) {
-  const { id, token, attempt } = job;
-  const runId = runs(id).at(-1)?.id ?? 0;
-  const claim = { id, token, runId, startedAt: START, attempt };
-  const run = makeFinishedRun({ outcome, finished_at: clock.at, reason: `it ${outcome}` });
-  const ended = { claim, run, result: null, ask: null, isRetryable: true };
-  return await db
-    .transaction()
-    .execute((transaction) => endQueuedRun(transaction, ended, { workerId: null, missedCap: 100 }));
+/** A try that has failed; those that are left are for the queue to give. */
+function endTry({ queue }: TestQueue, job: ClaimedJob) {
+  return queue.fail(job, { mayRetry: true, reason: 'it failed' });
 }
 
 /** LaterJob's states, and how a job comes into them here. */
@@ -31,7 +15,7 @@ const states = {
   start: async (log: TestQueue) => (await start(log)).id,
   error: async (log: TestQueue) => {
     const job = await start(log);
-    await endTry(log, job, 'failed');
+    await endTry(log, job);
     return job.id;
   },
   finish: async (log: TestQueue) => {
@@ -105,12 +89,12 @@ test('LaterJob: an error takes one of the tries, and the next one waits', async 
     const job = (await queue.claim()) as ClaimedJob;
     expect(job).toMatchObject({ id, attempt, maxAttempts: 3 });
     clock.at += 1;
-    await endTry(log, job, 'failed');
+    await endTry(log, job);
     expect(row(id)).toMatchObject({ state: 'retrying', run_at: clock.at + MINUTE_MS });
     expect(await queue.claim()).toBeNull();
     clock.at += MINUTE_MS;
   }
-  await endTry(log, (await queue.claim()) as ClaimedJob, 'failed');
+  await endTry(log, (await queue.claim()) as ClaimedJob);
   expect(row(id)).toMatchObject({ state: 'failed', attempts: 3 });
   clock.at += HOUR_MS;
   expect(await queue.claim()).toBeNull();
@@ -152,10 +136,10 @@ test('LaterJob: a locked job cannot be removed, any other can', async () => {
 });
 
 test('LaterJob: that a job was added is told like everything else (D8)', async () => {
-  const { queue, take, events: told, db } = await openTestQueue();
+  const { queue, take, events: told, root } = await openTestQueue();
   const job = await take('a');
   await queue.finish(job);
-  expect(told(job.id)).toEqual(['job-queued', 'job-running', 'job-finished']);
-  await db.insertInto('jobs').values({ name: 'by plain SQL' }).execute();
+  expect(told(job.id)).toEqual(['job-queued', 'run-started', 'job-finished']);
+  changeLog(root, `insert into jobs (name) values ('by plain SQL')`);
   expect(told(job.id + 1)).toEqual(['job-queued']);
 });

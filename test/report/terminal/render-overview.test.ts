@@ -1,4 +1,4 @@
-import stringWidth from 'fast-string-width';
+import measure from 'fast-string-truncated-width';
 import { describe, expect, test } from 'vitest';
 import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
@@ -17,8 +17,8 @@ function screen(columns: number, isColoured = false): Screen {
 }
 
 async function render(log: WrittenLog, on: Screen, known?: readonly KnownTier[]): Promise<string> {
-  const window = { sinceMs: now - 24 * HOUR, untilMs: now };
-  return renderOverview(await readOverview(log.db, { ...window, known }), on);
+  const window = { sinceMs: now - 24 * HOUR, untilMs: now, pauses: [] };
+  return renderOverview(await readOverview(log, { ...window, known }), on);
 }
 
 /** Three hourly passes, one of them missed; a failure, a script that is gone, one that never ran. */
@@ -88,7 +88,7 @@ hourly · every hour
     await log.addRun(name, now - HOUR, { ...running, worker_id: pass, pid: process.pid });
     await log.addPass('hourly', now - 1, { state: 'skipped', reason: 'held by '.repeat(30) });
     for (const line of (await render(log, screen(columns), jobs)).split('\n')) {
-      expect(stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(measure(line).width).toBeLessThanOrEqual(columns);
     }
   });
 
@@ -130,13 +130,13 @@ hourly · every hour
 
 test('when nothing has run, a sentence says what to do', async () => {
   const log = await writeLog(makeTemporaryRoot());
-  const window = { sinceMs: 0, untilMs: now };
-  const withJobs = await readOverview(log.db, { ...window, known: jobs });
+  const window = { sinceMs: 0, untilMs: now, pauses: [] };
+  const withJobs = await readOverview(log, { ...window, known: jobs });
   expect(renderNothing(withJobs, '/home/me', screen(80))).toBe(
     'Nothing has run yet; 3 scripts in /home/me/jobs.\n' +
       '`runner hourly` runs that tier now; `runner cron --install` makes cron run it.\n',
   );
-  const withoutJobs = await readOverview(log.db, { ...window, known: [] });
+  const withoutJobs = await readOverview(log, { ...window, known: [] });
   expect(renderNothing(withoutJobs, '/home/me', screen(80))).toContain(
     'There is no script in /home/me/jobs yet: add one to jobs/hourly.',
   );

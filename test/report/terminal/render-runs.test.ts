@@ -31,7 +31,7 @@ test('the runs of a script are a table, newest first', async () => {
   const log = await writeLog(makeTemporaryRoot());
   await log.addRun('hourly/clean', now - 120_000, failure);
   await log.addRun('hourly/clean', now - 60_000);
-  const report = await readScriptRuns(log.db, 'clean', { ...window, limit: 2 });
+  const report = await readScriptRuns(log, 'clean', { ...window, limit: 2 });
   expect(
     renderRuns(report, screen(120)),
   ).toBe(`hourly/clean · since 11-03 14:05 · times in Europe/Berlin
@@ -46,9 +46,9 @@ test('a cut table says so, and an empty one how to see more', async () => {
   const log = await writeLog(makeTemporaryRoot());
   await log.addRun('hourly/clean', now - 120_000);
   await log.addRun('hourly/clean', now - 60_000);
-  const cut = await readScriptRuns(log.db, 'clean', { ...window, limit: 1 });
+  const cut = await readScriptRuns(log, 'clean', { ...window, limit: 1 });
   expect(renderRuns(cut, screen(80))).toMatch(/\n\nthe newest 1 run; --limit shows more\n$/);
-  const none = await readScriptRuns(log.db, 'clean', { ...window, outcomes: ['killed'] });
+  const none = await readScriptRuns(log, 'clean', { ...window, outcomes: ['killed'] });
   expect(renderRuns(none, screen(80))).toContain('--since 90d goes further back');
 });
 
@@ -60,7 +60,7 @@ test('one run is shown with everything that is known of it', async () => {
     pid: 42,
     content_hash: '0123456789abcdef',
   });
-  const run = await selectRun(log.db, id);
+  const run = await selectRun(log, id);
   expect(run && renderRun(run, screen(80))).toBe(`hourly/clean · run 1 · failed
 exit code 1
 
@@ -91,7 +91,7 @@ test('what is unknown is left out, and what is stored is safe to show', async ()
     error_message: 'a\x9b\nb',
     signal: 'SIG\x07',
   });
-  const run = await selectRun(log.db, id);
+  const run = await selectRun(log, id);
   expect(run && renderRun(run, screen(80))).toBe(`hourly/x · run 1 · running
 why␇
 

@@ -124,11 +124,9 @@ function isReadyAfter(content: string, ms: number): boolean {
 }
 
 test('an open spool is ready when its worker is dead; of another host, after a week of silence', () => {
-  const living = toLines(makeSpoolHeader({ identity: identifyProcess(process.pid) }));
-  const elsewhere = toLines(makeSpoolHeader({ identity: { ...header.identity, host: 'web9' } }));
-  const rebooted = toLines(
-    makeSpoolHeader({ identity: { ...identifyProcess(process.pid), bootId: 'another' } }),
-  );
+  const living = toLines(makeSpoolHeader(identifyProcess(process.pid)));
+  const elsewhere = toLines(makeSpoolHeader({ host: 'web9' }));
+  const rebooted = toLines(makeSpoolHeader({ ...identifyProcess(process.pid), bootId: 'another' }));
   expect(isReadyAfter(toLines(header), 0)).toBe(true);
   expect(isReadyAfter(rebooted, 0)).toBe(true);
   expect(isReadyAfter(living, 30 * DAY_MS)).toBe(false);

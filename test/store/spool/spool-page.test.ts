@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { makeSpooledEnd, makeSpooledRun, makeSpoolHeader, SPOOL_AT } from '../../support/spool.ts';
+import { makeSpooledEnd, makeSpooledRun, makeSpoolHeader } from '../../support/spool.ts';
 
 const page = readFileSync(new URL('../../../docs/spool.md', import.meta.url), 'utf8');
 const [worker, run, end, finished] = (page.split('\n## The file\n')[1] ?? '')
@@ -18,7 +18,7 @@ const sorted = (names: readonly string[] | undefined): string[] => [...(names ??
 const keysOf = (record: object): string[] => sorted(Object.keys(record));
 
 test('the page names every key of every kind of line', () => {
-  const claim = { id: 1, token: '1:1', runId: 1, startedAt: SPOOL_AT, attempt: 1 };
+  const claim = { id: 1, token: '1.1', runId: 1 };
   expect(sorted(worker)).toEqual(keysOf(makeSpoolHeader()));
   expect(sorted(run)).toEqual(keysOf(makeSpooledRun('run-0001')));
   expect(sorted([...new Set([...(run ?? []), ...(end ?? [])])])).toEqual(

@@ -142,6 +142,7 @@ const finishedRun: fc.Arbitrary<FinishedRun> = fc.record({
   user_cpu_ms: orNull(figure),
   system_cpu_ms: orNull(figure),
   max_rss_bytes: orNull(count),
+  rss_delta_bytes: orNull(integer),
   measured_by: orNull(fc.constantFrom('self', 'sampled')),
   exit_code: orNull(integer),
   signal: orNull(name),
@@ -175,18 +176,10 @@ const entry: fc.Arbitrary<SpoolEntry> = fc.oneof(
   fc.record({
     type: fc.constant('end' as const),
     ...spoolRun,
-    claim: fc.record({
-      id: count,
-      token: name,
-      runId: count,
-      startedAt: integer,
-      attempt: count,
-    }),
+    claim: fc.record({ id: count, token: name, runId: orNull(count) }),
     policy: fc.record({
       maxAttempts: count,
-      retryDelayMs: count,
-      retryFactor: count,
-      retryLongestMs: count,
+      delay: fc.record({ firstMs: count, factor: count, longestMs: count }),
       onCrash: orNull(fc.constantFrom('retry', 'skip', 'fail')),
     }),
     isRetryable: fc.boolean(),
@@ -216,7 +209,7 @@ test('what is read is what was written, whatever that is', () => {
 
 test('an end tells what its job says of further tries', () => {
   const state = stateFolderOf(makeTemporaryRoot());
-  const end = makeSpooledEnd({ id: 1, token: '1:1', runId: 2, startedAt: SPOOL_AT, attempt: 1 });
+  const end = makeSpooledEnd({ id: 1, token: '1.1', runId: 2 });
   createSpoolWriter(state, makeSpoolingWorker()).append(end);
   expect(readAll(state)[1]).toEqual(end);
 });

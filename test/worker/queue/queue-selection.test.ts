@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import type { QueueSelection } from '../../../src/queue/claim/claim.ts';
-import { watchLog } from '../../../src/store/sqlite/change-feed.ts';
 import { createSelector } from '../../../src/worker/loop/selection.ts';
 
 import { makeScript } from '../../support/plain-script.ts';
-import { makeStateOf, openStoreOf } from '../../support/state-of.ts';
+import { openStoreOf } from '../../support/state-of.ts';
 import { openTestQueue, START } from '../../support/test-queue.ts';
 
 const names = ['mail/a', 'mail/b', 'sms/a', 'unknown'] as const;
@@ -20,15 +19,14 @@ const handlers: Handlers = {
 async function open(request: { patterns?: readonly string[]; failsUnknown?: boolean } = {}) {
   const log = await openTestQueue();
   const store = await openStoreOf(log.root);
-  const watch = watchLog(makeStateOf(log.root), store);
+  const watch = store.watch();
   const selector = createSelector({
-    db: store.db,
     handlers,
     request: { patterns: [], failsUnknown: false, ...request },
     groupLimit: 2,
     version: () => watch.look(),
   });
-  return { ...log, selector, store };
+  return { ...log, selector, store, select: (at = START) => selector.select(at, store) };
 }
 
 const wantedOf = (selection: QueueSelection): string[] => names.filter(selection.isWanted);
@@ -40,23 +38,23 @@ test.each([
   [{ failsUnknown: true }, ['mail/a', 'mail/b', 'sms/a', 'unknown']],
   [{ patterns: ['nobody'] }, []],
 ])('%j: %j are wanted', async (request, expected) => {
-  const { selector } = await open(request);
-  const selection = await selector.select(START);
+  const { select } = await open(request);
+  const selection = await select();
   expect([wantedOf(selection), selection.groupLimit]).toEqual([expected, 2]);
 });
 
-test('pauses and fuses count at once, and so does their end', async () => {
-  const { queue, selector } = await open();
+test('pauses count at once, of both kinds, and so does their end', async () => {
+  const { queue, select } = await open();
   const look = async (at = START) => {
-    const selection = await selector.select(at);
-    return [wantedOf(selection), names.filter(selection.isFused)];
+    const selection = await select(at);
+    return [wantedOf(selection), names.filter(selection.failsFast)];
   };
   await look();
   await queue.pause('mail/*', { for: '10s' });
   expect(await look()).toEqual([['sms/a'], []]);
   await queue.pause('mail/b', { fail: true });
   await queue.pause('unknown', { fail: true });
-  // What waits does not fail; what is fused fails even where nobody has a handler of it.
+  // What waits does not fail; what is to fail does even where nobody has a handler of it.
   expect(await look()).toEqual([
     ['sms/a', 'unknown'],
     ['mail/b', 'unknown'],
@@ -68,13 +66,13 @@ test('pauses and fuses count at once, and so does their end', async () => {
 });
 
 test('what is asked in a transaction is what holds in it', async () => {
-  const { queue, selector, store } = await open();
-  await selector.select(START);
-  await store.db.transaction().execute(async (transaction) => {
-    expect(wantedOf(await selector.select(START, transaction))).toHaveLength(3);
+  const { queue, selector, store, select } = await open();
+  await select();
+  await store.transaction(async (session) => {
+    expect(wantedOf(await selector.select(START, session))).toHaveLength(3);
   });
   await queue.pause('*');
-  await store.db.transaction().execute(async (transaction) => {
-    expect(wantedOf(await selector.select(START, transaction))).toEqual([]);
+  await store.transaction(async (session) => {
+    expect(wantedOf(await selector.select(START, session))).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import { queryLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { writeLog } from '../../support/written-log.ts';
 
-const workers = 'select id, kind, tier, state, reason from workers order by id';
+const workers = 'select id, kind, tier, state, skip_code, reason from workers order by id';
 const max = { workers: { ...defaultSettings.workers, max: 2 } };
 
 test('there are as many workers of the queue as there may be, passes not counted', async () => {
@@ -20,16 +20,17 @@ test('there are as many workers of the queue as there may be, passes not counted
   const refusal = '2 queue workers are already running (workers.max is 2)';
   expect(await startQueueWorker(call)).toEqual({ refusal });
   expect(queryLog(root, workers).slice(1)).toEqual([
-    { id: 2, kind: 'queue', tier: null, state: 'running', reason: null },
-    { id: 3, kind: 'queue', tier: null, state: 'running', reason: null },
-    { id: 4, kind: 'queue', tier: null, state: 'skipped', reason: refusal },
+    { id: 2, kind: 'queue', tier: null, state: 'running', skip_code: null, reason: null },
+    { id: 3, kind: 'queue', tier: null, state: 'running', skip_code: null, reason: null },
+    { id: 4, kind: 'queue', tier: null, state: 'skipped', skip_code: 'held', reason: refusal },
   ]);
-  const told = 'select worker_id, event from activity order by id';
+  const told = 'select worker_id, event from activity order by worker_id';
   expect(queryLog(root, told)).toEqual([
+    { worker_id: 1, event: 'worker-started' },
     { worker_id: 2, event: 'worker-started' },
     { worker_id: 3, event: 'worker-started' },
     { worker_id: 4, event: 'worker-skipped' },
   ]);
-  await finishWorker(call, call.store.db, 2);
+  await finishWorker(call, call.store, 2);
   expect(await startQueueWorker(call)).toEqual({ workerId: 5 });
 });

@@ -1,0 +1,493 @@
+import type { Kysely } from 'kysely';
+import type {
+  ActivityLog,
+  FinishedRun,
+  JobRow,
+  JobState,
+  Outcome,
+  PauseKind,
+  SkipCode,
+  StoredEvent,
+  Trigger,
+  WorkerKind,
+  WorkerRow,
+} from './schema.ts';
+
+/**
+ * What the product asks of a store, in its own words. Domain code decides on values; a store reads and
+ * writes them. An engine implements it in a folder of its own; nothing here supposes one writer at a time.
+ */
+export interface Store extends StoreSession {
+  readonly engine: 'sqlite';
+  /** True where the log can only be read: writing to it fails. */
+  readonly isReadOnly: boolean;
+  /** That a broken log was quarantined, and where it is now: a sentence for people. */
+  readonly quarantined: string | null;
+  /**
+   * Does work whole or not at all, seen by nobody before its end. What a method of the session reads of
+   * jobs is locked until then. Every write of more than one row goes through it.
+   */
+  transaction<T>(work: (session: StoreSession) => Promise<T>, durability?: Durability): Promise<T>;
+  /** Has all that was committed on the disk. */
+  sync(): Promise<void>;
+  /** Called once all that is committed by now survives a power loss; at once if it does already. */
+  onDurable(notify: () => void): void;
+  /** For what must not be lost: on a full disk the reserve is given up, and the work tried once more. */
+  retryWhenFull<T>(work: () => Promise<T>): Promise<T>;
+  /** Waits no longer than this for a log that others have locked, while this work is done. */
+  withBusyTimeout<T>(ms: number, work: () => Promise<T>): Promise<T>;
+  /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
+  queries(): Promise<Kysely<ActivityLog>>;
+  /** Lets whoever finds nothing to do sleep until another process has committed. */
+  watch(): ChangeWatch;
+  close(): Promise<void>;
+}
+
+/**
+ * `durable`: survives a power loss once the transaction has ended. `soon`: survives the death of this
+ * process at once, and a power loss a moment later; {@link Store.onDurable} tells when.
+ */
+export type Durability = 'durable' | 'soon';
+
+/** Everything that can be asked inside a transaction, or alone where it is one statement. */
+export interface StoreSession {
+  readonly jobs: JobStore;
+  readonly claims: ClaimStore;
+  readonly scriptJobs: ScriptJobStore;
+  readonly runs: RunStore;
+  readonly workers: WorkerStore;
+  readonly events: EventStore;
+  readonly pauses: PauseStore;
+  readonly pruning: PruneStore;
+}
+
+// ---- jobs of the queue ------------------------------------------------------------------------------
+
+/** Columns of a job as it is added; the store decides on `id` and `ready`. */
+export type NewJobRow = Pick<
+  JobRow,
+  | 'name'
+  | 'state'
+  | 'data'
+  | 'priority'
+  | 'scheduled_for'
+  | 'run_at'
+  | 'retry'
+  | 'repeat'
+  | 'missed_policy'
+  | 'unique_key'
+  | 'concurrency_key'
+  | 'parent_id'
+  | 'on_child_failure'
+  | 'lease_ms'
+  | 'created_at'
+> &
+  Partial<Pick<JobRow, 'attempts' | 'started_at' | 'finished_at' | 'result' | 'reason'>>;
+
+/** What changes of a job. The store keeps `ready` in step with `state` and `run_at` at the instant `at`. */
+export interface JobChange {
+  readonly id: number;
+  readonly set: Partial<Omit<JobRow, 'id' | 'ready'>>;
+}
+
+export interface JobStore {
+  /** In their order; their numbers. None has a unique key that is taken, or a parent that was not locked. */
+  add(jobs: readonly NewJobRow[], at: number): Promise<number[]>;
+  /** Locks jobs and their parents in ascending order, so that families change one after the other. */
+  lock(ids: readonly number[]): Promise<void>;
+  /** Jobs of the queue by number, in ascending order; those that are not there are left out. */
+  byId(ids: readonly number[]): Promise<JobRow[]>;
+  /** The unfinished job that has this key. */
+  byUniqueKey(key: string): Promise<JobRow | null>;
+  change(changes: readonly JobChange[], at: number): Promise<void>;
+  /** Data of a job, merged with this by RFC 7396. */
+  mergeData(id: number, patch: string): Promise<string>;
+  /** Replaces the data of a job while this claim holds. False: it does not. */
+  updateData(id: number, token: string, data: string): Promise<boolean>;
+  children(parentId: number): Promise<JobRow[]>;
+  hasOpenChildren(parentId: number): Promise<boolean>;
+  /** What has ended is no news for the parent any more. */
+  markReported(parentId: number): Promise<void>;
+  /** Deletes jobs with their runs; names of output files that no run has any more. */
+  delete(ids: readonly number[]): Promise<readonly string[]>;
+  list(filter: JobFilter): Promise<JobRow[]>;
+  /** By name and state; what waits also by whether it is due at `at`. */
+  count(patterns: readonly string[], at: number): Promise<JobCountRow[]>;
+  /** Failed jobs that can be queued again, the longest ago first. */
+  revivable(patterns: readonly string[], limit: number): Promise<number[]>;
+  /** Jobs that wait for their time, the next ones first. */
+  delayed(patterns: readonly string[], limit: number, at: number): Promise<number[]>;
+  /** Counted from runs and events. */
+  counters(id: number): Promise<JobCounterRow>;
+  /** Jobs whose unique key begins like this, and those that were once imported under such a key. */
+  imported(prefix: string): Promise<ImportedRow[]>;
+}
+
+/** Null: its row is gone. */
+export type ImportedRow =
+  | { readonly key: string; readonly id: number; readonly state: JobState }
+  | { readonly key: string; readonly id: null; readonly state: null };
+
+export interface JobFilter {
+  /** Globs over names; undefined: all. */
+  readonly patterns?: readonly string[] | undefined;
+  readonly states?: readonly JobState[] | undefined;
+  readonly due?: 'ready' | 'delayed' | undefined;
+  readonly parent?: number | undefined;
+  readonly before?: number | undefined;
+  readonly order: 'newest' | 'next' | 'soonest';
+  readonly limit: number;
+  readonly at: number;
+}
+
+export interface JobCountRow {
+  readonly name: string;
+  readonly state: JobState;
+  readonly isDue: boolean;
+  readonly jobs: number;
+}
+
+export interface JobCounterRow {
+  readonly reserves: number;
+  readonly timeouts: number;
+  readonly releases: number;
+  readonly buries: number;
+  readonly kicks: number;
+  readonly crashes: number;
+}
+
+// ---- claims -----------------------------------------------------------------------------------------
+
+/** A job as it is seen before it is claimed. */
+export interface WaitingJob {
+  readonly id: number;
+  readonly name: string;
+  readonly priority: number;
+  readonly run_at: number;
+  readonly concurrency_key: string | null;
+}
+
+export interface Selection {
+  /** Names that are wanted, if there is a list of them; null: whatever `isWanted` says. */
+  readonly names: readonly string[] | null;
+  isWanted(name: string): boolean;
+  /** How many jobs of one concurrency key may be claimed at the same time; null: any number. */
+  readonly groupLimit: number | null;
+}
+
+export interface ClaimRequest {
+  readonly selection: Selection;
+  readonly count: number;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  /** Token of each claim. */
+  newToken(): string;
+  /** Overrides the job's own. */
+  readonly leaseMs: number | null;
+  readonly defaultLeaseMs: number;
+  /** `claimed`: it begins later, and its try counts then. `running`: it begins now. */
+  readonly state: 'claimed' | 'running';
+}
+
+/** A claimed job, as its row is now. */
+export interface ClaimedRow extends JobRow {
+  readonly claim_token: string;
+  readonly has_unreported_children: boolean;
+}
+
+/** By what a claim is known to whoever settles it. */
+export interface ClaimRef {
+  readonly id: number;
+  readonly token: string;
+}
+
+export interface ExpiredClaim {
+  readonly job: JobRow;
+  readonly workerId: number | null;
+}
+
+export interface ClaimStore {
+  /** The job that is next; null: none is due. Changes nothing but which index a job that is due stands in. */
+  next(selection: Selection, at: number): Promise<WaitingJob | null>;
+  /** Whether any job is due, whoever may take it. */
+  hasDue(at: number): Promise<boolean>;
+  /** When something can be taken that cannot be now: a job becomes due, a lease expires, a pause ends. */
+  nextWake(at: number, graceMs: number): Promise<number | null>;
+  /** Takes the jobs that are next, up to so many. To be called in a transaction. */
+  claim(request: ClaimRequest): Promise<ClaimedRow[]>;
+  /** Rows of jobs whose claim still holds, locked. */
+  held(claims: readonly ClaimRef[]): Promise<JobRow[]>;
+  /** Gives back what was claimed and has not begun, untouched: it waits as one that was tried, or was not. */
+  release(claims: readonly ClaimRef[], at: number): Promise<void>;
+  /** Renews all claims of a worker, each by its own lease; the shortest of these, null: it has none. */
+  renew(workerId: number, at: number, defaultLeaseMs: number): Promise<number | null>;
+  /** Claims whose lease has expired at that instant; of who is no worker, this much later. */
+  expired(at: number, graceMs: number): Promise<ExpiredClaim[]>;
+  /** Gives a worker that was late more time. */
+  extend(id: number, leaseExpiresAt: number): Promise<void>;
+  /** Every job that a worker of the runner has, or had when it died: `claimed` and `running`. */
+  ofWorkers(): Promise<ClaimOfWorker[]>;
+}
+
+export interface ClaimOfWorker {
+  readonly job: JobRow;
+  readonly token: string;
+  readonly worker: WorkerRow;
+  /** Its row in `runs`, if it has lasted long enough to have one. */
+  readonly run: StartedRunRow | null;
+}
+
+// ---- scripts' jobs ----------------------------------------------------------------------------------
+
+/** A script's one row in `jobs`. */
+export type ScriptJobRow = JobRow & { readonly tier: string };
+
+export interface ScriptJobStore {
+  /** Queues scripts for a pass, in their order: their rows are made, or begun anew. Their numbers. */
+  enqueue(scripts: readonly NewScriptJob[]): Promise<number[]>;
+  /** Those that have not ended, of a tier or of all tiers, those first that are to be run first. */
+  open(tier?: string): Promise<ScriptJobRow[]>;
+  /** All rows of a tier's scripts. */
+  ofTier(tier: string): Promise<ScriptJobRow[]>;
+  /** Takes open jobs that nobody has, up to all of them; those that somebody else has are left out. */
+  claim(claims: readonly ScriptClaim[]): Promise<number[]>;
+}
+
+export interface NewScriptJob {
+  readonly name: string;
+  readonly tier: string;
+  readonly scheduledFor: number | null;
+  readonly at: number;
+}
+
+export interface ScriptClaim extends ClaimRef {
+  /** `claimed`: it begins later. */
+  readonly state: 'claimed' | 'running';
+  readonly at: number;
+}
+
+// ---- runs -------------------------------------------------------------------------------------------
+
+/** What a run is known by from its beginning. */
+export interface RunStart {
+  readonly jobId: number;
+  readonly workerId: number | null;
+  /** Its claim's token, by which its files are named; null: it has none of a worker. */
+  readonly key: string | null;
+  /** `hourly/clean-tmp`, `queue/mail/welcome`. */
+  readonly script: string;
+  /** SHA-256, hex; null: unknown. */
+  readonly contentHash: string | null;
+  readonly attempt: number;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly timeoutMs: number | null;
+}
+
+/** A run that lasts: its row is there before its end. */
+export interface RunningRun extends RunStart {
+  readonly pid: number | null;
+  readonly startTicks: number | null;
+  readonly maxRssBytes: number | null;
+}
+
+export interface StartedRunRow {
+  readonly id: number;
+  readonly jobId: number;
+  readonly key: string | null;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly attempt: number;
+  readonly timeoutMs: number | null;
+  readonly pid: number | null;
+  readonly startTicks: number | null;
+  readonly maxRssBytes: number | null;
+}
+
+export interface EndedRun extends RunStart {
+  /** Its row, if it has one; null: it is written now. */
+  readonly runId: number | null;
+  readonly end: FinishedRun;
+  /** State in which it leaves its job; null: finished. */
+  readonly leftJob: JobState | null;
+  readonly spoolId?: string | null;
+}
+
+/** A run that has a row. The number alone may be another run's by now: jobs are deleted with their runs. */
+export interface RunRef {
+  readonly runId: number;
+  readonly jobId: number;
+}
+
+export interface RunStore {
+  /** Writes rows of runs that go on; their numbers. */
+  start(runs: readonly RunningRun[]): Promise<number[]>;
+  /** What is known of a run that goes on. */
+  progress(
+    run: RunRef,
+    seen: { pid: number; startTicks: number | null; maxRssBytes: number | null },
+  ): Promise<void>;
+  /** Writes how runs ended; their numbers. */
+  end(runs: readonly EndedRun[]): Promise<number[]>;
+  /** The job's run that goes on, if it has a row. */
+  running(jobId: number): Promise<StartedRunRow | null>;
+  /** Keeps what a run printed whose claim was lost, unless its output is known. */
+  addOutput(run: RunRef, end: FinishedRun): Promise<void>;
+  /** Of the newest runs of a script: when the last success began, and how the last one ended. */
+  history(script: string): Promise<{ lastSuccess: number | null; lastOutcome: Outcome | null }>;
+  /**
+   * Whether an earlier try of the job died with its worker, or its lease expired. Of a repeating job only the
+   * tries of this time count: they begin with the last first one that was not given back.
+   */
+  hasTryCrashed(jobId: number): Promise<boolean>;
+  /** How the job's last run ended; null: it has none. */
+  lastOutcome(jobId: number): Promise<Outcome | null>;
+  /** Durations of the script's last successful runs, newest first. */
+  durations(script: string, limit: number): Promise<number[]>;
+  /** Those of these numbers that are there. */
+  existing(ids: readonly number[]): Promise<number[]>;
+  /** Names of the files in the output folder that runs have. */
+  outputFiles(): Promise<string[]>;
+  /** Those of these spool ids that the log has. */
+  knownSpoolIds(ids: readonly string[]): Promise<string[]>;
+}
+
+// ---- workers ----------------------------------------------------------------------------------------
+
+/** A worker as it begins. */
+export interface NewWorker {
+  readonly kind: WorkerKind;
+  /** Null: it processes jobs of the queue. */
+  readonly tier: string | null;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly trigger: Trigger;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly runnerVersion: string;
+  readonly nodeVersion: string;
+}
+
+export interface WorkerEnd {
+  readonly state: 'finished' | 'crashed';
+  readonly at: number;
+  readonly reason: string | null;
+}
+
+/** A pass that has ended or was skipped. */
+export interface PassRow {
+  readonly id: number;
+  readonly state: WorkerRow['state'];
+  readonly startedAt: number;
+  readonly scheduledFor: number | null;
+  readonly skipCode: SkipCode | null;
+  readonly reason: string | null;
+}
+
+export interface WorkerStore {
+  start(worker: NewWorker): Promise<number>;
+  skip(worker: NewWorker, code: SkipCode, reason: string): Promise<number>;
+  /** Writes down a worker that has ended without the log. */
+  addEnded(worker: NewWorker, end: WorkerEnd): Promise<number>;
+  /** Only while it is believed to be at work. False: somebody else has ended it. */
+  end(id: number, end: WorkerEnd): Promise<boolean>;
+  /** Workers that are believed to be at work: of a tier, or all. */
+  running(tier?: string): Promise<WorkerRow[]>;
+  byId(ids: readonly number[]): Promise<WorkerRow[]>;
+  /** The worker that this description fits. */
+  find(worker: NewWorker): Promise<WorkerRow | null>;
+  /** What its spool says of a worker that ran without the log counts more than that it was found dead. */
+  correct(id: number, end: WorkerEnd): Promise<void>;
+  /** When each tier was last called by schedule, whether it could run or not. */
+  lastCalls(): Promise<ReadonlyMap<string, number>>;
+  /** Passes of a tier, the newest first: how far back, and of which states. */
+  passes(tier: string, filter: PassFilter): Promise<PassRow[]>;
+  /** Whether there may be something to rescue: a worker at work, or a job that a worker has. */
+  hasOpen(): Promise<boolean>;
+}
+
+export interface PassFilter {
+  readonly limit: number;
+  readonly scheduledFor?: number | undefined;
+  readonly startedFrom?: number | undefined;
+  readonly states?: readonly WorkerRow['state'][] | undefined;
+}
+
+// ---- events, pauses, pruning ------------------------------------------------------------------------
+
+export interface NewEvent {
+  readonly at: number;
+  readonly event: StoredEvent;
+  readonly workerId?: number | null;
+  readonly jobId?: number | null;
+  readonly runId?: number | null;
+  readonly detail?: string | null;
+}
+
+export interface EventStore {
+  record(events: readonly NewEvent[]): Promise<void>;
+  /** When the newest worker, job or event was recorded, the latest of them; null: the log is empty. */
+  newestAt(): Promise<number | null>;
+}
+
+export interface Pause {
+  /** `*`: everything; a tier's name; a script's: `hourly/clean-tmp`; `queue/` and a glob of job names. */
+  readonly name: string;
+  readonly kind: PauseKind;
+  /** Epoch milliseconds; null: until it is resumed. */
+  readonly until: number | null;
+  readonly createdAt: number;
+}
+
+export interface PauseStore {
+  /** Those in force at that instant, by name. */
+  inForce(at: number): Promise<Pause[]>;
+  /** Replaces one of the same name. */
+  set(pause: Pause): Promise<void>;
+  /** Removes this one, or all; those that were removed. */
+  remove(name: string | null): Promise<Pause[]>;
+}
+
+/** Steps of pruning; each deletes at most `limit` rows. */
+export interface PruneStore {
+  /** Jobs of the queue in these states that ended before, the longest ago first, with their runs. */
+  endedJobs(states: readonly JobState[], before: number, limit: number): Promise<PruneStep>;
+  /** Runs that began before, of scripts and of jobs that repeat: those have no end to go by. */
+  runs(before: { succeeded: number; failed: number }, limit: number): Promise<PruneStep>;
+  /** The oldest of what has ended, whatever its age: to come below a size. */
+  oldest(limit: number): Promise<PruneStep>;
+  events(before: number, limit: number): Promise<PruneStep>;
+  /** Workers that ended before; one stays as long as one of its runs does. */
+  workers(before: number, limit: number): Promise<PruneStep>;
+  /** Bytes of the log in use, output files included; free space inside the file does not count. */
+  usedBytes(): Promise<number>;
+  /** How many there are of what `oldest` deletes next: runs, or where there are none ended jobs. */
+  rows(): Promise<number>;
+  /** Gives so many free pages back to the disk, unless others write just now. */
+  shrink(pages: number): Promise<void>;
+}
+
+export interface PruneStep {
+  readonly deleted: number;
+  readonly outputFiles: readonly string[];
+}
+
+// ---- waiting ----------------------------------------------------------------------------------------
+
+/** Lets whoever finds nothing to do sleep until another process has written to the log. */
+export interface ChangeWatch {
+  /** Which version of the log is seen now. To be asked before looking for work, not after it. */
+  look(): number;
+  /**
+   * Sleeps until another connection has committed since that look, the clock shows `untilMs` (null:
+   * never), or a signal tells to stop; not at all if that is so already.
+   */
+  changed(since: number, untilMs: number | null, ...signals: AbortSignal[]): Promise<WaitEnd>;
+  /** There was something to do. Who never finds anything while others write is woken less often. */
+  found(): void;
+  close(): void;
+}
+
+export type WaitEnd = 'changed' | 'due' | 'stopped';

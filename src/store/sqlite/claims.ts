@@ -1,0 +1,317 @@
+import type {
+  ClaimedRow,
+  ClaimOfWorker,
+  ClaimRef,
+  ClaimRequest,
+  ClaimStore,
+  ExpiredClaim,
+  Selection,
+  WaitingJob,
+} from '../contract.ts';
+import type { JobRow } from '../schema.ts';
+import type { Sync } from './areas.ts';
+import { runningRunOf } from './runs.ts';
+import type { Statements } from './session.ts';
+import { workersById } from './workers.ts';
+
+/** So many are looked at in the order of all before those of each name are. */
+const FIRST_LOOK = 20;
+const SECOND_LOOK = 500;
+
+/** So many jobs whose time has come are moved at once: nobody else can write meanwhile. */
+const PROMOTED_AT_ONCE = 1_000;
+
+const columns = 'id, name, priority, run_at, concurrency_key';
+const inOrder = 'order by priority desc, run_at, id';
+
+export function claimStatements(db: Statements): Sync<ClaimStore> {
+  return {
+    next: (selection, at) => {
+      // All of them, so that the first one is the first of all: others can write in between.
+      while (promote(db, at));
+      return findNext(db, selection);
+    },
+    hasDue: (at) =>
+      db.first('select 1 from jobs where ready = 1 limit 1') !== undefined ||
+      (nextDue(db) ?? Number.POSITIVE_INFINITY) <= at,
+    nextWake: (at, graceMs) => nextWake(db, at, graceMs),
+    claim: (request) => {
+      const claimed: ClaimedRow[] = [];
+      for (;;) {
+        const isMore = promote(db, request.at);
+        takeNext(db, request, claimed);
+        if (claimed.length >= request.count || !isMore) return claimed;
+      }
+    },
+    held: (claims) => claims.flatMap((claim) => held(db, claim) ?? []),
+    release: (claims, at) => {
+      for (const claim of claims) release(db, claim, at);
+    },
+    renew: (workerId, at, defaultLeaseMs) => {
+      db.run(
+        `update jobs set lease_expires_at = ? + coalesce(lease_ms, ?), lease_extended = 0
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [at, defaultLeaseMs, ...tokensOf(workerId)],
+      );
+      const row = db.first<{ shortest: number | null }>(
+        `select min(coalesce(lease_ms, ?)) as shortest from jobs
+         where ${isOfWorker} and lease_expires_at is not null`,
+        [defaultLeaseMs, ...tokensOf(workerId)],
+      );
+      return row?.shortest ?? null;
+    },
+    expired: (at, graceMs) => expired(db, at, graceMs),
+    extend: (id, leaseExpiresAt) => {
+      db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [
+        leaseExpiresAt,
+        id,
+      ]);
+    },
+    ofWorkers: () => ofWorkers(db),
+  };
+}
+
+/** Jobs whose time has come stand in the index of those that are due. True: there may be more of them. */
+function promote(db: Statements, at: number): boolean {
+  if ((nextDue(db) ?? Number.POSITIVE_INFINITY) > at) return false;
+  const promoted = db.run(
+    `update jobs set ready = 1 where id in
+       (select id from jobs where ready = 0 and run_at <= ? order by run_at, priority desc limit ?)`,
+    [at, PROMOTED_AT_ONCE],
+  );
+  return promoted === PROMOTED_AT_ONCE;
+}
+
+function nextDue(db: Statements): number | null {
+  const row = db.first<{ due: number | null }>(
+    'select min(run_at) as due from jobs where ready = 0',
+  );
+  return row?.due ?? null;
+}
+
+function nextWake(db: Statements, at: number, graceMs: number): number | null {
+  // The token of a worker has a dot in it; who is no worker has some more time.
+  const lease = db.first<{ end: number | null }>(
+    `select min(lease_expires_at + case when instr(claim_token, '.') > 0 then 0 else ? end) as end
+     from jobs where claim_token is not null and lease_expires_at is not null`,
+    [graceMs],
+  )?.end;
+  const pause = db.first<{ end: number | null }>(
+    'select min(until) as end from pauses where until > ?',
+    [at],
+  );
+  const delayed = db.first<{ due: number | null }>(
+    'select min(run_at) as due from jobs where ready = 0 and run_at > ?',
+    [at],
+  );
+  const moments = [delayed?.due, leaseLook(lease ?? null, at, graceMs), pause?.end].filter(
+    (each) => typeof each === 'number',
+  );
+  return moments.length === 0 ? null : Math.min(...moments);
+}
+
+/** What has expired already was left for another look; on the instant itself it has not expired. */
+function leaseLook(end: number | null, at: number, graceMs: number): number | null {
+  if (end === null) return null;
+  return end >= at ? end + 1 : at + graceMs / 2;
+}
+
+/** By priority, then due time, then number: what is wanted and free, up to so many. */
+interface Look {
+  readonly jobs: readonly WaitingJob[];
+  /** Whether there is no other: no further look would find one. */
+  readonly isAll: boolean;
+}
+
+/** Mostly the first one finds enough; each is dearer than the one before. */
+const looks = [
+  (db: Statements, selection: Selection, count: number) =>
+    lookAtFirst(db, selection, count, FIRST_LOOK + count - 1),
+  (db: Statements, selection: Selection, count: number) =>
+    lookAtFirst(db, selection, count, SECOND_LOOK + count - 1),
+  lookAtNames,
+] as const;
+
+function findNext(db: Statements, selection: Selection): WaitingJob | null {
+  for (const look of looks) {
+    const { jobs, isAll } = look(db, selection, 1);
+    if (jobs.length > 0 || isAll) return jobs[0] ?? null;
+  }
+  return null;
+}
+
+function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]): void {
+  const { selection, count } = request;
+  for (const look of looks) {
+    for (;;) {
+      const { jobs, isAll } = look(db, selection, count - claimed.length);
+      claimed.push(...jobs.map(({ id }) => take(db, id, request)));
+      if (isAll || claimed.length >= count) return;
+      if (jobs.length === 0) break;
+    }
+  }
+}
+
+function lookAtFirst(db: Statements, selection: Selection, count: number, limit: number): Look {
+  const page = db.all<WaitingJob>(
+    `select ${columns} from jobs where ready = 1 ${inOrder} limit ?`,
+    [limit],
+  );
+  const jobs = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
+  return { jobs, isAll: page.length < limit };
+}
+
+function pick(
+  jobs: readonly WaitingJob[],
+  { isWanted }: Selection,
+  isFree: GroupCheck,
+  count: number,
+): WaitingJob[] {
+  const chosen: WaitingJob[] = [];
+  for (const job of jobs) {
+    if (chosen.length >= count) break;
+    if (isWanted(job.name) && isFree.take(job.concurrency_key)) chosen.push(job);
+  }
+  return chosen;
+}
+
+/** None of the first is for this worker: the first one of each name. */
+function lookAtNames(db: Statements, { names, isWanted, groupLimit }: Selection): Look {
+  const fullKeys = createGroupCheck(db, groupLimit).full();
+  const wanted = (names ?? readyNames(db)).filter(isWanted);
+  const jobs = db.all<WaitingJob>(
+    `select ${columns} from jobs where id in (
+       select (select id from jobs where ready = 1 and name = wanted.value
+         and (concurrency_key is null
+           or concurrency_key not in (select value from json_each(?)))
+         ${inOrder} limit 1)
+       from json_each(?) as wanted)
+     ${inOrder} limit 1`,
+    [JSON.stringify(fullKeys), JSON.stringify(wanted)],
+  );
+  return { jobs, isAll: jobs.length === 0 };
+}
+
+/** Every name that has a job which is due, by one step into the index for each. */
+function readyNames(db: Statements): string[] {
+  const rows = db.all<{ name: string }>(
+    `with recursive names (name) as (
+       select min(name) from jobs where ready = 1
+       union all
+       select (select min(name) from jobs where ready = 1 and name > names.name)
+       from names where name is not null)
+     select name from names where name is not null`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+interface GroupCheck {
+  /** Counts one more of that key; false: it is full. */
+  take(key: string | null): boolean;
+  full(): string[];
+}
+
+/** Asked once for all keys: nothing changes within the transaction but by what it takes itself. */
+function createGroupCheck(db: Statements, limit: number | null): GroupCheck {
+  let counts: Map<string, number> | null = null;
+  const read = (): Map<string, number> => {
+    const rows = db.all<{ key: string; jobs: number }>(
+      `select concurrency_key as key, count(*) as jobs from jobs
+       where claim_token is not null and concurrency_key is not null group by concurrency_key`,
+    );
+    return new Map(rows.map(({ key, jobs }) => [key, jobs]));
+  };
+  return {
+    take: (key) => {
+      if (limit === null || key === null) return true;
+      counts ??= read();
+      const taken = counts.get(key) ?? 0;
+      if (taken >= limit) return false;
+      counts.set(key, taken + 1);
+      return true;
+    },
+    full: () => {
+      if (limit === null) return [];
+      counts ??= read();
+      return [...counts].filter(([, jobs]) => jobs >= limit).map(([key]) => key);
+    },
+  };
+}
+
+/** A rule counts from the time that it gave; whoever added by plain SQL has given none. */
+const taken = `ready = null, claim_token = ?, lease_expires_at = ? + coalesce(?, lease_ms, ?),
+  lease_extended = 0, scheduled_for = case when repeat is null then scheduled_for
+    else coalesce(scheduled_for, run_at) end`;
+const returned = `returning *, exists (select 1 from jobs child where child.parent_id = jobs.id
+  and child.reported_to_parent = 0 and child.finished_at is not null) as has_unreported_children`;
+
+const claimText = `update jobs set state = 'claimed', ${taken} where id = ? ${returned}`;
+const beginText = `update jobs set state = 'running', started_at = ?, attempts = attempts + 1,
+  reason = null, ${taken} where id = ? ${returned}`;
+
+function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
+  const { at, leaseMs, defaultLeaseMs, state } = request;
+  const lease = [request.newToken(), at, leaseMs, defaultLeaseMs, id];
+  const [row] =
+    state === 'claimed'
+      ? db.all<ClaimedFromSql>(claimText, lease)
+      : db.all<ClaimedFromSql>(beginText, [at, ...lease]);
+  const { has_unreported_children, ...job } = row as ClaimedFromSql;
+  return { ...job, has_unreported_children: has_unreported_children === 1 };
+}
+
+type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: number };
+
+function held(db: Statements, { id, token }: ClaimRef): JobRow | undefined {
+  return db.first<JobRow>('select * from jobs where id = ? and claim_token = ?', [id, token]);
+}
+
+/** A script's job has no lease, and no place in the index of those that are due. */
+function release(db: Statements, { id, token }: ClaimRef, at: number): void {
+  db.run(
+    `update jobs set state = case when attempts > 0 then 'retrying' else 'queued' end,
+       ready = case when tier is null then run_at <= ? end, claim_token = null,
+       lease_expires_at = null, lease_extended = 0
+     where id = ? and claim_token = ? and state = 'claimed'`,
+    [at, id, token],
+  );
+}
+
+/** A dot ends the worker's number, and a slash is the character behind it. */
+const isOfWorker = 'claim_token is not null and claim_token >= ? and claim_token < ?';
+
+function tokensOf(workerId: number): readonly string[] {
+  return [`${workerId}.`, `${workerId}/`];
+}
+
+/** The worker that a token names; null: it is that of somebody else. */
+export function workerOf(token: string): number | null {
+  const [, number] = /^(\d+)\.\d+$/.exec(token) ?? [];
+  return number === undefined ? null : Number(number);
+}
+
+function expired(db: Statements, at: number, graceMs: number): ExpiredClaim[] {
+  const rows = db.all<JobRow>(
+    `select * from jobs where claim_token is not null and lease_expires_at < ? and tier is null
+       and state in ('claimed', 'running')`,
+    [at],
+  );
+  return rows
+    .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
+    .filter(
+      ({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs,
+    );
+}
+
+function ofWorkers(db: Statements): ClaimOfWorker[] {
+  const jobs = db.all<JobRow>(
+    `select * from jobs where claim_token is not null and state in ('claimed', 'running')`,
+  );
+  const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
+  const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));
+  return jobs.flatMap((job) => {
+    const token = job.claim_token as string;
+    const worker = workers.get(workerOf(token) ?? 0);
+    return worker === undefined ? [] : { job, token, worker, run: runningRunOf(db, job.id) };
+  });
+}

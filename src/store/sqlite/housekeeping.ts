@@ -1,0 +1,193 @@
+import type {
+  EventStore,
+  NewEvent,
+  Pause,
+  PauseStore,
+  PruneStep,
+  PruneStore,
+} from '../contract.ts';
+import { kindOfStoreFailure } from '../failures.ts';
+import { isFailure, outcomes } from '../schema.ts';
+import type { Sync } from './areas.ts';
+import { deleteJobs } from './jobs.ts';
+import type { SqliteSession, Statements } from './session.ts';
+
+export function eventStatements(db: Statements): Sync<EventStore> {
+  return {
+    record: (events) => {
+      for (const event of events) recordEvent(db, event);
+    },
+    newestAt: () =>
+      db.first<{ at: number | null }>(
+        `select max(at) as at from (
+           select * from (select started_at as at from workers order by id desc limit 1)
+           union all select * from (select created_at from jobs order by id desc limit 1)
+           union all select * from (select at from events order by id desc limit 1))`,
+      )?.at ?? null,
+  };
+}
+
+const eventText = `insert into events (at, event, worker_id, job_id, run_id, detail)
+  values (?, ?, ?, ?, ?, ?)`;
+
+export function recordEvent(db: Statements, event: NewEvent): void {
+  const { at, event: code, workerId = null, jobId = null, runId = null, detail = null } = event;
+  db.run(eventText, [at, code, workerId, jobId, runId, detail]);
+}
+
+const pauseColumns = 'name, kind, until, created_at as createdAt';
+
+export function pauseStatements(db: Statements): Sync<PauseStore> {
+  return {
+    inForce: (at) =>
+      db.all<Pause>(
+        `select ${pauseColumns} from pauses where until is null or until > ? order by name`,
+        [at],
+      ),
+    set: ({ name, kind, until, createdAt }) => {
+      db.run('insert or replace into pauses (name, kind, until, created_at) values (?, ?, ?, ?)', [
+        ...[name, kind, until, createdAt],
+      ]);
+    },
+    remove: (name) =>
+      db.all<Pause>(`delete from pauses where ? is null or name = ? returning ${pauseColumns}`, [
+        ...[name, name],
+      ]),
+  };
+}
+
+const failures = outcomes
+  .filter(isFailure)
+  .map((outcome) => `'${outcome}'`)
+  .join(', ');
+
+/** A parent that has not ended still needs its children; one that repeats never ends. */
+const isReported = `(parent_id is null or reported_to_parent = 1 or not exists (
+  select 1 from jobs parent where parent.id = jobs.parent_id and parent.finished_at is null))`;
+
+/**
+ * Rows are numbered in the order of their instants, nearly, so that those behind the first young one need no look.
+ * One that is ahead of the newest was written while the clock was, and says nothing.
+ */
+const isAmongOldest = (table: 'runs' | 'workers'): string =>
+  `${table}.id < coalesce((select id from ${table} where started_at
+     between ? and (select started_at from ${table} order by id desc limit 1) order by id limit 1),
+     ${Number.MAX_SAFE_INTEGER})`;
+
+const nothing: PruneStep = { deleted: 0, outputFiles: [] };
+
+export function pruneStatements(session: SqliteSession): Sync<PruneStore> {
+  const db: Statements = session;
+  return {
+    endedJobs: (states, before, limit) =>
+      removeJobs(
+        db,
+        `state in (select value from json_each(?)) and finished_at < ? and finished_at is not null
+         and tier is null and ${isReported} order by finished_at limit ?`,
+        [JSON.stringify(states), before, limit],
+      ),
+    runs: (before, limit) => removeOldRuns(db, before, limit),
+    oldest: (limit) => removeOldest(db, limit),
+    events: (before, limit) => ({
+      ...nothing,
+      deleted: db.run(
+        'delete from events where id in (select id from events where at < ? order by at limit ?)',
+        [before, limit],
+      ),
+    }),
+    workers: (before, limit) => ({
+      ...nothing,
+      deleted: db.run(
+        `delete from workers where id in (select id from workers
+           where finished_at < ? and ${isAmongOldest('workers')} and id not in (
+             select worker_id from runs where worker_id is not null and ${isAmongOldest('runs')})
+           order by id limit ?)`,
+        [before, before, before, limit],
+      ),
+    }),
+    usedBytes: () =>
+      db.first<{ bytes: number }>(
+        `select (page_count - freelist_count) * page_size
+           + (select coalesce(sum(output_file_bytes), 0) from runs where output_file is not null) as bytes
+         from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+      )?.bytes ?? 0,
+    rows: () =>
+      db.first<{ rows: number }>(
+        `select coalesce(nullif((select count(*) from runs), 0),
+           (select count(*) from jobs where finished_at is not null and tier is null)) as rows`,
+      )?.rows ?? 0,
+    shrink: (pages) => shrink(session, pages),
+  };
+}
+
+function removeJobs(db: Statements, where: string, values: readonly unknown[]): PruneStep {
+  const ids = db.all<{ id: number }>(`select id from jobs where ${where}`, values);
+  return {
+    deleted: ids.length,
+    outputFiles: deleteJobs(
+      db,
+      ids.map(({ id }) => id),
+    ),
+  };
+}
+
+function removeRuns(db: Statements, where: string, values: readonly unknown[]): PruneStep {
+  const old = db.all<{ id: number; output_file: string | null }>(
+    `select runs.id, output_file from runs where ${where}`,
+    values,
+  );
+  if (old.length === 0) return nothing;
+  db.run('delete from runs where id in (select value from json_each(?))', [
+    JSON.stringify(old.map(({ id }) => id)),
+  ]);
+  return { deleted: old.length, outputFiles: old.flatMap(({ output_file }) => output_file ?? []) };
+}
+
+/** Of what has no end: scripts, and jobs that repeat. All else goes with its job. */
+function removeOldRuns(
+  db: Statements,
+  { succeeded, failed }: { succeeded: number; failed: number },
+  limit: number,
+): PruneStep {
+  return removeRuns(
+    db,
+    `${isAmongOldest('runs')} and outcome <> 'running'
+       and started_at < case when outcome in (${failures}) then ? else ? end
+       and exists (select 1 from jobs where jobs.id = job_id
+         and (tier is not null or (repeat is not null and finished_at is null)))
+     order by runs.id limit ?`,
+    [Math.max(succeeded, failed), failed, succeeded, limit],
+  );
+}
+
+/** By their runs, as those are numbered in their order; then what has ended without any. */
+function removeOldest(db: Statements, limit: number): PruneStep {
+  const oldest = db.all<{ id: number; job_id: number; goes_whole: number }>(
+    `select runs.id, job_id,
+       tier is null and jobs.finished_at is not null and ${isReported} as goes_whole
+     from runs join jobs on jobs.id = job_id where outcome <> 'running' order by runs.id limit ?`,
+    [limit],
+  );
+  if (oldest.length === 0) {
+    const ended = `finished_at is not null and tier is null and ${isReported} order by id limit ?`;
+    return removeJobs(db, ended, [limit]);
+  }
+  const runs = oldest.filter(({ goes_whole }) => goes_whole === 0).map(({ id }) => id);
+  const removed = removeRuns(db, 'id in (select value from json_each(?))', [JSON.stringify(runs)]);
+  const jobs = new Set(
+    oldest.filter(({ goes_whole }) => goes_whole === 1).map((run) => run.job_id),
+  );
+  return {
+    deleted: removed.deleted + jobs.size,
+    outputFiles: [...removed.outputFiles, ...deleteJobs(db, [...jobs])],
+  };
+}
+
+function shrink(session: SqliteSession, pages: number): void {
+  try {
+    session.connection.exec(`pragma incremental_vacuum(${pages})`);
+  } catch (error) {
+    // The next pass that finds nobody else at it gives them back.
+    if (kindOfStoreFailure(error) !== 'locked') throw error;
+  }
+}

@@ -1,0 +1,338 @@
+import type {
+  ImportedRow,
+  JobCounterRow,
+  JobCountRow,
+  JobFilter,
+  JobStore,
+  NewJobRow,
+} from '../contract.ts';
+import type { JobRow } from '../schema.ts';
+import { inPages, type Sync } from './areas.ts';
+import type { Statements } from './session.ts';
+
+/** So much is one statement's text of values at the most. */
+const LARGEST_PORTION = 8 * 1024 * 1024;
+
+const newColumns = [
+  ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
+  ...[
+    'missed_policy',
+    'unique_key',
+    'concurrency_key',
+    'parent_id',
+    'on_child_failure',
+    'lease_ms',
+  ],
+  ...['created_at', 'attempts', 'started_at', 'finished_at', 'result', 'reason'],
+] as const satisfies readonly (keyof NewJobRow)[];
+
+const waitingStates = `('queued', 'retrying')`;
+
+const columnList = `${newColumns.join(', ')}, ready`;
+const insertOne = `insert into jobs (${columnList}) values (${Array(newColumns.length + 1)
+  .fill('?')
+  .join(', ')})`;
+
+/** One statement for as many as there are: what it costs to run one is a row's price. */
+const insertMany = `insert into jobs (${columnList}) select ${Array.from(
+  { length: newColumns.length + 1 },
+  (_, index) => `value ->> ${index}`,
+).join(', ')} from json_each(?) order by key`;
+
+export function jobStatements(db: Statements): Sync<JobStore> {
+  return { ...changes(db), ...families(db), ...reads(db) };
+}
+
+type Part<Names extends keyof JobStore> = Pick<Sync<JobStore>, Names>;
+
+function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' | 'delete'> {
+  return {
+    add: (jobs, at) => add(db, jobs, at),
+    // A transaction has the write lock from its beginning.
+    lock: () => {},
+    change: (changes, at) => {
+      for (const { id, set } of changes) change(db, id, set, at);
+    },
+    updateData: (id, token, data) =>
+      db.run('update jobs set data = ? where id = ? and claim_token = ?', [data, id, token]) > 0,
+    delete: (ids) => deleteJobs(db, ids),
+  };
+}
+
+function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
+  return {
+    children: (parentId) =>
+      db.all<JobRow>('select * from jobs where parent_id = ? order by id', [parentId]),
+    hasOpenChildren: (parentId) =>
+      db.first(
+        `select 1 from jobs where parent_id = ?
+           and state in ('queued', 'claimed', 'running', 'retrying', 'paused') limit 1`,
+        [parentId],
+      ) !== undefined,
+    markReported: (parentId) => {
+      db.run(
+        `update jobs set reported_to_parent = 1
+         where parent_id = ? and finished_at is not null and reported_to_parent = 0`,
+        [parentId],
+      );
+    },
+  };
+}
+
+function reads(
+  db: Statements,
+): Omit<Sync<JobStore>, keyof ReturnType<typeof changes> | keyof ReturnType<typeof families>> {
+  return {
+    byId: (ids) =>
+      [...inPages(ids)].flatMap((page) =>
+        db.all<JobRow>(
+          'select * from jobs where tier is null and id in (select value from json_each(?)) order by id',
+          [JSON.stringify(page)],
+        ),
+      ),
+    byUniqueKey: (key) =>
+      db.first<JobRow>('select * from jobs where unique_key = ? and finished_at is null', [key]) ??
+      null,
+    mergeData: (id, patch) =>
+      db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [
+        patch,
+        id,
+      ])?.data ?? patch,
+    list: (filter) => list(db, filter),
+    count: (patterns, at) => count(db, patterns, at),
+    revivable: (patterns, limit) => revivable(db, patterns, limit),
+    delayed: (patterns, limit, at) =>
+      db
+        .all<{ id: number }>(
+          `select id from jobs where ready = 0 and run_at > ? and ${fits('name')}
+           order by run_at, id limit ?`,
+          [at, JSON.stringify(patterns), limit],
+        )
+        .map(({ id }) => id),
+    counters: (id) => counters(db, id),
+    imported: (prefix) =>
+      db.all<ImportedRow>(
+        `select detail as key, jobs.id as id, jobs.state as state
+           from events left join jobs on jobs.id = events.job_id
+           where event = 'job-imported' and detail is not null
+         union all select unique_key, id, state from jobs
+           where tier is null and unique_key >= ? and substr(unique_key, 1, length(?)) = ?`,
+        [prefix, prefix, prefix],
+      ),
+  };
+}
+
+function add(db: Statements, jobs: readonly NewJobRow[], at: number): number[] {
+  const [only] = jobs;
+  if (only === undefined) return [];
+  if (jobs.length === 1) return [db.insert(insertOne, valuesOf(only, at))];
+  const ids: number[] = [];
+  for (const portion of inPortions(jobs)) {
+    const last = db.insert(insertMany, [JSON.stringify(portion.map((row) => valuesOf(row, at)))]);
+    // `order by key` numbers them in their order, without a gap, as nobody else writes meanwhile.
+    ids.push(...portion.map((_, index) => last - portion.length + 1 + index));
+  }
+  return ids;
+}
+
+function* inPortions(rows: readonly NewJobRow[]): Generator<readonly NewJobRow[]> {
+  let portion: NewJobRow[] = [];
+  let length = 0;
+  for (const row of rows) {
+    if (length + row.data.length > LARGEST_PORTION && portion.length > 0) {
+      yield portion;
+      portion = [];
+      length = 0;
+    }
+    portion.push(row);
+    length += row.data.length;
+  }
+  yield portion;
+}
+
+function valuesOf(row: NewJobRow, at: number): unknown[] {
+  const values = newColumns.map((column) => row[column] ?? (column === 'attempts' ? 0 : null));
+  const waits = row.state === 'queued' || row.state === 'retrying';
+  return [...values, waits ? Number(row.run_at <= at) : null];
+}
+
+/** As many texts as there are sets of columns: a dozen. */
+function change(db: Statements, id: number, set: Partial<JobRow>, at: number): void {
+  const columns = Object.keys(set).filter((column) => set[column as keyof JobRow] !== undefined);
+  if (columns.length === 0) return;
+  const values = columns.map((column) => set[column as keyof JobRow]);
+  const assigned = columns.map((column) => `${column} = ?`).join(', ');
+  if (set.state === undefined && set.run_at === undefined) {
+    db.run(`update jobs set ${assigned} where id = ?`, [...values, id]);
+    return;
+  }
+  db.run(
+    `update jobs set ${assigned}, ready = case
+       when tier is null and coalesce(?, state) in ${waitingStates} then coalesce(?, run_at) <= ? end
+     where id = ?`,
+    [...values, set.state ?? null, set.run_at ?? null, at, id],
+  );
+}
+
+export function deleteJobs(db: Statements, ids: readonly number[]): string[] {
+  const files: string[] = [];
+  for (const page of inPages(ids)) {
+    const list = JSON.stringify(page);
+    const rows = db.all<{ output_file: string }>(
+      `select output_file from runs
+       where job_id in (select value from json_each(?)) and output_file is not null`,
+      [list],
+    );
+    db.run('delete from jobs where id in (select value from json_each(?))', [list]);
+    files.push(...rows.map(({ output_file }) => output_file));
+  }
+  return files;
+}
+
+/** Whether a name fits one of the globs in a JSON list. */
+function fits(column: string): string {
+  return `exists (select 1 from json_each(?) where ${column} glob value)`;
+}
+
+const orders = {
+  newest: 'id desc',
+  next: 'priority desc, run_at, id',
+  soonest: 'run_at, id',
+} as const;
+
+/** Up to so many, sorting them costs less than looking for them among all others. */
+const FEW = 1_000;
+
+function list(db: Statements, filter: JobFilter): JobRow[] {
+  const { patterns, states, due, parent, before, order, limit, at } = filter;
+  const where = ['tier is null'];
+  const values: unknown[] = [];
+  const add = (condition: string, ...bound: unknown[]): void => {
+    where.push(condition);
+    values.push(...bound);
+  };
+  const isOfNames = patterns?.every((pattern) => !/[*?[]/.test(pattern)) === true;
+  if (states !== undefined) {
+    add('state in (select value from json_each(?))', JSON.stringify(states));
+  }
+  if (isOfNames) add('name in (select value from json_each(?))', JSON.stringify(patterns));
+  else if (patterns !== undefined) add(fits('name'), JSON.stringify(patterns));
+  if (due === 'ready') add('run_at <= ?', at);
+  if (due === 'delayed') add('run_at > ?', at);
+  if (parent !== undefined) add('parent_id = ?', parent);
+  if (before !== undefined) add('id < ?', before);
+  const sources = sourcesFor(db, states, order, isOfNames);
+  // Sorted are numbers from an index alone; whole rows are read only of those that are wanted.
+  const parts = sources.map(
+    ({ from, condition }) =>
+      `select id from (select id from ${from}
+       where ${[...where, condition].join(' and ')} order by ${orders[order]} limit ?)`,
+  );
+  return db.all<JobRow>(
+    `select * from jobs where id in (${parts.join(' union all ')})
+     order by ${orders[order]} limit ?`,
+    [...sources.flatMap(() => [...values, limit]), limit],
+  );
+}
+
+/** Where jobs are looked for, and the condition that goes with it. */
+interface Source {
+  readonly from: string;
+  readonly condition: string;
+}
+
+/**
+ * Among many, the newest are found soonest from the table's end; the few failed ones among a million by
+ * their index.
+ */
+function sourcesFor(
+  db: Statements,
+  states: readonly string[] | undefined,
+  order: JobFilter['order'],
+  isOfNames: boolean,
+): readonly Source[] {
+  const anywhere = [{ from: 'jobs', condition: 'true' }];
+  const sources = states === undefined ? null : sourcesOf(states, isOfNames);
+  if (sources === null) return anywhere;
+  if (order !== 'newest') return sources;
+  const few = sources.map(
+    ({ from, condition }) =>
+      db.first<{ jobs: number }>(
+        `select count(*) as jobs from (select 1 from ${from}
+           where tier is null and ${condition} limit ${FEW + 1})`,
+      )?.jobs ?? 0,
+  );
+  return few.every((jobs) => jobs <= FEW) ? sources : anywhere;
+}
+
+/** Null: none has all of these states. */
+function sourcesOf(states: readonly string[], isOfNames: boolean): readonly Source[] | null {
+  const isWithin = (others: readonly string[]) => states.every((state) => others.includes(state));
+  if (isWithin(['claimed', 'running'])) {
+    return [{ from: 'jobs indexed by jobs_claimed', condition: 'claim_token is not null' }];
+  }
+  if (isWithin(['queued', 'retrying'])) {
+    const ready = isOfNames ? 'jobs_ready_by_name' : 'jobs_ready';
+    return [
+      { from: `jobs indexed by ${ready}`, condition: 'ready = 1' },
+      { from: 'jobs indexed by jobs_delayed', condition: 'ready = 0' },
+    ];
+  }
+  if (!isWithin(['finished', 'failed', 'cancelled'])) return null;
+  const quoted = states.map((state) => `'${state}'`).join(', ');
+  return [
+    {
+      from: 'jobs indexed by jobs_ended',
+      condition: `finished_at is not null and state in (${quoted})`,
+    },
+  ];
+}
+
+function count(db: Statements, patterns: readonly string[], at: number): JobCountRow[] {
+  const rows = db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
+    `select name, state, run_at <= ? as is_due, count(*) as jobs from jobs
+     where tier is null and ${fits('name')} group by name, state, run_at <= ? order by name`,
+    [at, JSON.stringify(patterns), at],
+  );
+  return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
+}
+
+/** Of those that share a unique key the one that failed first; none whose key or parent is not free. */
+function revivable(db: Statements, patterns: readonly string[], limit: number): number[] {
+  const failed = `state = 'failed' and finished_at is not null and tier is null and ${fits('jobs.name')}`;
+  const list = JSON.stringify(patterns);
+  const rows = db.all<{ id: number }>(
+    `select id from jobs where ${failed}
+       and (unique_key is null or (
+         not exists (select 1 from jobs as other
+           where other.unique_key = jobs.unique_key and other.finished_at is null)
+         and not exists (select 1 from jobs as other where other.unique_key = jobs.unique_key
+           and other.state = 'failed' and (other.finished_at, other.id) < (jobs.finished_at, jobs.id)
+           and exists (select 1 from json_each(?) where other.name glob value))))
+       and (parent_id is null or exists (select 1 from jobs as parent
+         where parent.id = jobs.parent_id and parent.finished_at is null))
+     order by finished_at, id limit ?`,
+    [list, list, limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** What a lease's end has ended; a run that was ended by requeueing its job has not crashed, either. */
+const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
+  and event = 'job-lease-expired' and events.at = runs.finished_at)`;
+
+function counters(db: Statements, id: number): JobCounterRow {
+  const runs = db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
+    `select count(*) as reserves, coalesce(sum(outcome = 'released'), 0) as releases,
+       coalesce(sum(outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})), 0) as timeouts,
+       coalesce(sum(outcome = 'crashed' and left_job is not 'queued' and not ${isExpired}), 0) as crashes
+     from runs where job_id = ?`,
+    [id],
+  ) ?? { reserves: 0, timeouts: 0, releases: 0, crashes: 0 };
+  const events = db.first<Record<'buries' | 'kicks', number>>(
+    `select coalesce(sum(event = 'job-buried'), 0) as buries,
+       coalesce(sum(event = 'job-kicked'), 0) as kicks from events where job_id = ?`,
+    [id],
+  ) ?? { buries: 0, kicks: 0 };
+  return { ...runs, ...events };
+}

@@ -1,0 +1,246 @@
+import type { EndedRun, RunningRun, RunStart, RunStore, StartedRunRow } from '../contract.ts';
+import type { FinishedRun, Outcome, RunRow } from '../schema.ts';
+import { inPages, type Sync } from './areas.ts';
+import type { Statements } from './session.ts';
+
+const startColumns = [
+  ...[
+    'job_id',
+    'worker_id',
+    'script_id',
+    'version_id',
+    'claim_number',
+    'attempt',
+    'scheduled_for',
+    'started_at',
+  ],
+  ...['timeout_ms', 'outcome', 'pid', 'pid_start_ticks', 'max_rss_bytes'],
+] as const satisfies readonly (keyof RunRow)[];
+
+const outputColumns = [
+  'output_bytes',
+  'output_dropped_bytes',
+  'output_file',
+  'output_file_bytes',
+] as const satisfies readonly (keyof FinishedRun)[];
+
+const endColumns = [
+  ...['outcome', 'finished_at', 'duration_ms', 'user_cpu_ms', 'system_cpu_ms', 'max_rss_bytes'],
+  ...['rss_delta_bytes', 'measured_by', 'exit_code', 'signal', 'reason', 'warning', 'error_name'],
+  ...['error_message', 'error_stack', ...outputColumns],
+] as const satisfies readonly (keyof FinishedRun)[];
+
+const wholeColumns = [
+  ...[
+    'job_id',
+    'worker_id',
+    'script_id',
+    'version_id',
+    'claim_number',
+    'attempt',
+    'scheduled_for',
+    'started_at',
+  ],
+  ...['left_job', 'spool_id', ...endColumns],
+] as const satisfies readonly (keyof RunRow)[];
+
+const insertText = (columns: readonly string[]): string =>
+  `insert into runs (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
+const updateText = (columns: readonly string[]): string =>
+  `update runs set ${columns.map((column) => `${column} = ?`).join(', ')} where id = ?`;
+
+const startText = insertText(startColumns);
+const insertWholeText = insertText(wholeColumns);
+const endText = updateText(['left_job', 'spool_id', ...endColumns]);
+const outputText = `${updateText(outputColumns)} and job_id = ?`;
+
+export function runStatements(db: Statements): Sync<RunStore> {
+  return { ...writes(db), ...tries(db), ...found(db) };
+}
+
+function writes(db: Statements): Pick<Sync<RunStore>, 'start' | 'progress' | 'end' | 'addOutput'> {
+  const scripts = new ScriptNumbers(db);
+  return {
+    start: (runs) => runs.map((run) => start(db, scripts, run)),
+    progress: ({ runId, jobId }, { pid, startTicks, maxRssBytes }) => {
+      db.run(
+        `update runs set pid = ?, pid_start_ticks = ?, max_rss_bytes = ?
+         where id = ? and job_id = ? and outcome = 'running'`,
+        [pid, startTicks, maxRssBytes, runId, jobId],
+      );
+    },
+    end: (runs) => runs.map((run) => end(db, scripts, run)),
+    addOutput: ({ runId, jobId }, run) => {
+      const known = db.first('select 1 from outputs where run_id = ?', [runId]) !== undefined;
+      const values = [...outputColumns.map((column) => run[column]), runId, jobId];
+      // It may be gone with its job, and its number be another run's by now.
+      if (known || db.run(outputText, values) === 0) return;
+      keepOutput(db, runId, run);
+    },
+  };
+}
+
+/** What is known of the earlier runs of a job or a script. */
+function tries(
+  db: Statements,
+): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastOutcome' | 'durations'> {
+  return {
+    running: (jobId) => runningRunOf(db, jobId),
+    history: (script) => history(db, script),
+    hasTryCrashed: (jobId) =>
+      db.first(
+        `select 1 from runs where job_id = ? and outcome = 'crashed' and id >= coalesce((
+           select max(id) from runs where job_id = ? and attempt = 1 and outcome <> 'released'), 0)
+         limit 1`,
+        [jobId, jobId],
+      ) !== undefined,
+    lastOutcome: (jobId) =>
+      db.first<{ outcome: Outcome }>(
+        `select outcome from runs where job_id = ? and outcome <> 'running' order by id desc limit 1`,
+        [jobId],
+      )?.outcome ?? null,
+    durations: (script, limit) =>
+      db
+        .all<{ duration_ms: number }>(
+          `select duration_ms from runs where script_id = (select id from scripts where name = ?)
+             and outcome = 'succeeded' and duration_ms is not null
+           order by started_at desc limit ?`,
+          [script, limit],
+        )
+        .map(({ duration_ms }) => duration_ms),
+  };
+}
+
+/** Which of many there are. */
+function found(db: Statements): Pick<Sync<RunStore>, 'existing' | 'outputFiles' | 'knownSpoolIds'> {
+  return {
+    existing: (ids) =>
+      [...inPages(ids)].flatMap((page) =>
+        db
+          .all<{ id: number }>('select id from runs where id in (select value from json_each(?))', [
+            JSON.stringify(page),
+          ])
+          .map(({ id }) => id),
+      ),
+    outputFiles: () =>
+      db
+        .all<{ output_file: string }>('select output_file from runs where output_file is not null')
+        .map(({ output_file }) => output_file),
+    knownSpoolIds: (ids) =>
+      [...inPages(ids)].flatMap((page) =>
+        db
+          .all<{ spool_id: string }>(
+            'select spool_id from runs where spool_id in (select value from json_each(?))',
+            [JSON.stringify(page)],
+          )
+          .map(({ spool_id }) => spool_id),
+      ),
+  };
+}
+
+function start(db: Statements, scripts: ScriptNumbers, run: RunningRun): number {
+  return db.insert(startText, [
+    ...startValues(scripts, run),
+    ...[run.timeoutMs, 'running', run.pid, run.startTicks, run.maxRssBytes],
+  ]);
+}
+
+function startValues(scripts: ScriptNumbers, run: RunStart): unknown[] {
+  const { scriptId, versionId } = scripts.of(run.script, run.contentHash, run.startedAt);
+  const { jobId, workerId, key, attempt, scheduledFor, startedAt } = run;
+  const claimNumber = key === null ? null : Number(key.slice(key.indexOf('.') + 1));
+  return [jobId, workerId, scriptId, versionId, claimNumber, attempt, scheduledFor, startedAt];
+}
+
+function end(db: Statements, scripts: ScriptNumbers, run: EndedRun): number {
+  const values = [
+    ...[run.leftJob, run.spoolId ?? null],
+    ...endColumns.map((column) => run.end[column]),
+  ];
+  if (run.runId !== null) db.run(endText, [...values, run.runId]);
+  const runId = run.runId ?? db.insert(insertWholeText, [...startValues(scripts, run), ...values]);
+  keepOutput(db, runId, run.end);
+  return runId;
+}
+
+function keepOutput(db: Statements, runId: number, { output }: FinishedRun): void {
+  if (output === null || output === '') return;
+  db.run('insert or replace into outputs (run_id, output) values (?, ?)', [runId, output]);
+}
+
+/** What somebody else began by plain SQL has no claim, but may have a run. */
+export function runningRunOf(db: Statements, jobId: number): StartedRunRow | null {
+  return (
+    db.first<StartedRunRow>(
+      `select runs.id, job_id as jobId, worker_id || '.' || claim_number as key, scripts.name as script, started_at as startedAt, attempt,
+         timeout_ms as timeoutMs, pid, pid_start_ticks as startTicks, max_rss_bytes as maxRssBytes
+       from runs join scripts on scripts.id = script_id
+       where job_id = ? and outcome = 'running' order by runs.id desc limit 1`,
+      [jobId],
+    ) ?? null
+  );
+}
+
+function history(db: Statements, script: string) {
+  const newest = (condition: string): string =>
+    `from runs where script_id = (select id from scripts where name = ?)
+       and outcome ${condition} order by started_at desc, id desc limit 1`;
+  const last = db.first<{ outcome: Outcome }>(`select outcome ${newest("<> 'running'")}`, [script]);
+  const success = db.first<{ started_at: number }>(`select started_at ${newest("= 'succeeded'")}`, [
+    script,
+  ]);
+  return { lastSuccess: success?.started_at ?? null, lastOutcome: last?.outcome ?? null };
+}
+
+interface Numbers {
+  readonly scriptId: number;
+  readonly versionId: number | null;
+}
+
+/** Numbers of names and content hashes: they are few, and never change. */
+class ScriptNumbers {
+  readonly #db: Statements;
+  readonly #known = new Map<string, Numbers>();
+  #rollbacks = 0;
+
+  constructor(db: Statements) {
+    this.#db = db;
+  }
+
+  of(name: string, contentHash: string | null, at: number): Numbers {
+    if (this.#rollbacks !== this.#db.rollbacks) this.#known.clear();
+    this.#rollbacks = this.#db.rollbacks;
+    const key = `${contentHash ?? ''} ${name}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const scriptId = this.#number('scripts', { name });
+    const versionId =
+      contentHash === null
+        ? null
+        : this.#number(
+            'script_versions',
+            { script_id: scriptId, content_hash: contentHash },
+            {
+              first_run_at: at,
+            },
+          );
+    const numbers = { scriptId, versionId };
+    this.#known.set(key, numbers);
+    return numbers;
+  }
+
+  #number(table: string, key: Record<string, unknown>, more: Record<string, unknown> = {}): number {
+    const where = Object.keys(key).map((column) => `${column} = ?`);
+    const found = this.#db.first<{ id: number }>(
+      `select id from ${table} where ${where.join(' and ')}`,
+      Object.values(key),
+    );
+    if (found !== undefined) return found.id;
+    const row = { ...key, ...more };
+    const marks = Object.keys(row).map(() => '?');
+    return this.#db.insert(
+      `insert into ${table} (${Object.keys(row).join(', ')}) values (${marks.join(', ')})`,
+      Object.values(row),
+    );
+  }
+}

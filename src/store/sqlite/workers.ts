@@ -1,0 +1,131 @@
+import type { NewWorker, PassFilter, PassRow, WorkerEnd, WorkerStore } from '../contract.ts';
+import type { SkipCode, WorkerRow, WorkerState } from '../schema.ts';
+import { inPages, type Sync } from './areas.ts';
+import type { Statements } from './session.ts';
+
+const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
+  scheduled_for, started_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
+const from = `select ${columns} from workers join hosts on hosts.id = host_id`;
+
+export function workerStatements(db: Statements): Sync<WorkerStore> {
+  return {
+    start: (worker) => insert(db, worker, { state: 'running' }),
+    skip: (worker, skipCode, reason) =>
+      insert(db, worker, { state: 'skipped', skipCode, reason, endedAt: worker.startedAt }),
+    addEnded: (worker, { state, at, reason }) => insert(db, worker, { state, endedAt: at, reason }),
+    end: (id, end) => close(db, id, end, `and state = 'running'`),
+    correct: (id, end) => {
+      close(db, id, end, '');
+    },
+    running: (tier) =>
+      db.all<WorkerRow>(
+        `${from} where state = 'running' and (? is null or tier = ?) order by started_at`,
+        [tier ?? null, tier ?? null],
+      ),
+    byId: (ids) => workersById(db, ids),
+    find: (worker) => find(db, worker),
+    lastCalls: () => lastCalls(db),
+    passes: (tier, filter) => passes(db, tier, filter),
+    hasOpen: () =>
+      db.first(
+        `select 1 where exists (select 1 from workers where state = 'running')
+           or exists (select 1 from jobs where claim_token is not null and instr(claim_token, '.') > 0)`,
+      ) !== undefined,
+  };
+}
+
+export function workersById(db: Statements, ids: readonly number[]): WorkerRow[] {
+  return [...inPages(ids)].flatMap((page) =>
+    db.all<WorkerRow>(`${from} where workers.id in (select value from json_each(?))`, [
+      JSON.stringify(page),
+    ]),
+  );
+}
+
+interface Beginning {
+  readonly state: WorkerState;
+  readonly skipCode?: SkipCode;
+  readonly reason?: string | null;
+  /** Null: it is at work. */
+  readonly endedAt?: number;
+}
+
+const insertText = `insert into workers (kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
+  scheduled_for, started_at, finished_at, skip_code, reason) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+function insert(
+  db: Statements,
+  worker: NewWorker,
+  { state, skipCode, reason, endedAt }: Beginning,
+): number {
+  const { kind, tier, pid, startTicks, trigger, scheduledFor, startedAt } = worker;
+  return db.insert(insertText, [
+    ...[kind, tier, state, hostNumber(db, worker), pid, startTicks, trigger, scheduledFor],
+    ...[startedAt, endedAt ?? null, skipCode ?? null, reason ?? null],
+  ]);
+}
+
+const hostKey = 'host = ? and boot_id is ? and runner_version = ? and node_version = ?';
+
+function hostNumber(db: Statements, worker: NewWorker): number {
+  const { host, bootId, runnerVersion, nodeVersion } = worker;
+  const values = [host, bootId, runnerVersion, nodeVersion];
+  const known = db.first<{ id: number }>(`select id from hosts where ${hostKey}`, values);
+  if (known !== undefined) return known.id;
+  return db.insert(
+    'insert into hosts (host, boot_id, runner_version, node_version) values (?, ?, ?, ?)',
+    values,
+  );
+}
+
+function close(db: Statements, id: number, end: WorkerEnd, condition: string): boolean {
+  return (
+    db.run(`update workers set state = ?, finished_at = ?, reason = ? where id = ? ${condition}`, [
+      ...[end.state, end.at, end.reason, id],
+    ]) > 0
+  );
+}
+
+function find(db: Statements, worker: NewWorker): WorkerRow | null {
+  const { kind, tier, host, bootId, pid, startTicks, startedAt } = worker;
+  return (
+    db.first<WorkerRow>(
+      `${from} where tier is ? and started_at = ? and kind = ? and host = ? and boot_id is ?
+         and pid = ? and pid_start_ticks is ?`,
+      [tier, startedAt, kind, host, bootId, pid, startTicks],
+    ) ?? null
+  );
+}
+
+/** One step into the index for each tier, where `group by` would read all of it. */
+function lastCalls(db: Statements): ReadonlyMap<string, number> {
+  const rows = db.all<{ tier: string; at: number | null }>(
+    `with recursive tiers (name) as (
+       select min(tier) from workers
+       union all
+       select (select min(tier) from workers where tier > tiers.name) from tiers where name is not null)
+     select name as tier, (select started_at from workers where tier = tiers.name and kind = 'tier'
+       and triggered_by <> 'manual' order by started_at desc limit 1) as at
+     from tiers where name is not null`,
+  );
+  return new Map(rows.flatMap(({ tier, at }) => (at === null ? [] : [[tier, at] as const])));
+}
+
+/** By number, not by time: the clock may have been set back. */
+function passes(
+  db: Statements,
+  tier: string,
+  { limit, scheduledFor, startedFrom, states }: PassFilter,
+): PassRow[] {
+  return db.all<PassRow>(
+    `select id, state, started_at as startedAt, scheduled_for as scheduledFor,
+       skip_code as skipCode, reason from workers indexed by workers_in_order
+     where kind = 'tier' and tier = ? and (? is null or scheduled_for = ?)
+       and (? is null or started_at >= ?) and (? is null or state in (select value from json_each(?)))
+     order by id desc limit ?`,
+    [
+      ...[tier, scheduledFor ?? null, scheduledFor ?? null, startedFrom ?? null],
+      ...[startedFrom ?? null, ...Array(2).fill(states ? JSON.stringify(states) : null), limit],
+    ],
+  );
+}

@@ -1,0 +1,201 @@
+import type * as fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { RunStart, StoreSession } from '../../src/store/contract.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+
+import { drivers } from '../support/drivers.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
+import { withJournal } from '../support/with-journal.ts';
+
+/** What is asked of the disk. */
+const disk = vi.hoisted(() => ({ syncs: 0, isBroken: false }));
+
+vi.mock('node:fs', async (original) => {
+  const real = await original<typeof fs>();
+  const fail = () => Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' });
+  return {
+    ...real,
+    fdatasyncSync: (fd: number): void => {
+      if (disk.isBroken) throw fail();
+      real.fdatasyncSync(fd);
+      disk.syncs += 1;
+    },
+    fdatasync: (fd: number, callback: fs.NoParamCallback): void => {
+      if (disk.isBroken) return void setImmediate(() => callback(fail()));
+      real.fdatasync(fd, (error) => {
+        disk.syncs += 1;
+        callback(error);
+      });
+    },
+  };
+});
+
+beforeEach(() => void Object.assign(disk, { syncs: 0, isBroken: false }));
+
+const record = ({ events }: StoreSession, at: number): Promise<void> =>
+  events.record([{ at, event: 'paused' }]);
+
+const readInstants = ({ connection }: Pick<SqliteStore, 'connection'>): number[] =>
+  (connection.prepare('select at from events order by id').all([]) as { at: number }[]).map(
+    ({ at }) => at,
+  );
+
+describe.each(drivers)('with %s', (_name, driver) => {
+  async function open(): Promise<SqliteStore> {
+    const store = await openStore(makeStateOf(makeTemporaryRoot()), { driver });
+    onTestFinished(() => store.close());
+    return store;
+  }
+
+  test('transactions and statements of one process take turns, in the order in which they were asked', async () => {
+    const store = await open();
+    const slow = store.transaction(async (session) => {
+      await record(session, 1);
+      await sleep(30);
+      await record(session, 2);
+    });
+    const alone = record(store, 3);
+    const next = store.transaction((session) => record(session, 4));
+    const asked = store.events.newestAt();
+    await Promise.all([slow, alone, next]);
+    expect(readInstants(store)).toEqual([1, 2, 3, 4]);
+    expect(await asked).toBe(4);
+  });
+
+  test('one that fails is undone whole, and those behind it go on', async () => {
+    const store = await open();
+    const failing = store.transaction(async (session) => {
+      await record(session, 1);
+      throw new Error('in the middle');
+    });
+    const next = store.transaction((session) => record(session, 2));
+    await expect(failing).rejects.toThrow('in the middle');
+    await next;
+    expect(readInstants(store)).toEqual([2]);
+  });
+
+  test('what was remembered of a transaction that was undone is forgotten', async () => {
+    const store = await open();
+    store.connection.exec(`insert into jobs (name) values ('a')`);
+    const start: RunStart = {
+      ...{ jobId: 1, workerId: null, key: null, script: 'queue/a', contentHash: 'ab', attempt: 1 },
+      ...{ scheduledFor: null, startedAt: 1, timeoutMs: null },
+    };
+    const end = (session: StoreSession) =>
+      session.runs.end([{ ...start, runId: null, end: makeFinishedRun(), leftJob: null }]);
+    const failing = store.transaction(async (session) => {
+      await end(session);
+      throw new Error('in the middle');
+    });
+    await expect(failing).rejects.toThrow('in the middle');
+    await store.transaction(end);
+    const known = `select name, content_hash from runs join scripts on scripts.id = runs.script_id
+      join script_versions on script_versions.id = version_id`;
+    expect(store.connection.prepare(known).all([])).toEqual([
+      { name: 'queue/a', content_hash: 'ab' },
+    ]);
+  });
+
+  test('what is to be durable soon is seen by others at once, and on the disk soon, by itself', async () => {
+    const folder = makeStateOf(makeTemporaryRoot());
+    const [store, other] = [
+      await openStore(folder, { driver }),
+      await openStore(folder, { driver }),
+    ];
+    onTestFinished(() => other.close().then(() => store.close()));
+    for (const write of [
+      () => store.transaction((session) => record(session, 1), 'soon'),
+      () => record(store, 2),
+    ]) {
+      const before = disk.syncs;
+      await write();
+      let isDurable = false;
+      store.onDurable(() => {
+        isDurable = true;
+      });
+      expect([isDurable, disk.syncs]).toEqual([false, before]);
+      expect(readInstants(other)).toEqual(readInstants(store));
+      await until('it is durable', () => isDurable);
+      expect(disk.syncs).toBe(before + 1);
+    }
+  });
+
+  test('closing has all of it on the disk', async () => {
+    const store = await open();
+    await store.transaction((session) => record(session, 1), 'soon');
+    const told: string[] = [];
+    store.onDurable(() => told.push('durable'));
+    await store.close();
+    expect([told, disk.syncs]).toEqual([['durable'], 1]);
+  });
+
+  test('a disk that fails is told of by whoever must know, nobody is told that it is durable, and it is closed', async () => {
+    const store = await open();
+    disk.isBroken = true;
+    const told: string[] = [];
+    await store.transaction((session) => record(session, 1), 'soon');
+    store.onDurable(() => told.push('durable'));
+    await sleep(50);
+    const durable = store.transaction((session) => record(session, 2));
+    await expect(durable).rejects.toMatchObject({ code: 'EIO' });
+    await expect(store.sync()).rejects.toMatchObject({ code: 'EIO' });
+    await expect(store.close()).rejects.toMatchObject({ code: 'EIO' });
+    expect(told).toEqual([]);
+    expect(() => store.connection.prepare('select 1')).toThrow();
+    disk.isBroken = false;
+  });
+
+  test('with a rollback journal each commit waits for readers, and lets the process go on', async () => {
+    const folder = makeStateOf(makeTemporaryRoot());
+    const store = await openStore(folder, { driver: withJournal(driver, 'truncate') });
+    onTestFinished(() => store.close());
+    expect(store.journalMode).toBe('truncate');
+    for (const write of [
+      () => store.transaction((session) => record(session, 1)),
+      () => record(store, 2),
+    ]) {
+      const reader = driver.open(folder.database, { timeoutMs: 0 });
+      reader.exec('begin; select * from workers');
+      reader.prepare('select count(*) from events').all([]);
+      let isWritten = false;
+      const written = write().then(() => {
+        isWritten = true;
+      });
+      let ticks = 0;
+      const timer = setInterval(() => (ticks += 1), 10);
+      await until('time goes on', () => ticks > 10).finally(() => clearInterval(timer));
+      expect(isWritten).toBe(false);
+      reader.exec('commit');
+      reader.close();
+      await written;
+    }
+    expect(readInstants(store)).toEqual([1, 2]);
+    // SQLite itself has seen to it.
+    const told: string[] = [];
+    store.onDurable(() => told.push('durable'));
+    expect([told, disk.syncs]).toEqual([['durable'], 0]);
+  });
+
+  test('who does not want to wait is not kept', async () => {
+    const folder = makeStateOf(makeTemporaryRoot());
+    const store = await openStore(folder, { driver });
+    const holder = driver.open(folder.database, { timeoutMs: 0 });
+    onTestFinished(() => {
+      holder.close();
+      return store.close();
+    });
+    holder.exec('begin immediate');
+    const hasty = store.withBusyTimeout(0, () => store.transaction((it) => record(it, 1)));
+    await expect(hasty).rejects.toMatchObject({ code: 'SQLITE_BUSY' });
+    const patient = store.transaction((session) => record(session, 2));
+    await sleep(50);
+    holder.exec('rollback');
+    await patient;
+    expect(readInstants(store)).toEqual([2]);
+  });
+});
