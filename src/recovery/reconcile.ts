@@ -73,7 +73,7 @@ export async function reconcile(
   const rescued = await rescueRuns(store, lost, rescue, (run) =>
     endRun(reconciler, describeLost(run, state), at),
   );
-  await recordOrphans(store, root, rescued.alive, at);
+  await recordOrphans(store, reconciler, rescued.alive, at);
   // Last: by now the log knows whose handler works on, and how others have ended.
   await endExpiredLeases(store, () => at, settings.queue);
   await sweepRunFiles(store, reconciler);
@@ -174,13 +174,13 @@ function isOnAnotherHost(process: ProcessIdentity): boolean {
  */
 async function recordOrphans(
   store: Store,
-  root: string,
+  { root, state }: Reconciler,
   alive: readonly LostRun[],
   at: number,
 ): Promise<void> {
   for (const lost of alive) {
     const { run, token } = lost.claim;
-    const found = identifyLost({ root, key: token, process: processOf(lost.claim) });
+    const found = identifyLost({ root, state, key: token, process: processOf(lost.claim) });
     if (found === null || isOnAnotherHost(found) || (run !== null && found.pid === run.pid))
       continue;
     const startTicks = readStartTicks(found.pid);

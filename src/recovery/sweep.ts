@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { listNames } from '../base/values.ts';
 import { HOST_VARIABLE } from '../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
-import { ownerOf, removeWarmFiles } from '../execution/warm/files.ts';
+import { ownerOf, readLedgers, removeWarmFiles } from '../execution/warm/files.ts';
 import type { StateFolder } from '../place/state-folder.ts';
 import { TRY_PREFIX } from '../place/usable.ts';
 import { checkLiveness, identifyProcess, readStatFields } from '../process/identity.ts';

@@ -14,7 +14,6 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import { recordActivity } from '../../src/store/events.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 
 import { cronPlace } from '../support/cron-place.ts';
@@ -30,7 +29,7 @@ const backUp = (root: string, ...args: string[]): Ended =>
 async function makeRootWithLog(): Promise<string> {
   const root = makeTemporaryRoot();
   const store = await openStoreOf(root);
-  await recordActivity(store.db, { at: 1, event: 'worker-started' });
+  await store.events.record([{ at: 1, event: 'paused', detail: '*' }]);
   return root;
 }
 
@@ -194,12 +193,12 @@ test('a damaged log is told, and leaves no copy', async () => {
 
 test('the copy is of one moment, although the log is written to all the while', async () => {
   const root = makeTemporaryRoot();
-  const { db } = await openStoreOf(root);
+  const store = await openStoreOf(root);
   const detail = 'x'.repeat(20_000);
   const addPair = () =>
-    db.transaction().execute(async (transaction) => {
-      await recordActivity(transaction, { at: 1, event: 'paused', detail });
-      await recordActivity(transaction, { at: 2, event: 'resumed', detail });
+    store.transaction(async ({ events }) => {
+      await events.record([{ at: 1, event: 'paused', detail }]);
+      await events.record([{ at: 2, event: 'resumed', detail }]);
     });
   for (let count = 0; count < 300; count += 1) await addPair();
   const place = { ...cronPlace(root), cwd: root };

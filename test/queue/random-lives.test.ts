@@ -6,11 +6,11 @@ import { QueueError } from '../../src/queue/errors.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
 import type { ClaimedRow } from '../../src/store/contract.ts';
 import type { Outcome } from '../../src/store/schema.ts';
-
 import { type LogContent, readLog } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
 import { queryLog } from '../support/open-log.ts';
 import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
+import { tries } from '../support/tries.ts';
 import { everything, LEASE_MS, openWorker, type WorkerClaims } from './worker-claims.ts';
 
 const settings = { leaseMs: LEASE_MS, missedCap: 3 };

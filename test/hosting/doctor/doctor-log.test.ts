@@ -177,11 +177,12 @@ test('a clock that was set back is found by the newest entry', async () => {
 
 test('pauses in force are noted, each with the command that ends it', async () => {
   const { root, env } = makeCalledRoot();
-  const { db } = await writeLog(root);
+  const { store } = await writeLog(root);
   const at = Date.now();
-  await pause(db, { name: '*', until: at + HOUR_MS, createdAt: at });
-  await pause(db, { name: 'hourly/a', until: null, createdAt: at });
-  await pause(db, { name: 'daily', until: at - 1, createdAt: at - HOUR_MS });
+  const kind = 'pause' as const;
+  await pause(store, { name: '*', kind, until: at + HOUR_MS, createdAt: at });
+  await pause(store, { name: 'hourly/a', kind, until: null, createdAt: at });
+  await pause(store, { name: 'daily', kind, until: at - 1, createdAt: at - HOUR_MS });
   expect(diagnose(root, env).of('pauses')).toEqual([
     {
       status: 'note',
@@ -203,7 +204,7 @@ test('logs that were set aside, waiting spool files and locks of the dead are na
     writeFileSync(`${state.database}.broken-20261101T100000Z${end}`, '');
   }
   const identity = identifyDeadProcess();
-  const spooled = newSpoolPath(state, { startedAt: Date.now(), identity });
+  const spooled = newSpoolPath(state, { startedAt: Date.now(), pid: identity.pid });
   writeFileSync(spooled.replace(/part$/, 'jsonl'), '');
   writeFileSync(`${spooled.replace(/part$/, 'jsonl')}.unreadable`, '');
   mkdirSync(join(state.locks, 'hourly.lock'));
