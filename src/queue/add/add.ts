@@ -109,7 +109,7 @@ function refuseOtherFamily(existing: JobRow, row: NewJobRow): void {
   const whose = existing.parent_id === null ? 'no child' : `a child of job ${existing.parent_id}`;
   throw new QueueError(
     'wrong-state',
-    `Job ${existing.id} has the unique key ${JSON.stringify(row.unique_key)} already and is ${whose}.`,
+    `Job ${existing.id} already has the unique key ${JSON.stringify(row.unique_key)} and is ${whose}.`,
   );
 }
 

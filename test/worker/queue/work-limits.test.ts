@@ -68,7 +68,7 @@ test('of several that are asked for ahead, only those are that may be taken', ()
   settle(2, 2);
   expect(stop.reason).toBeNull();
   settle(3, 3);
-  expect([reserve(8), stop.reason]).toEqual([0, 'it has taken 10 jobs']);
+  expect([reserve(8), stop.reason]).toEqual([0, 'it has run 10 jobs']);
 });
 
 test('an executor that only asks keeps another one from the last job, but ends nothing', () => {
