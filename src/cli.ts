@@ -1,16 +1,15 @@
 import { writeSync } from 'node:fs';
-import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { errorCode, UsageError } from './base/errors.ts';
 import { printableName } from './base/values.ts';
+import type { CommandLine, Commands, Complaint } from './commands/program.ts';
+import { runTierCommand } from './commands/run/run-tier.ts';
 import type { CommandContext } from './commands/shared/context.ts';
 import { QueueError } from './queue/errors.ts';
 import { StoreUnavailable } from './store/failures.ts';
 
-type LoadCommand = () => Promise<(context: CommandContext) => Command>;
-
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
-const commands: Readonly<Record<string, LoadCommand>> = {
+const commands: Commands = {
   init: async () => (await import('./commands/site/init.ts')).initCommand,
   cron: async () => (await import('./commands/site/cron.ts')).cronCommand,
   list: async () => (await import('./commands/show/list.ts')).listCommand,
@@ -48,12 +47,25 @@ export async function runCommandLine(
   args: readonly string[],
   context: CommandContext,
 ): Promise<void> {
+  const line = { args, commands, context };
   try {
-    const program = await buildProgram(context, args);
-    await program.parseAsync(args, { from: 'user' });
+    const call = readTierCall(args);
+    if (call !== null) await runTierCommand(context, call.tier, call);
+    else await (await import('./commands/program.ts')).runProgram(line);
   } catch (error) {
-    context.setExitCode(reportError(await guessMeaning(error, args, context), context));
+    const { message, exitCode } = await describeError(error, line);
+    if (message !== null) context.stderr.write(`runner: ${message}\n`);
+    context.setExitCode(exitCode);
   }
+}
+
+/** `<tier>` or `--root <folder> <tier>`, as in a crontab: these load no library that parses arguments. */
+function readTierCall(args: readonly string[]): { tier: string; root?: string } | null {
+  const [tier = '', root, option, ...others] = args.toReversed();
+  const isTier = /^\w/.test(tier) && tier !== 'help' && !Object.hasOwn(commands, tier);
+  if (!isTier || others.length > 0) return null;
+  if (root === undefined) return { tier };
+  return option === '--root' && !root.startsWith('-') ? { tier, root } : null;
 }
 
 /** A timer or a connection of the settings would keep the process for ever, and each call's of cron. */
@@ -82,7 +94,10 @@ function createContext(distFolder: string): CommandContext {
     setExitCode: (code) => {
       process.exitCode = code;
     },
-    findWrongUse: (root, args) => findWrongUse({ ...context, cwd: root }, args),
+    findWrongUse: async (root, args) => {
+      const { findWrongUse } = await import('./commands/program.ts');
+      return await findWrongUse({ args, commands, context: { ...context, cwd: root } });
+    },
   };
   return context;
 }
@@ -96,123 +111,11 @@ function currentFolder(): string {
   }
 }
 
-async function buildProgram(context: CommandContext, args: readonly string[]): Promise<Command> {
-  // Wrong use is told in one place, as one sentence.
-  const output = {
-    writeOut: (text: string) => context.stdout.write(text),
-    outputError: () => {},
-  };
-  const program = new Command('runner')
-    .description('Runs the scripts of a folder and keeps a log of every run.')
-    .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
-    .option(
-      '--root <folder>',
-      'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)',
-    )
-    .version(packageJson.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
-    .addHelpText('after', examples)
-    .showSuggestionAfterError()
-    .exitOverride()
-    .configureOutput(output)
-    .action((tier: string | undefined) => runTier(context, program, tier));
-  const chosen = chooseCommands(args);
-  if (chosen.length !== 1) {
-    program.option(
-      '--budget <duration>',
-      'total time for this call; scripts that would exceed it wait for the next call',
-    );
-  }
-  for (const name of chosen) {
-    const create = await (commands[name] as LoadCommand)();
-    const command = create(context)
-      .exitOverride()
-      .configureOutput(output)
-      .helpOption('-h, --help', 'print this help')
-      .configureHelp({ showGlobalOptions: true });
-    program.addCommand(command);
-  }
-  return program;
-}
-
-/** Reads arguments as a call does, up to where it would begin to do something. */
-async function findWrongUse(
-  context: CommandContext,
-  args: readonly string[],
-): Promise<string | null> {
-  const program = await buildProgram(context, args);
-  for (const each of [program, ...program.commands]) each.configureOutput({ writeOut: () => {} });
-  program.hook('preAction', async (_, command) => {
-    const { checkArguments } = await import('./commands/shared/work-options.ts');
-    await checkArguments(context.cwd, command);
-    throw new CommanderError(0, 'runner.right', 'Nothing is wrong.');
-  });
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return null;
-  } catch (error) {
-    return describeWrongUse(await guessMeaning(error, args, context));
-  }
-}
-
-function describeWrongUse(error: unknown): string | null {
-  if (error instanceof UsageError) return error.message;
-  if (!(error instanceof CommanderError)) throw error;
-  return error.exitCode === 0 ? null : sentenceOf(error);
-}
-
-/** The command that is named; all of them for the help; none for a tier. */
-function chooseCommands(args: readonly string[]): string[] {
-  const isFolder = (index: number): boolean => args[index - 1] === '--root';
-  const isCommand = (arg: string, index: number): boolean =>
-    Object.hasOwn(commands, arg) && !isFolder(index);
-  const named = args.filter(isCommand).slice(0, 1);
-  const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
-  return named.length > 0 || !wantsAll ? named : Object.keys(commands);
-}
-
-async function runTier(
-  context: CommandContext,
-  program: Command,
-  tier: string | undefined,
-): Promise<void> {
-  if (tier === undefined && program.opts().budget !== undefined) {
-    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
-  }
-  if (tier === undefined) program.help();
-  const { runTierCommand } = await import('./commands/run/run-tier.ts');
-  await runTierCommand(context, tier as string, program.opts());
-}
-
-/** Where no command is named, a word may be a command's name that was written wrong. */
-async function guessMeaning(
-  error: unknown,
-  args: readonly string[],
-  context: CommandContext,
-): Promise<unknown> {
-  const isWrongUse = error instanceof UsageError || error instanceof CommanderError;
-  if (!isWrongUse || chooseCommands(args).length > 0) return error;
-  const { guessCommand } = await import('./commands/shared/guess-command.ts');
-  return guessCommand(error, { args, commands: Object.keys(commands) }, context);
-}
-
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
-function reportError(error: unknown, { stderr }: CommandContext): number {
-  const { message, exitCode } = describeError(error);
-  if (message !== null) stderr.write(`runner: ${message}\n`);
-  return exitCode;
-}
-
-interface Complaint {
-  /** Null: there is nothing to say. */
-  readonly message: string | null;
-  readonly exitCode: number;
-}
-
-function describeError(error: unknown): Complaint {
-  if (error instanceof CommanderError) return describeCommanderError(error);
-  if (error instanceof UsageError) return { message: error.message, exitCode: 2 };
+async function describeError(error: unknown, line: CommandLine): Promise<Complaint> {
+  if (error instanceof UsageError || errorCode(error).startsWith('commander.')) {
+    return await (await import('./commands/program.ts')).describeWrongUse(error, line);
+  }
   if (error instanceof QueueError) return describeQueueError(error);
   if (error instanceof StoreUnavailable || isSystemError(error)) {
     return { message: error.message, exitCode: 1 };
@@ -225,18 +128,6 @@ function describeError(error: unknown): Complaint {
 function describeQueueError({ message, code, cause }: QueueError): Complaint {
   if (cause instanceof UsageError) return { message: cause.message, exitCode: 2 };
   return { message: printableName(message), exitCode: code === 'invalid' ? 2 : 1 };
-}
-
-function describeCommanderError(error: CommanderError): Complaint {
-  if (error.exitCode === 0) return { message: null, exitCode: 0 };
-  // The help, printed for want of a command of that name, says enough.
-  if (error.code === 'commander.help') return { message: null, exitCode: 2 };
-  return { message: sentenceOf(error), exitCode: 2 };
-}
-
-function sentenceOf({ message }: CommanderError): string {
-  const sentence = message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
-  return sentence.replace('; Did', '; did');
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */
@@ -265,14 +156,3 @@ function goOnWithoutReader(error: NodeJS.ErrnoException): void {
   writeSync(2, `runner: its output could not be written: ${error.message}\n`);
   process.exit(1);
 }
-
-const examples = `
-Examples:
-  runner init                  create jobs/ with an example in each tier
-  runner cron --install        let cron call the tiers
-  runner hourly                run every script of jobs/hourly now
-  runner add mail/welcome '{}' add a job for jobs/queue/mail/welcome.*
-  runner report                what ran, how long it took, what failed
-  runner help report           more about one command
-
-Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.`;

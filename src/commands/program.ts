@@ -1,0 +1,149 @@
+import { Command, CommanderError } from 'commander';
+import { UsageError } from '../base/errors.ts';
+import type { CommandContext } from './shared/context.ts';
+
+type LoadCommand = () => Promise<(context: CommandContext) => Command>;
+
+/** By name, in the order of `--help`. */
+export type Commands = Readonly<Record<string, LoadCommand>>;
+
+export interface CommandLine {
+  readonly args: readonly string[];
+  readonly commands: Commands;
+  readonly context: CommandContext;
+}
+
+export interface Complaint {
+  /** Null: there is nothing to say. */
+  readonly message: string | null;
+  readonly exitCode: number;
+}
+
+/** Parses the arguments, and does what they ask for. */
+export async function runProgram(line: CommandLine): Promise<void> {
+  const program = await buildProgram(line);
+  await program.parseAsync(line.args, { from: 'user' });
+}
+
+async function buildProgram(line: CommandLine): Promise<Command> {
+  const { commands, context } = line;
+  // Wrong use is told in one place, as one sentence.
+  const output = {
+    writeOut: (text: string) => context.stdout.write(text),
+    outputError: () => {},
+  };
+  const program = new Command('runner')
+    .description('Runs the scripts of a folder and keeps a log of every run.')
+    .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
+    .option(
+      '--root <folder>',
+      'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)',
+    )
+    .version(context.version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .addHelpText('after', examples)
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureOutput(output)
+    .action((tier: string | undefined) => runTier(context, program, tier));
+  const chosen = chooseCommands(line);
+  if (chosen.length !== 1) {
+    program.option(
+      '--budget <duration>',
+      'total time for this call; scripts that would exceed it wait for the next call',
+    );
+  }
+  for (const name of chosen) {
+    const create = await (commands[name] as LoadCommand)();
+    const command = create(context)
+      .exitOverride()
+      .configureOutput(output)
+      .helpOption('-h, --help', 'print this help')
+      .configureHelp({ showGlobalOptions: true });
+    program.addCommand(command);
+  }
+  return program;
+}
+
+/** The command that is named; all of them for the help; none for a tier. */
+function chooseCommands({ args, commands }: CommandLine): string[] {
+  const isFolder = (index: number): boolean => args[index - 1] === '--root';
+  const isCommand = (arg: string, index: number): boolean =>
+    Object.hasOwn(commands, arg) && !isFolder(index);
+  const named = args.filter(isCommand).slice(0, 1);
+  const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
+  return named.length > 0 || !wantsAll ? named : Object.keys(commands);
+}
+
+async function runTier(
+  context: CommandContext,
+  program: Command,
+  tier: string | undefined,
+): Promise<void> {
+  if (tier === undefined && program.opts().budget !== undefined) {
+    throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
+  }
+  if (tier === undefined) program.help();
+  const { runTierCommand } = await import('./run/run-tier.ts');
+  await runTierCommand(context, tier as string, program.opts());
+}
+
+/** Reads arguments as a call does, up to where it would begin to do something. */
+export async function findWrongUse(line: CommandLine): Promise<string | null> {
+  const program = await buildProgram(line);
+  for (const each of [program, ...program.commands]) each.configureOutput({ writeOut: () => {} });
+  program.hook('preAction', async (_, command) => {
+    const { checkArguments } = await import('./shared/work-options.ts');
+    await checkArguments(line.context.cwd, command);
+    throw new CommanderError(0, 'runner.right', 'Nothing is wrong.');
+  });
+  try {
+    await program.parseAsync(line.args, { from: 'user' });
+    return null;
+  } catch (error) {
+    const meant = await guessMeaning(error, line);
+    if (meant instanceof UsageError) return meant.message;
+    if (!(meant instanceof CommanderError)) throw meant;
+    return meant.exitCode === 0 ? null : sentenceOf(meant);
+  }
+}
+
+/** Where no command is named, a word may be a command's name that was written wrong. */
+async function guessMeaning(error: unknown, line: CommandLine): Promise<unknown> {
+  const isWrongUse = error instanceof UsageError || error instanceof CommanderError;
+  if (!isWrongUse || chooseCommands(line).length > 0) return error;
+  const { args, commands, context } = line;
+  const { guessCommand } = await import('./shared/guess-command.ts');
+  return guessCommand(error, { args, commands: Object.keys(commands) }, context);
+}
+
+/** What is wrong with the arguments, by what running them has thrown. */
+export async function describeWrongUse(error: unknown, line: CommandLine): Promise<Complaint> {
+  const meant = await guessMeaning(error, line);
+  if (meant instanceof CommanderError) return describeCommanderError(meant);
+  return { message: (meant as Error).message, exitCode: 2 };
+}
+
+function describeCommanderError(error: CommanderError): Complaint {
+  if (error.exitCode === 0) return { message: null, exitCode: 0 };
+  // The help, printed for want of a command of that name, says enough.
+  if (error.code === 'commander.help') return { message: null, exitCode: 2 };
+  return { message: sentenceOf(error), exitCode: 2 };
+}
+
+function sentenceOf({ message }: CommanderError): string {
+  const sentence = message.replace(/^error: /, '').replace(/\n\((Did.*)\)$/, '; $1');
+  return sentence.replace('; Did', '; did');
+}
+
+const examples = `
+Examples:
+  runner init                  create jobs/ with an example in each tier
+  runner cron --install        let cron call the tiers
+  runner hourly                run every script of jobs/hourly now
+  runner add mail/welcome '{}' add a job for jobs/queue/mail/welcome.*
+  runner report                what ran, how long it took, what failed
+  runner help report           more about one command
+
+Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.`;
