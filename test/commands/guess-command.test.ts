@@ -69,6 +69,13 @@ test.each([
   expect(messageOf(guessed)).toBe(said.replace(/\?$/, '') + added);
 });
 
+test('a word that is near to nothing leads to the commands', () => {
+  const said = 'There is no tier "version" in jobs; the tiers here are daily';
+  expect(messageOf(guess(new UsageError(said), 'version'))).toBe(
+    `${said}; \`runner --help\` lists the commands.`,
+  );
+});
+
 test.each([new UsageError('Something else.'), new Error('There is no tier')])(
   '%s stays as it is',
   (error) => {

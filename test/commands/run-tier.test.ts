@@ -78,7 +78,10 @@ describe('wrong use exits 2 with one sentence', () => {
 
   test.for<readonly [readonly string[], RegExp]>([
     [['horly'], /^runner: There is no tier "horly" in .*\/jobs; did you mean hourly\?\n$/],
-    [['nothing-like-it'], /; the tiers here are daily, hourly\n$/],
+    [
+      ['nothing-like-it'],
+      /; the tiers here are daily, hourly; `runner --help` lists the commands\.\n$/,
+    ],
     [['reprot'], /; did you mean `runner report`\?\n$/],
     [['hourly/clean-tmp'], /; did you mean `runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],

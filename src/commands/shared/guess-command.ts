@@ -24,8 +24,8 @@ export function guessCommand(
 ): unknown {
   const words = wordsOf(args);
   const meant = guessWords(words, commands);
-  if (meant === null) return error;
   if (error instanceof UsageError) return nameCommand(error, meant);
+  if (meant === null) return error;
   if (!isOfWords(error, words, args) || isTier(words[0], args, context)) return error;
   return new UsageError(
     `There is no command ${JSON.stringify(words[0])}; did you mean \`runner ${meant}\`?`,
@@ -48,9 +48,13 @@ function guessWords(words: readonly string[], commands: readonly string[]): stri
   return nearestName(first, commands) ?? (verb === null ? null : `job <id> ${verb}`);
 }
 
-function nameCommand(error: UsageError, meant: string): UsageError {
+function nameCommand(error: UsageError, meant: string | null): UsageError {
   if (!error.message.startsWith('There is no tier')) return error;
   const isGuess = error.message.endsWith('?');
+  if (meant === null) {
+    const hint = '; `runner --help` lists the commands.';
+    return isGuess ? error : new UsageError(error.message + hint);
+  }
   const start = isGuess ? `${error.message.slice(0, -1)}, or` : `${error.message}; did you mean`;
   return new UsageError(`${start} \`runner ${meant}\`?`);
 }
