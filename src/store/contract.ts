@@ -344,8 +344,6 @@ export interface RunStore {
   lastOutcome(jobId: number): Promise<Outcome | null>;
   /** Durations of the script's last successful runs, newest first. */
   durations(script: string, limit: number): Promise<number[]>;
-  /** Those of these numbers that are there. */
-  existing(ids: readonly number[]): Promise<number[]>;
   /** Names of the files in the output folder that runs have. */
   outputFiles(): Promise<string[]>;
   /** Those of these spool ids that the log has. */

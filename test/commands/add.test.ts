@@ -43,8 +43,8 @@ describe('runner add', () => {
       missed: 'once',
       group: 'shop',
     });
-    const [row] = queryLog(root, 'select lease_ms, retry_delay_ms, on_child_failure from jobs');
-    expect(row).toEqual({ lease_ms: 600_000, retry_delay_ms: 300_000, on_child_failure: 'fail' });
+    const [row] = queryLog(root, 'select lease_ms, retry, on_child_failure from jobs');
+    expect(row).toEqual({ lease_ms: 600_000, retry: '3 5m', on_child_failure: 'fail' });
   });
 
   test('tells when a job is due later', async () => {

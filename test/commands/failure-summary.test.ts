@@ -85,8 +85,9 @@ test('where nothing is kept of what failed, it leads nowhere', async () => {
   const ends = failures.map((failure) => failure.split('\n').slice(-2));
   expect(ends).toEqual([
     ['  | (no output)', '  no more is kept of it: queue.archive'],
-    ['  all of it: runner show 2', '  its job: runner job 2'],
-    ['  all of it: runner show 3', '  its job: runner job 3'],
+    // The number of a run that went with its job is used again.
+    ['  all of it: runner show 1', '  its job: runner job 2'],
+    ['  all of it: runner show 2', '  its job: runner job 3'],
   ]);
 });
 

@@ -146,7 +146,7 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
     {
       worker_id: 1,
       event: 'worker-crashed',
-      detail: 'its process is gone without having finished',
+      detail: 'its process has gone without finishing',
     },
   ]);
   await lock.release();

@@ -211,9 +211,9 @@ describe('what somebody else wants of a job that is claimed', () => {
   });
 
   test.each<[Verb, unknown]>([
-    ['cancel', running('waits, or has failed,')],
+    ['cancel', running('waits or has failed')],
     ['delete', running('does not run')],
-    ['kick', running('has failed, or is not due yet,')],
+    ['kick', running('has failed or is not due yet')],
     ['bury', 'failed'],
     ['requeue', 'queued'],
     ['update', 'running'],
@@ -229,7 +229,7 @@ describe('what somebody else wants of a job that is claimed', () => {
   });
 
   test.each<[Verb, unknown]>([
-    ['cancel', running('waits, or has failed,')],
+    ['cancel', running('waits or has failed')],
     ['bury', 'failed'],
     ['requeue', 'queued'],
     ['fail', 'failed'],

@@ -232,9 +232,9 @@ describe('a job whose time has come', () => {
 
 test.each(['9223372036854775807', '9007199254740995', '-9007199254740993'])(
   'a priority of %s, which the log refuses, would keep nobody busy for ever',
-  (priority) => {
+  async (priority) => {
     const root = makeTemporaryRoot();
-    inRoot(root, 'add', 'later', '--at', '+1h');
+    await inRoot(root, 'add', 'later', '--at', '+1h');
     const database = new Sqlite(stateFolderOf(root).database);
     database.pragma('ignore_check_constraints = on');
     const inAnHour = Date.now() + HOUR_MS;

@@ -95,12 +95,14 @@ async function findRemovedRuns(
   { state, settings }: Runner,
   runs: readonly RunFinished[],
 ): Promise<ReadonlySet<RunFinished>> {
-  const recorded = runs.filter(({ runId }) => runId !== null);
-  if (Object.keys(settings.queue.archive).length === 0 || recorded.length === 0) return new Set();
+  const ids = runs.flatMap(({ runId, jobId }) => (runId === null ? [] : (jobId ?? [])));
+  if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
   const { openExistingStore } = await import('../../store/sqlite/open.ts');
   const store = await openExistingStore(state).catch(() => null);
   if (store === null) return new Set();
-  const ids = recorded.map(({ runId }) => runId as number);
-  const kept = new Set(await store.runs.existing(ids).finally(() => store.close()));
-  return new Set(recorded.filter(({ runId }) => !kept.has(runId as number)));
+  const jobs = await store.jobs.byId(ids).finally(() => store.close());
+  const kept = new Set(jobs.map(({ id }) => id));
+  return new Set(
+    runs.filter(({ runId, jobId }) => runId !== null && jobId !== null && !kept.has(jobId)),
+  );
 }

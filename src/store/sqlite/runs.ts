@@ -112,16 +112,8 @@ function tries(
 }
 
 /** Which of many there are. */
-function found(db: Statements): Pick<Sync<RunStore>, 'existing' | 'outputFiles' | 'knownSpoolIds'> {
+function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpoolIds'> {
   return {
-    existing: (ids) =>
-      [...inPages(ids)].flatMap((page) =>
-        db
-          .all<{ id: number }>('select id from runs where id in (select value from json_each(?))', [
-            JSON.stringify(page),
-          ])
-          .map(({ id }) => id),
-      ),
     outputFiles: () =>
       db
         .all<{ output_file: string }>('select output_file from runs where output_file is not null')
