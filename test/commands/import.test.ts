@@ -96,7 +96,7 @@ test('an imported job of LaterJob has the tries that were left to it', async () 
     0,
   );
   expect((await inRoot(root, 'work', '--wait', '3s')).status).toBe(1);
-  expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3, max_attempts: 3 }]);
+  expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3 }]);
 });
 
 test('two imports of one file at the same moment add each job once', async () => {

@@ -87,7 +87,7 @@ test('a claim out of its turn is found', async () => {
   change(root, 'delete from jobs where id not in (3, 4)');
   expect(outOfTurn()).toEqual([]);
   change(root, 'update jobs set priority = 900 where id = 4');
-  expect(outOfTurn()).toEqual(['job 3 was taken before job 4']);
+  expect(outOfTurn()).toEqual(['job 3 began before job 4, the first of 1']);
 });
 
 function change(root: string, sql: string): void {

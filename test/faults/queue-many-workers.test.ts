@@ -15,6 +15,8 @@ import { areAllWanted, createRandom } from './rounds.ts';
 
 const [WORKERS, JOBS] = areAllWanted ? [8, 10_000] : [4, 1_000];
 const WITHIN_MS = 400_000;
+/** How many jobs a worker claims at once, at most. */
+const MOST_AHEAD = 16;
 const random = createRandom();
 
 /** A root with jobs of five priorities for two handlers, of which none is taken yet. */
@@ -71,7 +73,8 @@ function checkAllDone(root: string): LogContent {
   const finished = log.activity.filter(({ event }) => event === 'job-finished');
   expect(log.jobs.every(({ id, state }) => state === 'finished' && done.has(id))).toBe(true);
   expect([done.size, finished.length, log.jobs.length]).toEqual([JOBS, JOBS, JOBS]);
-  expect(findOutOfTurn(log).slice(0, 10)).toEqual([]);
+  // Each has claimed ahead; and what a dead one had claimed is given back late.
+  expect(findOutOfTurn(log, WORKERS * MOST_AHEAD).slice(0, 10)).toEqual([]);
   return log;
 }
 

@@ -291,9 +291,12 @@ test('a run that was too short to have a row when the log was lost is written wi
   const claim = { id, token: `${workerId}.1`, runId: null };
   writeSpool(state, toLines(header, makeSpooledEnd(claim), finish));
   expect(await replay()).toMatchObject({ runs: 1, notes: [] });
-  const columns = 'runs.attempt, outcome, key, state, attempts';
+  const columns = 'runs.attempt, outcome, key, spool_id, state, attempts';
   expect(queryLog(root, `select ${columns} from runs join jobs on jobs.id = job_id`)).toEqual([
-    { attempt: 1, outcome: 'succeeded', key: 'end-of-claim', state: 'finished', attempts: 1 },
+    {
+      ...{ attempt: 1, outcome: 'succeeded', key: claim.token, spool_id: 'end-of-claim' },
+      ...{ state: 'finished', attempts: 1 },
+    },
   ]);
 });
 

@@ -100,10 +100,14 @@ test('what still runs without its runner is left alone, and called by its name',
   const [run] = queryLog<{ started_at: number }>(root, 'select started_at from runs');
   await until('its time is over', () => Date.now() > (run?.started_at ?? 0) + 1200);
   expect((await inRoot(root, 'status')).stdout).toMatch(
-    /hourly\/waits · for .* · runs on though its runner is gone · /,
+    /hourly\/waits · for .* · still running, although its runner is gone · /,
   );
-  expect((await inRoot(root, 'report')).stdout).toContain('runs on though its runner is gone');
-  expect((await inRoot(root, 'why', 'waits')).stdout).toContain('It still runs since ');
+  expect((await inRoot(root, 'report')).stdout).toContain(
+    'still running, although its runner is gone',
+  );
+  expect((await inRoot(root, 'why', 'waits')).stdout).toContain(
+    'It has been running without its runner since ',
+  );
   expect(isAlive(pid)).toBe(true);
   const { running } = JSON.parse((await inRoot(root, 'status', '--json')).stdout);
   expect(running).toMatchObject([

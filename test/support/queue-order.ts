@@ -13,13 +13,14 @@ interface Waiting {
 const putsBack: readonly ActivityEvent[] = ['job-queued', 'job-retrying'];
 
 /**
- * Goes through all that was told of in the order of its transactions: whenever a job was claimed, it was
- * the first one of those that were due, by priority, then due time, then number. For jobs that were added
- * to be run at once, and whose handler has one retry delay.
+ * Goes through all that was told of in the order of its transactions: whenever a job began, it was the first one
+ * of those that were due, by priority, then due time, then number. For jobs that were added to be run at once,
+ * and whose handler has one retry delay.
  *
- * @returns which claims were out of their turn
+ * @param ahead how many others may have claimed ahead and not begun: as many may stand before a job that begins
+ * @returns which jobs began out of their turn
  */
-export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
+export function findOutOfTurn({ jobs, activity }: LogContent, ahead = 0): string[] {
   const rows = new Map(jobs.map((job) => [job.id, job]));
   const waiting: Waiting[] = [];
   return activity.flatMap(({ event, job_id, at }) => {
@@ -27,12 +28,12 @@ export function findOutOfTurn({ jobs, activity }: LogContent): string[] {
     if (job === undefined) return [];
     if (putsBack.includes(event)) insert(waiting, toWaiting(job, event, at));
     if (event !== 'run-started') return [];
-    const first = waiting.find(({ runAt }) => runAt <= at);
-    waiting.splice(
-      waiting.findIndex(({ id }) => id === job.id),
-      1,
-    );
-    return first?.id === job.id ? [] : [`job ${job.id} was taken before job ${first?.id}`];
+    const index = waiting.findIndex(({ id }) => id === job.id);
+    const before = waiting.slice(0, Math.max(index, 0)).filter(({ runAt }) => runAt <= at);
+    if (index >= 0) waiting.splice(index, 1);
+    return index >= 0 && before.length <= ahead
+      ? []
+      : [`job ${job.id} began before job ${before[0]?.id}, the first of ${before.length}`];
   });
 }
 

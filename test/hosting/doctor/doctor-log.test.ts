@@ -147,7 +147,7 @@ test('a log larger than the settings allow is noted', () => {
   const { root, env, database } = makeUsedRoot();
   changeFile(
     database,
-    "insert into activity (at, event, detail) values (1, 'noted', hex(zeroblob(1000000)))",
+    "insert into events (at, event, detail) values (1, 'paused', hex(zeroblob(1000000)))",
   );
   writeFileSync(join(root, 'runner.config.json'), '{ "retention": { "maxDatabaseSize": "1mb" } }');
   expect(diagnose(root, env).of('log', 'note')).toEqual([
