@@ -1,15 +1,19 @@
 import { readFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
-
 import { cronPlace } from '../support/cron-place.ts';
-import { changeLog, queryLog } from '../support/open-log.ts';
+import { changeLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const page = readFileSync(new URL('../../docs/activity-log.md', import.meta.url), 'utf8');
+
+/** Before it stand the columns of the view, after it the events. */
+const EVENTS = '\n| event | when';
 
 /** The text from this heading to the next one of its kind. */
 function sectionOf(heading: string): string {
@@ -22,6 +26,19 @@ function sectionOf(heading: string): string {
 function namesIn(section: string): string[] {
   return [...section.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name as string);
 }
+
+/** Asked of the file itself, as whoever has read the page would. */
+function queryLog<Row>(root: string, sql: string): Row[] {
+  const database = new Database(stateFolderOf(root).database, { readonly: true });
+  try {
+    return database.prepare<unknown[], Row>(sql).all();
+  } finally {
+    database.close();
+  }
+}
+
+const columnsOf = (root: string, table: string): string[] =>
+  queryLog<{ name: string }>(root, `pragma table_info(${table})`).map(({ name }) => name);
 
 const queries = [...page.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, query]) => query as string);
 
@@ -51,9 +68,19 @@ test('each table’s columns are on the page, all of them and in their order', a
   const root = makeTemporaryRoot();
   await openStoreOf(root);
   for (const table of ['workers', 'jobs', 'runs', 'activity', 'pauses']) {
-    const columns = queryLog<{ name: string }>(root, `pragma table_info(${table})`);
-    const section = sectionOf(`\`${table}\``).split('\n| event | told')[0] as string;
-    expect([table, ...namesIn(section)]).toEqual([table, ...columns.map(({ name }) => name)]);
+    const section = sectionOf(`\`${table}\``).split(EVENTS)[0] as string;
+    expect([table, ...namesIn(section)]).toEqual([table, ...columnsOf(root, table)]);
+  }
+  for (const [table, section] of [
+    ['hosts', 'workers'],
+    ['scripts', 'runs'],
+    ['script_versions', 'runs'],
+    ['outputs', 'runs'],
+    ['events', 'activity'],
+    ['runs_readable', 'runs_readable'],
+  ] as const) {
+    const text = sectionOf(`\`${section}\``);
+    expect(columnsOf(root, table).filter((column) => !text.includes(`\`${column}\``))).toEqual([]);
   }
 });
 
@@ -64,16 +91,14 @@ test('each table, view and index is on the page', async () => {
   for (const { name } of queryLog<{ name: string }>(root, all)) {
     expect(page).toContain(`\`${name}\``);
   }
-  for (const { name } of queryLog<{ name: string }>(root, 'pragma table_info(runs_readable)')) {
-    expect(sectionOf('`runs_readable`')).toContain(`\`${name}\``);
-  }
 });
 
 test('each event is on the page, and no other', () => {
   const schema = readFileSync(new URL('../../src/store/schema.ts', import.meta.url), 'utf8');
   const [union] = schema.split('export type ActivityEvent =')[1]?.split(';') ?? [];
-  const events = [...(union ?? '').matchAll(/'([a-z-]+)'/g)].map(([, event]) => event);
-  const section = sectionOf('`activity`').split('\n| event | told')[1] as string;
+  const [stored] = schema.split('export type StoredEvent =')[1]?.split(';') ?? [];
+  const events = [...`${union}${stored}`.matchAll(/'([a-z-]+)'/g)].map(([, event]) => event);
+  const section = sectionOf('`activity`').split(EVENTS)[1] as string;
   expect(namesIn(section).toSorted()).toEqual(events.toSorted());
 });
 
