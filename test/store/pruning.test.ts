@@ -215,7 +215,8 @@ test('old runs of scripts and of repeating jobs go, each by its own age, though 
       }
     }
   }
-  const before = { succeeded: 30, failed: 20 };
+  // Each has ended 1 ms later.
+  const before = { succeeded: 31, failed: 21 };
   for (const deleted of [1, 9, 0]) {
     expect(await store.pruning.runs(before, deleted === 1 ? 1 : 20)).toMatchObject({ deleted });
   }
@@ -231,6 +232,14 @@ test('old runs of scripts and of repeating jobs go, each by its own age, though 
   }
   expect(left(2)).toHaveLength(9);
   expect(readNames(store)).toHaveLength(3);
+});
+
+test('a run that began long ago and was found dead today stays', async () => {
+  const { store, addRun: addPassRun } = await writeLog(makeTemporaryRoot());
+  await addPassRun('hourly/a', 1, { outcome: 'crashed', finished_at: 2_000 });
+  const prune = (before: number) => store.pruning.runs({ succeeded: before, failed: before }, 10);
+  expect(await prune(1_000)).toMatchObject({ deleted: 0 });
+  expect(await prune(2_001)).toMatchObject({ deleted: 1 });
 });
 
 test('a run that goes on stays, however old it is', async () => {

@@ -143,7 +143,7 @@ function removeRuns(db: Statements, where: string, values: readonly unknown[]): 
   return { deleted: old.length, outputFiles: old.flatMap(({ output_file }) => output_file ?? []) };
 }
 
-/** Of what has no end: scripts, and jobs that repeat. All else goes with its job. */
+/** Of what has no end: scripts, and jobs that repeat; by when it ended. All else goes with its job. */
 function removeOldRuns(
   db: Statements,
   { succeeded, failed }: { succeeded: number; failed: number },
@@ -152,7 +152,7 @@ function removeOldRuns(
   return removeRuns(
     db,
     `${isAmongOldest('runs')} and outcome <> 'running'
-       and started_at < case when outcome in (${failures}) then ? else ? end
+       and coalesce(finished_at, started_at) < case when outcome in (${failures}) then ? else ? end
        and exists (select 1 from jobs where jobs.id = job_id
          and (tier is not null or (repeat is not null and finished_at is null)))
      order by runs.id limit ?`,
