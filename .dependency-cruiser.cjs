@@ -2,11 +2,11 @@
 const layers = [
   ['cli'],
   ['commands'],
-  ['worker', 'report', 'hosting', 'import'],
+  ['worker', 'report', 'hosting', 'queue/import'],
   ['recovery'],
   ['queue', 'execution', 'lock'],
   ['discovery', 'spool'],
-  ['schedule', 'repeat'],
+  ['schedule'],
   ['store'],
   ['settings'],
   ['place'],
@@ -14,7 +14,14 @@ const layers = [
   ['base'],
 ];
 
-const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/`);
+/** A room within another is a layer of its own: `queue/import` is none of `queue`. */
+const within = (name) =>
+  layers
+    .flat()
+    .filter((other) => other.startsWith(`${name}/`))
+    .map((other) => `(?!${other.slice(name.length + 1)}/)`)
+    .join('');
+const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/${within(name)}`);
 const above = (index) => layers.slice(0, index).flat();
 const beside = (name, index) => layers[index].filter((other) => other !== name);
 

@@ -65,7 +65,6 @@ const readers = [
   'report/model/status.ts',
   'report/terminal/overview.ts',
   'report/terminal/status.ts',
-  'report/terminal/why.ts',
   'report/text/filters.ts',
   'report/why/why.ts',
 ];

@@ -1,3 +1,6 @@
+import type { Queue } from './queue/api.ts';
+import type { OpenQueueOptions } from './queue/queue.ts';
+
 export {
   defineHandler,
   type Handler,
@@ -33,7 +36,6 @@ export type {
   When,
 } from './queue/api.ts';
 export { QueueError, type QueueErrorCode } from './queue/errors.ts';
-export { openQueue } from './queue/open.ts';
 export type { OpenQueueOptions } from './queue/queue.ts';
 export {
   defineConfig,
@@ -41,6 +43,25 @@ export {
   type ScriptOptionsInput,
   type SettingsInput,
   type TierSettingsInput,
-} from './settings/define-config.ts';
+} from './settings/settings.ts';
 export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
 export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';
+
+/**
+ * Opens the job queue of a root; its log is made where there is none yet. Calls may be under way at the
+ * same time. To be closed in the end: {@link Queue.close}.
+ *
+ * @example
+ * const queue = await openQueue();
+ * await queue.add('mail/welcome', { to: 'a@example.org' }, { uniqueKey: 'welcome:7' });
+ * await queue.close();
+ *
+ * @throws {QueueError} `invalid`, if there is no root, its settings are wrong, or others could read or
+ *   write its log
+ * @throws {StoreUnavailable} if the log cannot be opened
+ */
+export async function openQueue(options: OpenQueueOptions = {}): Promise<Queue> {
+  // Not before it is needed: a settings file that imports the package for its types pays for no database.
+  const { buildQueue } = await import('./queue/queue.ts');
+  return await buildQueue(options);
+}

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import type { openQueue as OpenQueue } from '../../src/queue/open.ts';
+import type { openQueue as OpenQueue } from '../../src/index.ts';
 import { allData, report, reportTimed, task } from './child.ts';
 import type { Wait } from './contender.ts';
 

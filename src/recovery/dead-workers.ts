@@ -1,11 +1,47 @@
+import { closeSync, openSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { listNames } from '../base/values.ts';
+import type { HandlerDecision, ProbeResult } from '../child/contract.ts';
+import { fieldsOf, readNodeWords } from '../execution/result/handler-reply.ts';
+import { keepOutput } from '../execution/result/output.ts';
+import { readProbeResult } from '../execution/result/probe-result.ts';
+import {
+  describeScriptError,
+  endUnmeasured,
+  type KeptOutput,
+  measureBySelf,
+  type RunEnd,
+} from '../execution/result/result.ts';
+import {
+  describeCrash,
+  describeExit,
+  describeOverdue,
+  judgeExit,
+} from '../execution/result/wording.ts';
+import { heldMarkerOf, runFilesOf } from '../execution/run-files.ts';
+import type { Masker } from '../execution/secrets.ts';
+import { type LedgerEntry, readLedgers } from '../execution/warm/files.ts';
+import { signalGroup } from '../execution/watch/terminate.ts';
 import { type DeadHolder, describeDead } from '../lock/holder.ts';
 import { clearDeadLock } from '../lock/lock-file.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
 import type { StateFolder } from '../place/state-folder.ts';
-import type { Store } from '../store/contract.ts';
-import type { WorkerRow } from '../store/schema.ts';
+import {
+  checkLiveness,
+  type ProcessIdentity,
+  readAgeMs,
+  readStartTicks,
+} from '../process/identity.ts';
+import { releaseClaims } from '../queue/claim/claim.ts';
+import type { RetryPolicy } from '../queue/settle/retry-policy.ts';
+import { asRefused, type RunToSettle, settleRuns } from '../queue/settle/settle.ts';
+import { withoutParameters } from '../settings/readers.ts';
+import type { ClaimOfWorker, RunStart, Store } from '../store/contract.ts';
+import { isStoreFailure } from '../store/failures.ts';
+import type { FinishedRun, JobRow, WorkerRow } from '../store/schema.ts';
+import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
 
 /** Ends the rows of workers that the log believes to be at work and whose process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {
@@ -37,4 +73,305 @@ export async function clearDeadLocks(store: Store, state: StateFolder, at: numbe
 function listLockedTiers({ locks }: StateFolder): readonly string[] {
   const tiers = listNames(locks).flatMap((name) => /^(.+?)\.lock(?:\.|$)/.exec(name)?.[1] ?? []);
   return [...new Set(tiers)];
+}
+
+export interface Rescue {
+  readonly at: number;
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
+  /** What a job's script or handler says of further tries. */
+  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
+  /** Told of what could not be recorded as it was, one sentence each. */
+  readonly onRefused: (sentence: string) => void;
+}
+
+/** A run that has begun and whose worker has ended without having settled it. */
+export interface LostRun {
+  readonly claim: ClaimOfWorker;
+  readonly start: RunStart;
+}
+
+/** What is known of the end of a lost run; of a handler's also what it gave back or asked for. */
+export interface LostEnd {
+  readonly run: FinishedRun;
+  readonly result: string | null;
+  readonly decision: HandlerDecision | null;
+}
+
+/** How a lost run ended; null: its process outlived its runner and still runs. */
+export type EndLostRun = (run: LostRun) => Promise<LostEnd | null>;
+
+interface Rescued {
+  readonly ended: readonly LostRun[];
+  /** They outlived their runner: their scripts are not to be started a second time. */
+  readonly alive: readonly LostRun[];
+}
+
+/**
+ * What workers have left that have ended, whichever way: runs that nobody ends any more, and claims of
+ * what had not begun, which are given back untouched.
+ */
+export async function findLostRuns(
+  store: Store,
+  state: StateFolder,
+  at: number,
+): Promise<readonly LostRun[]> {
+  const left = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
+  if (left.length === 0) return [];
+  const ledgers = readLedgers(state);
+  const lost: LostRun[] = [];
+  const unbegun: ClaimOfWorker[] = [];
+  for (const claim of left) {
+    const startedAt = claim.run?.startedAt ?? beganAt(state, claim, ledgers);
+    if (startedAt === null) unbegun.push(claim);
+    else lost.push({ claim, start: startOf(claim, startedAt) });
+  }
+  if (unbegun.length > 0) {
+    const refs = unbegun.map(({ job, token }) => ({ id: job.id, token }));
+    await store.transaction((session) => releaseClaims(session, refs, at));
+  }
+  return lost;
+}
+
+/** When a claimed job's run began, by what it has left; null: it has not begun. */
+function beganAt(
+  state: StateFolder,
+  { job, token }: ClaimOfWorker,
+  ledgers: ReadonlyMap<string, LedgerEntry>,
+): number | null {
+  if (job.state === 'running') return job.started_at;
+  const files = runFilesOf(state, token);
+  // Its process was started ahead, and waits to be told to begin.
+  if (timeOf(heldMarkerOf(files)) !== null) return null;
+  // The output of a child that serves many runs is older than the run.
+  return ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
+}
+
+function timeOf(path: string): number | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  // A copy was made later than what it is one of was written.
+  return Math.round(Math.min(stats.birthtimeMs || stats.mtimeMs, stats.mtimeMs));
+}
+
+function startOf({ job, token, run, worker }: ClaimOfWorker, startedAt: number): RunStart {
+  const script = job.tier === null ? `queue/${withoutParameters(job.name)}` : job.name;
+  return {
+    jobId: job.id,
+    workerId: worker.id,
+    key: token,
+    script,
+    contentHash: null,
+    attempt: run?.attempt ?? job.attempts + 1,
+    scheduledFor: job.scheduled_for,
+    startedAt,
+    timeoutMs: run?.timeoutMs ?? null,
+  };
+}
+
+/** Settles runs whose runner is gone, each by what is known of it. */
+export async function rescueRuns(
+  store: Store,
+  lost: readonly LostRun[],
+  rescue: Rescue,
+  endLostRun: EndLostRun,
+): Promise<Rescued> {
+  const ended: LostRun[] = [];
+  const alive: LostRun[] = [];
+  for (const lostRun of lost) {
+    const end = await endLostRun(lostRun);
+    if (end === null) alive.push(lostRun);
+    else if (await settleIfPossible(store, lostRun, end, rescue)) ended.push(lostRun);
+  }
+  return { ended, alive };
+}
+
+/** What is wrong with one of them must not keep the others, nor all commands, from going on. */
+async function settleIfPossible(
+  store: Store,
+  lost: LostRun,
+  end: LostEnd,
+  rescue: Rescue,
+): Promise<boolean> {
+  const { job, token, run } = lost.claim;
+  const told: RunToSettle = {
+    ...{ claim: { id: job.id, token }, start: lost.start, runId: run?.id ?? null },
+    ...{ end: end.run, result: end.result, decision: end.decision },
+    ...{ isRetryable: true, policy: await rescue.policyOf(job) },
+  };
+  try {
+    return await settle(store, told, rescue);
+  } catch (error) {
+    try {
+      return await settle(store, asRefused(told, error), rescue);
+    } catch (again) {
+      if (isStoreFailure(again)) throw again;
+      const { message } = again as Error;
+      rescue.onRefused(`the end of a run of ${lost.start.script} cannot be recorded: ${message}`);
+      return false;
+    }
+  }
+}
+
+async function settle(
+  store: Store,
+  run: RunToSettle,
+  { at: observedAt, missedCap }: Rescue,
+): Promise<boolean> {
+  const [settled] = await store.transaction((session) =>
+    settleRuns(session, [run], { observedAt, missedCap }),
+  );
+  return settled !== undefined && settled.decision !== null;
+}
+
+/** A run that lost its runner, and what it may do. */
+export interface LostRunRequest {
+  /** By which its files and its process are found. */
+  readonly key: string;
+  readonly root: string;
+  readonly state: StateFolder;
+  readonly startedAt: number;
+  /** Its process; a pid of null was not written down before the runner died. */
+  readonly process: Omit<ProcessIdentity, 'pid'> & { readonly pid: number | null };
+  /** "pid 4711 on web3" */
+  readonly runner: string;
+  readonly timeoutMs: number;
+  readonly graceMs: number;
+  readonly maxOutputBytes: number;
+  readonly masker: Masker;
+  /** The most memory it was seen with; null: it never was. */
+  readonly lastSeenRssBytes: number | null;
+  /** UTC epoch milliseconds. */
+  readonly now: number;
+}
+
+const POLL_MS = 20;
+
+/**
+ * The true end of a run whose runner died: what its script wrote down itself, else a crash. A script
+ * that still runs is left alone until its time limit, and then ended as its runner would have done.
+ *
+ * @returns null while it runs
+ */
+export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
+  const identity = identifyLost(request);
+  const liveness = identity === null ? 'dead' : checkLiveness(identity);
+  if (liveness !== 'dead' && !isOverdue(request, identity)) return null;
+  // Another host's process can be waited for, but not be ended from here.
+  const isTerminated = identity !== null && liveness === 'alive';
+  if (isTerminated) await terminate(identity, request.graceMs);
+  const files = runFilesOf(request.state, request.key);
+  const output = await keepLostOutput(files.output, request);
+  if (isTerminated) return endOverdue(request, output);
+  const result = readProbeResult(files.result, request.masker);
+  return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
+}
+
+/** The clock may have been set since it began; its process's own age is not altered by that. */
+function isOverdue(
+  { now, startedAt, timeoutMs }: LostRunRequest,
+  identity: ProcessIdentity | null,
+): boolean {
+  const isHere = identity !== null && checkLiveness(identity) === 'alive';
+  const ageMs = isHere ? readAgeMs(identity.pid) : null;
+  return (ageMs ?? now - startedAt) > timeoutMs;
+}
+
+/** Its process, also where its runner died before it wrote it down; null: there is none. */
+export function identifyLost({
+  process,
+  root,
+  state,
+  key,
+}: Pick<LostRunRequest, 'process' | 'root' | 'state' | 'key'>): ProcessIdentity | null {
+  // Another host's processes cannot be looked through from here.
+  if (process.host !== hostname()) return { ...process, pid: process.pid ?? 0 };
+  const pid = process.pid ?? findRunProcess(root, key) ?? findServingProcess(root, state, key);
+  if (pid === null) return null;
+  const identity = { ...process, pid };
+  return checkLiveness(identity) === 'dead' ? findReplacement(identity, root, key) : identity;
+}
+
+/** A run can begin in a new process in the place of the one that was written down at its claim. */
+function findReplacement(dead: ProcessIdentity, root: string, key: string): ProcessIdentity {
+  const pid = findHostProcess(root, key);
+  return pid === null ? dead : { ...dead, pid, startTicks: readStartTicks(pid) };
+}
+
+async function terminate(living: ProcessIdentity, graceMs: number): Promise<void> {
+  signalGroup(living.pid, 'SIGTERM');
+  const deadline = performance.now() + graceMs;
+  while (checkLiveness(living) !== 'dead' && performance.now() < deadline) await sleep(POLL_MS);
+  signalGroup(living.pid, 'SIGKILL');
+}
+
+/** The script came to its end alone: when that was tells its file. */
+function endBySelf(
+  { state, key, startedAt, masker }: LostRunRequest,
+  result: ProbeResult,
+  output: KeptOutput,
+): RunEnd {
+  const finishedAt = Math.round(statSync(runFilesOf(state, key).result).mtimeMs);
+  const { exitCode } = result;
+  const words = readNodeWords(result, masker);
+  const outcome = judgeExit(exitCode, words.ask);
+  const said = words.ask || result.refusal ? words.sentence : null;
+  return {
+    ...measureBySelf(result),
+    outcome,
+    finishedAt,
+    durationMs: elapsedMs(startedAt, finishedAt),
+    exitCode,
+    signal: null,
+    reason: exitCode === 0 ? null : (said ?? describeExit(exitCode, describeScriptError(result))),
+    warning: null,
+    error: exitCode === 0 ? null : result.error,
+    output,
+    ...fieldsOf(words, outcome),
+  };
+}
+
+/** Null where the clock was set back in between: then nobody knows. */
+function elapsedMs(from: number, to: number): number | null {
+  return to < from ? null : to - from;
+}
+
+function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
+  const { now, startedAt, runner } = request;
+  const reason = describeOverdue(runner);
+  const durationMs = elapsedMs(startedAt, now);
+  const end = endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
+  return { ...end, ...lastSeenMemory(request) };
+}
+
+function endCrashed(request: LostRunRequest, output: KeptOutput): RunEnd {
+  const { now, runner, lastSeenRssBytes } = request;
+  const reason = describeCrash(runner, output.text, lastSeenRssBytes);
+  const end = { outcome: 'crashed', finishedAt: now, durationMs: null, reason, output } as const;
+  return { ...endUnmeasured(end), ...lastSeenMemory(request) };
+}
+
+/** Its runner wrote it down now and then. */
+function lastSeenMemory({ lastSeenRssBytes }: LostRunRequest): Partial<RunEnd> {
+  return lastSeenRssBytes === null ? {} : { maxRssBytes: lastSeenRssBytes, measuredBy: 'sampled' };
+}
+
+/** The file is gone where the runner died between writing the end and saying so. */
+async function keepLostOutput(
+  path: string,
+  { maxOutputBytes: maxBytes, masker }: LostRunRequest,
+): Promise<KeptOutput> {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r+');
+  } catch {
+    return { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
+  }
+  try {
+    const kept = await keepOutput({ path, fd, droppedBytes: 0, maxBytes, masker });
+    // A file of this size may have been cut before, by the runner that alone knew by how much.
+    return (kept.bytes ?? 0) < maxBytes ? kept : { ...kept, bytes: null, droppedBytes: null };
+  } finally {
+    closeSync(fd);
+  }
 }

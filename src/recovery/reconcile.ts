@@ -1,3 +1,5 @@
+import { discover } from '../discovery/discover.ts';
+import { openHandlers } from '../discovery/handlers.ts';
 import { toFinishedRun } from '../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
 import { createMasker } from '../execution/secrets.ts';
@@ -6,26 +8,28 @@ import { fallbackStateFolderOf } from '../place/fallback.ts';
 import type { StateFolder } from '../place/state-folder.ts';
 import { checkLiveness, type ProcessIdentity, readStartTicks } from '../process/identity.ts';
 import { endExpiredLeases } from '../queue/claim/leases.ts';
+import { policyOf, type RetryPolicy } from '../queue/settle/retry-policy.ts';
 import { defaultTimeoutMs } from '../schedule/period.ts';
 import type { Runner } from '../settings/settings.ts';
 import type { Store } from '../store/contract.ts';
+import type { JobRow } from '../store/schema.ts';
 import { removeSecondName } from '../store/sqlite/file.ts';
-import { clearDeadLocks, markDeadWorkers } from './dead-workers.ts';
 import {
+  clearDeadLocks,
   endLostRun,
   findLostRuns,
   identifyLost,
   type LostEnd,
   type LostRun,
   type LostRunRequest,
+  markDeadWorkers,
   rescueRuns,
-} from './orphans.ts';
-import { createPolicyBook } from './policy-book.ts';
+} from './dead-workers.ts';
 import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
 
 /** What reconciling needs to know of the runner. */
-export type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;
+type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;
 
 /** A run that outlived its runner: its script is not to be started a second time. */
 export interface Orphan {
@@ -203,4 +207,27 @@ async function recordBeginning(
     await session.jobs.change([{ id: job.id, set }], at);
     await session.runs.start([{ ...start, ...seen }]);
   });
+}
+
+/**
+ * What scripts and handlers say of further tries, as their files are now. Each tier is read once, and only if it
+ * is asked for; of a script that is gone, or whose folder cannot be read, nothing is known.
+ */
+function createPolicyBook({
+  root,
+  settings,
+}: Pick<Runner, 'root' | 'settings'>): (job: JobRow) => Promise<RetryPolicy> {
+  const tiers = new Map<string, ReturnType<typeof discover>>();
+  let handlers: ReturnType<typeof openHandlers> | null = null;
+  const findScript = async ({ name, tier }: JobRow) => {
+    if (tier === null) {
+      handlers ??= openHandlers(root, settings);
+      return (await handlers).find(name) ?? undefined;
+    }
+    const found = tiers.get(tier) ?? discover(root, settings, { tier });
+    tiers.set(tier, found);
+    const { tiers: known } = await found;
+    return known.flatMap(({ scripts }) => scripts).find((script) => script.name === name);
+  };
+  return async (job) => policyOf((await findScript(job))?.options);
 }

@@ -121,3 +121,132 @@ export interface Runner {
   /** UTC epoch milliseconds. */
   readonly now: () => number;
 }
+
+/** Options of scripts as they are written in `runner.config.*`, the same forms as in tags. */
+export interface ScriptOptionsInput {
+  readonly description?: string;
+  /** A run that takes longer is ended: `30s`, `10m`, `2h`. Default: the tier's period, at most `1h`. */
+  readonly timeout?: string;
+  /** How many times a failed job is tried again, 0 to 100. Default 0. */
+  readonly retries?: number | string;
+  /** How long to wait before the next try: `5m`, `exponential 30s 6h`. Default `1m`. */
+  readonly retryDelay?: string;
+  /**
+   * What follows when the runner or the machine died under a run: `retry` (at least once), `skip`
+   * (until its tier's next pass), `fail` (no more tries). Default: as after any failure.
+   */
+  readonly onCrash?: 'retry' | 'skip' | 'fail';
+  /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
+  readonly memory?: string;
+  /** Resident memory of a run's processes together that is worth a note: `200mb`. */
+  readonly warnRss?: string;
+  /** Resident memory at which a run is ended: `400mb`. Default: no limit. */
+  readonly maxRss?: string;
+  /** How long it may be above that. Default `5s`. */
+  readonly rssSustain?: string;
+  /** How much of one run's output is kept on disk, at least `64kb`. Default: the root's `maxOutput`. */
+  readonly maxOutput?: string;
+  /** Added to the process's niceness, 0 to 19. Default 0. */
+  readonly nice?: number | string;
+  /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
+  readonly env?: string | readonly string[];
+  /** Of handlers in `jobs/queue/`: a fresh process for each job. Default false. */
+  readonly isolate?: boolean | string;
+  readonly tags?: string | readonly string[];
+}
+
+export interface TierSettingsInput extends ScriptOptionsInput {
+  /** How many scripts of this tier run at the same time, 1 to 64. */
+  readonly concurrency?: number;
+  /** Passes that `runner due` finds missed: made up for by one (`once`), or not. Default `once`. */
+  readonly catchUp?: 'once' | 'skip';
+}
+
+/** What the machine must have left before a script is started; else the pass waits, then defers it. */
+interface LimitsInput {
+  /** The load average of the last minute: `4`, `1.5`. */
+  readonly maxLoad?: number;
+  /** `200mb` */
+  readonly minFreeMemory?: string;
+  /** Of this user, threads not counted. */
+  readonly maxProcesses?: number;
+  /** How long to wait for room. Default `1m`. */
+  readonly maxWait?: string;
+}
+
+export interface RetentionInput {
+  /** How long runs that succeeded are kept. Default `90d`. */
+  readonly succeeded?: string;
+  /** How long all other runs are kept. Default `365d`. */
+  readonly failed?: string;
+  /** The oldest runs go first when the activity log grows beyond this. Default `500mb`. */
+  readonly maxDatabaseSize?: string;
+}
+
+/** The job queue. */
+interface QueueInput {
+  /** How long a claim holds unless it is renewed. Default `1m`. */
+  readonly lease?: string;
+  /**
+   * What is kept of jobs that have ended, by glob over their names, later ones winning: `keep` (until
+   * it is pruned), `keep-failed`, `remove`. Default `keep`.
+   */
+  readonly archive?: Readonly<Record<string, 'keep' | 'keep-failed' | 'remove'>>;
+  /** How many jobs of one group may run at the same time. Default: any number. */
+  readonly groupLimit?: number;
+  /** How many jobs a warm child serves before it is replaced. Default 1000. */
+  readonly childJobs?: number;
+  /** A warm child that holds more than this after a job is replaced. Default `256mb`. */
+  readonly childMemory?: string;
+  /** How many missed times of a repeating job are made up for at most, 1 to 10000. Default 100. */
+  readonly missedCap?: number;
+}
+
+interface WorkersInput {
+  /** How many workers of the queue may live at the same time on one log. Default 8. */
+  readonly max?: number;
+}
+
+/** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
+export interface SettingsInput {
+  /** Options of every script. */
+  readonly defaults?: ScriptOptionsInput;
+  /** Options of the scripts of one tier, by its name. */
+  readonly tiers?: Readonly<Record<string, TierSettingsInput>>;
+  /** Options by glob over script names (`hourly/clean-*`) or files (`hourly/*.sh`); later ones win. */
+  readonly scripts?: Readonly<Record<string, ScriptOptionsInput>>;
+  /** How many scripts of a tier run at the same time, 1 to 64. Default 1. */
+  readonly concurrency?: number;
+  /** Exit 0 even if a run failed, for hosts that disable failing crontab lines. Default false. */
+  readonly exitZeroOnFailure?: boolean;
+  /** Variables that every script gets, with these values. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly retention?: RetentionInput;
+  /** How much of one run's output is kept on disk, at least `64kb`. Default `10mb`. */
+  readonly maxOutput?: string;
+  readonly limits?: LimitsInput;
+  readonly queue?: QueueInput;
+  readonly workers?: WorkersInput;
+  /** Run and read files that others could have written. Default false: they are refused. */
+  readonly allowUnsafe?: boolean;
+  /** Names of variables whose values are masked in stored output, besides those that look secret. */
+  readonly secrets?: string | readonly string[];
+}
+
+/**
+ * Gives the settings in `runner.config.ts` their types; it returns them as they are.
+ * A script's own tags win over `scripts`, `scripts` over `tiers`, `tiers` over `defaults`.
+ *
+ * @example
+ * ```ts
+ * import { defineConfig } from 'folder-runner';
+ *
+ * export default defineConfig({
+ *   tiers: { daily: { timeout: '30m' } },
+ *   scripts: { 'hourly/import-*': { retries: 3, retryDelay: '5m' } },
+ * });
+ * ```
+ */
+export function defineConfig(settings: SettingsInput): SettingsInput {
+  return settings;
+}

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';

@@ -1,21 +1,23 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { UsageError } from '../../src/base/errors.ts';
-import { guessCommand } from '../../src/commands/shared/guess-command.ts';
+import { guessCommand } from '../../src/commands/program.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const commands = ['add', 'job', 'tail', 'jobs', 'kick', 'report', 'show', 'status'];
+const names = ['add', 'job', 'tail', 'jobs', 'kick', 'report', 'show', 'status'];
+const neverLoaded = () => Promise.reject(new Error('no command is loaded to guess its name'));
+const commands = Object.fromEntries(names.map((name) => [name, neverLoaded]));
 const wrongUse = new CommanderError(1, 'commander.excessArguments', 'error: too many arguments');
 
 /** In a root with three tiers. */
-function guess(error: unknown, line: string): unknown {
+async function guess(error: unknown, line: string): Promise<unknown> {
   const cwd = makeTemporaryRoot({
     'jobs/hourly/a.sh': '',
     'jobs/daily/b.sh': '',
     'jobs/reports/c.sh': '',
   });
-  return guessCommand(error, { args: line.split(' '), commands }, { cwd, env: {} });
+  return await guessCommand(error, { args: line.split(' '), commands, context: { cwd, env: {} } });
 }
 
 const messageOf = (error: unknown): string => (error as Error).message;
@@ -33,29 +35,29 @@ test.each([
   ['reprot hourly/clean', 'report'],
   ['--root / shwo 12', 'show'],
   ['hourly/clean now', 'run hourly/clean'],
-])('for `runner %s` it names `runner %s`', (line, meant) => {
+])('for `runner %s` it names `runner %s`', async (line, meant) => {
   const [first] = line.replace('--root / ', '').split(' ');
-  expect(messageOf(guess(wrongUse, line))).toBe(
+  expect(messageOf(await guess(wrongUse, line))).toBe(
     `There is no command "${first}"; did you mean \`runner ${meant}\`?`,
   );
 });
 
 test.each(['hourly daily', 'daily hourly', 'reports 7', '5', 'nothing 5', '--root x 5'])(
   'for `runner %s` it has none',
-  (line) => {
-    expect(guess(wrongUse, line)).toBe(wrongUse);
+  async (line) => {
+    expect(await guess(wrongUse, line)).toBe(wrongUse);
   },
 );
 
-test('with an option that there is not, the word is one only in front of it', () => {
+test('with an option that there is not, the word is one only in front of it', async () => {
   const unknown = new CommanderError(1, 'commander.unknownOption', "error: unknown option '--x'");
-  expect(messageOf(guess(unknown, 'shwo --x'))).toContain('did you mean `runner show`?');
-  expect(guess(unknown, '--x shwo hourly')).toBe(unknown);
+  expect(messageOf(await guess(unknown, 'shwo --x'))).toContain('did you mean `runner show`?');
+  expect(await guess(unknown, '--x shwo hourly')).toBe(unknown);
 });
 
-test('the version is printed, whatever word stands beside it', () => {
+test('the version is printed, whatever word stands beside it', async () => {
   const version = new CommanderError(0, 'commander.version', '0.1.0');
-  expect(guess(version, 'shwo --version')).toBe(version);
+  expect(await guess(version, 'shwo --version')).toBe(version);
 });
 
 test.each([
@@ -64,21 +66,21 @@ test.each([
     '; did you mean `runner job <id> bury`?',
   ],
   ['There is no tier "bury" in jobs; did you mean bulky?', ', or `runner job <id> bury`?'],
-])('%s: the guess is added', (said, added) => {
-  const guessed = guess(new UsageError(said), 'bury');
+])('%s: the guess is added', async (said, added) => {
+  const guessed = await guess(new UsageError(said), 'bury');
   expect(messageOf(guessed)).toBe(said.replace(/\?$/, '') + added);
 });
 
-test('a word that is near to nothing leads to the commands', () => {
+test('a word that is near to nothing leads to the commands', async () => {
   const said = 'There is no tier "version" in jobs; the tiers here are daily';
-  expect(messageOf(guess(new UsageError(said), 'version'))).toBe(
+  expect(messageOf(await guess(new UsageError(said), 'version'))).toBe(
     `${said}; \`runner --help\` lists the commands.`,
   );
 });
 
 test.each([new UsageError('Something else.'), new Error('There is no tier')])(
   '%s stays as it is',
-  (error) => {
-    expect(guess(error, 'bury 5')).toBe(error);
+  async (error) => {
+    expect(await guess(error, 'bury 5')).toBe(error);
   },
 );

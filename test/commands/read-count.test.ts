@@ -4,7 +4,6 @@ import { readCount } from '../../src/commands/shared/options.ts';
 test.each([
   ['1', 1],
   ['1000', 1000],
-  [undefined, undefined],
 ])('%j is %j', (word, count) => {
   expect(readCount('--limit', word, 1000)).toBe(count);
 });

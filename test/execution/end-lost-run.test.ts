@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { identifyProcess } from '../../src/process/identity.ts';
-import { endLostRun, type LostRunRequest } from '../../src/recovery/orphans.ts';
+import { endLostRun, type LostRunRequest } from '../../src/recovery/dead-workers.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';

@@ -5,7 +5,7 @@ import type { RunEnd } from '../../src/execution/result/result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { identifyProcess } from '../../src/process/identity.ts';
-import { endLostRun, type LostRunRequest } from '../../src/recovery/orphans.ts';
+import { endLostRun, type LostRunRequest } from '../../src/recovery/dead-workers.ts';
 import { sweepWarmFiles } from '../../src/recovery/sweep.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';

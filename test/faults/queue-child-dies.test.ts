@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { queryLog } from '../support/open-log.ts';

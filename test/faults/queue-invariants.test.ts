@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { openQueue } from '../../src/queue/open.ts';
 
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';

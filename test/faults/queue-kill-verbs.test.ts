@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 import { type Fault, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { copyRoot, drain } from '../support/queue-rounds.ts';

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { NewJob } from '../../src/queue/api.ts';
-import { openQueue } from '../../src/queue/open.ts';
 
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { type LogContent, readLog } from '../support/invariants-log.ts';

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-import { openQueue } from '../../src/queue/open.ts';
 
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { openQueue } from '../../src/queue/open.ts';
 
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';

@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { UsageError } from '../../src/base/errors.ts';
-import { findPackageFolder, startRoot } from '../../src/hosting/init.ts';
+import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { readBedrock } from '../../src/import/bedrock.ts';
-import { importJobs } from '../../src/import/import-jobs.ts';
-import type { ImportReport } from '../../src/import/import-report.ts';
+import { readBedrock } from '../../src/queue/import/bedrock.ts';
+import { type ImportReport, importJobs } from '../../src/queue/import/foreign-queue.ts';
+
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import type { ActivityView, JobRow } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { ImportOptions } from '../../src/import/foreign-queue.ts';
-import { importJobs } from '../../src/import/import-jobs.ts';
-import type { ImportReport } from '../../src/import/import-report.ts';
-import { readLaterJob } from '../../src/import/laterjob.ts';
+import {
+  type ImportOptions,
+  type ImportReport,
+  importJobs,
+} from '../../src/queue/import/foreign-queue.ts';
+import { readLaterJob } from '../../src/queue/import/laterjob.ts';
+
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import type { JobRow } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';

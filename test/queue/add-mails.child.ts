@@ -1,4 +1,4 @@
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 
 /** Adds so many jobs to the queue of a root, one by one. */
 const [, , root = '', count = '1'] = process.argv;

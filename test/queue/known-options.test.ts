@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openQueue } from '../../src/queue/open.ts';
+import { openQueue } from '../../src/index.ts';
 import { openTestQueue } from '../support/test-queue.ts';
 
 test('options that are none are told of, whatever the verb', async () => {

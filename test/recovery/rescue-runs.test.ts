@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
-import { hasOrphanedClaim } from '../../src/recovery/needed.ts';
 import {
   type EndLostRun,
   findLostRuns,
   type LostEnd,
   type Rescue,
   rescueRuns,
-} from '../../src/recovery/orphans.ts';
+} from '../../src/recovery/dead-workers.ts';
+import { hasOrphanedClaim } from '../../src/recovery/needed.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 

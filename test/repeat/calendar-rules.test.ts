@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { listTimes } from '../../src/repeat/plan.ts';
-import { initialTime } from '../../src/repeat/series.ts';
-import { formatInstant, hostZone } from '../../src/repeat/time.ts';
 import { createClock } from '../../src/report/text/format.ts';
+import { listTimes } from '../../src/schedule/repeat/plan.ts';
+import { initialTime } from '../../src/schedule/repeat/series.ts';
+import { formatInstant, hostZone } from '../../src/schedule/repeat/time.ts';
 
 import { at, next, ranAt, ruleOf } from './support.ts';
 

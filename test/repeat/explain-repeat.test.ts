@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explainRepeat } from '../../src/repeat/rule.ts';
+import { explainRepeat } from '../../src/schedule/repeat/rule.ts';
 import { ruleOf } from './support.ts';
 
 test.each([

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { JobOptions } from '../../src/queue/api.ts';
-import { openQueue } from '../../src/queue/open.ts';
 
 import { cronPlace } from './cron-place.ts';
 import type { LoggedJob, LoggedRun } from './log-tables.ts';

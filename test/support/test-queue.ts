@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/api.ts';
-import { openQueue } from '../../src/queue/open.ts';
 import type { ActivityEvent } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 

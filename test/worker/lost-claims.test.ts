@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { heldMarkerOf, runFilesOf } from '../../src/execution/run-files.ts';
-import { findLostRuns } from '../../src/recovery/orphans.ts';
+import { findLostRuns } from '../../src/recovery/dead-workers.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -52,18 +52,7 @@ export function withoutUndefined(values: Readonly<Record<string, unknown>>): obj
 const MOST = 1_000_000_000;
 
 /** The whole number of an option, from 1 on; undefined where it is not given. */
-export function readCount(option: string, word: string, most?: number): number;
-export function readCount(
-  option: string,
-  word: string | undefined,
-  most?: number,
-): number | undefined;
-export function readCount(
-  option: string,
-  word: string | undefined,
-  most = MOST,
-): number | undefined {
-  if (word === undefined) return undefined;
+export function readCount(option: string, word: string, most = MOST): number {
   const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
   if (count > 0 && count <= most) return count;
   throw new UsageError(

@@ -36,6 +36,6 @@ async function list(context: CommandContext, options: ListOptions): Promise<void
     return;
   }
   const { createScreen } = await import('../../report/terminal/screen.ts');
-  const { renderList } = await import('../../report/terminal/list.ts');
+  const { renderList } = await import('../../report/terminal/overview.ts');
   await output.write(renderList(discovery, root, createScreen(context), pauses));
 }

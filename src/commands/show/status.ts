@@ -1,13 +1,23 @@
 import { Command } from 'commander';
+import { printableLine } from '../../base/text.ts';
+import type { Palette, Screen } from '../../report/terminal/screen.ts';
+import { widthOf, wrap } from '../../report/terminal/table.ts';
+import type { Why, WhyFinding } from '../../report/why/explain.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { type OpenLog, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
+import {
+  lookIntoJobs,
+  noteSpooled,
+  type OpenLog,
+  stateFoldersOf,
+  withLogIfAny,
+} from '../shared/open.ts';
 
 interface StatusOptions {
   readonly json?: true;
   readonly root?: string;
 }
 
-const EXAMPLES = `
+const STATUS_HELP = `
 Examples:
   runner status           what is running, waiting and paused, and when each tier is called next
   runner status --json    for programs; docs/json.md names the keys
@@ -21,17 +31,19 @@ export function statusCommand(context: CommandContext): Command {
   return command
     .description('show what is running, waiting and paused, and what comes next')
     .option('--json', 'as JSON')
-    .addHelpText('after', EXAMPLES)
+    .addHelpText('after', STATUS_HELP)
     .action(() => showStatus(context, command.optsWithGlobals<StatusOptions>()));
 }
 
 async function showStatus(context: CommandContext, options: StatusOptions): Promise<void> {
-  const text = await withLogIfAny(context, options.root, (log) => describe(context, log, options));
+  const text = await withLogIfAny(context, options.root, (log) =>
+    describeStatus(context, log, options),
+  );
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   await openTextOutput(context.stdout).write(text);
 }
 
-async function describe(
+async function describeStatus(
   context: CommandContext,
   { root, pauses, problem, view }: OpenLog,
   options: StatusOptions,
@@ -59,4 +71,98 @@ async function describe(
 /** Without this, what waits would look as if it were only a matter of time. */
 function tellWrongSettings({ stderr }: CommandContext, problem: string): void {
   stderr.write(`Note: no call starts anything until the settings are fixed. ${problem}\n`);
+}
+
+interface WhyOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
+const WHY_HELP = `
+Examples:
+  runner why hourly/clean-tmp        why it did or didn't run, and when it will
+  runner why jobs/hourly/notes.txt   also for a file that is not a script
+  runner why clean-tmp --json        for programs; docs/json.md names the keys
+
+✔ fine · ! worth knowing · ✖ keeps it from running · → how to fix it`;
+
+/** `runner why`: why a script did or didn't run. */
+export function whyCommand(context: CommandContext): Command {
+  const command = new Command('why');
+  return command
+    .description("explain why a script did or didn't run, and what to do about it")
+    .argument('<script>', 'the name of a script, or a file in jobs/')
+    .option('--json', 'as JSON')
+    .addHelpText('after', WHY_HELP)
+    .action((word: string) => tellWhy(context, word, command.optsWithGlobals<WhyOptions>()));
+}
+
+async function tellWhy(context: CommandContext, word: string, options: WhyOptions): Promise<void> {
+  const text = await withLogIfAny(context, options.root, (log) =>
+    describeWhy(context, log, word, options),
+  );
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  await openTextOutput(context.stdout).write(text);
+}
+
+async function describeWhy(
+  context: CommandContext,
+  { root, pauses, problem: logProblem, view }: OpenLog,
+  word: string,
+  options: WhyOptions,
+): Promise<string> {
+  const { readWhy } = await import('../../report/why/why.ts');
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const screen = createScreen(context);
+  const { clock, nowMs } = screen;
+  const found = await lookIntoJobs(root);
+  await noteSpooled(context, root);
+  const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
+  const why = await readWhy(await view(), { ...found, ...place, pauses, logProblem });
+  if (options.json) return (await import('../../report/json.ts')).formatJson(why);
+  return renderWhy(why, screen);
+}
+
+/** A line for each finding, the cure below where there is one, and what they come to. */
+function renderWhy({ script, findings, conclusion }: Why, screen: Screen): string {
+  const { palette, columns, clock } = screen;
+  const width = Math.max(...findings.map(({ topic }) => topic.length));
+  const head = script === null ? [] : [palette.bold(printableLine(script)), ''];
+  return `${[
+    ...head,
+    ...findings.flatMap((finding) => renderFinding(finding, width, screen)),
+    '',
+    ...wrap(conclusion, columns).map(palette.bold),
+    palette.dim(`times in ${clock.zone}`),
+  ].join('\n')}\n`;
+}
+
+function renderFinding({ topic, verdict, text, cure }: WhyFinding, width: number, screen: Screen) {
+  const { palette, columns } = screen;
+  const start = `${marks[verdict]} ${topic.padEnd(width)}  `;
+  const room = columns - widthOf(start);
+  const [first = '', ...more] = wrap(text, room).map(paintOf(verdict, palette));
+  const indent = ' '.repeat(widthOf(start));
+  const cures = cure === null ? [] : wrap(cure, room - ARROW.length);
+  return [
+    paintMark(verdict, palette)(marks[verdict]) + palette.dim(start.slice(1)) + first,
+    ...more.map((line) => indent + line),
+    ...cures.map((line, index) => indent + (index === 0 ? ARROW : '  ') + line),
+  ];
+}
+
+const ARROW = '→ ';
+
+const marks: Readonly<Record<WhyFinding['verdict'], string>> = {
+  fine: '✔',
+  notable: '!',
+  wrong: '✖',
+};
+
+function paintMark(verdict: WhyFinding['verdict'], palette: Palette) {
+  return { fine: palette.good, notable: palette.warning, wrong: palette.bad }[verdict];
+}
+
+function paintOf(verdict: WhyFinding['verdict'], palette: Palette) {
+  return verdict === 'wrong' ? palette.bad : (text: string): string => text;
 }

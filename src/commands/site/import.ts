@@ -2,8 +2,14 @@ import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { printableLine } from '../../base/text.ts';
-import type { BadJob, ForeignQueue, ImportOptions } from '../../import/foreign-queue.ts';
-import type { ImportNote, ImportReport } from '../../import/import-report.ts';
+import type {
+  BadJob,
+  ForeignQueue,
+  ImportNote,
+  ImportOptions,
+  ImportReport,
+} from '../../queue/import/foreign-queue.ts';
+
 import { jobStates } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
@@ -115,9 +121,9 @@ async function readQueue(
     ...(timeZone !== undefined && { timeZone }),
   };
   if (system === 'bedrock') {
-    return (await import('../../import/bedrock.ts')).readBedrock(database, options);
+    return (await import('../../queue/import/bedrock.ts')).readBedrock(database, options);
   }
-  return await (await import('../../import/laterjob.ts')).readLaterJob(database, options);
+  return await (await import('../../queue/import/laterjob.ts')).readLaterJob(database, options);
 }
 
 async function takeOver(
@@ -125,7 +131,7 @@ async function takeOver(
   queue: ForeignQueue,
   { dryRun: isDryRun = false, skipBad = false, root }: Options,
 ): Promise<ImportReport> {
-  const { importJobs } = await import('../../import/import-jobs.ts');
+  const { importJobs } = await import('../../queue/import/foreign-queue.ts');
   const importing = { at: context.now(), isDryRun, skipBad };
   const take = (store: Store | null) => importJobs(store, queue, importing);
   if (isDryRun) return await withLogIfAny(context, root, ({ store }) => take(store));

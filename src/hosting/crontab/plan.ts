@@ -3,8 +3,8 @@ import { UsageError } from '../../base/errors.ts';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { findOwnNode } from '../../process/programs.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { crontabBlock, readBlock } from './block.ts';
-import { type CronCall, callsOfLines, crontabLines } from './lines.ts';
+import { type CronCall, callsOfLines, crontabBlock, crontabLines, readBlock } from './lines.ts';
+
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
 

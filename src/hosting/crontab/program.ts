@@ -1,7 +1,7 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { UsageError } from '../../base/errors.ts';
 import { printableLine } from '../../base/text.ts';
-import { crontabBlock, installBlock, removeBlock } from './block.ts';
+import { crontabBlock, installBlock, removeBlock } from './lines.ts';
 
 /** Whether the crontab had to be changed. */
 export type CrontabChange = 'changed' | 'unchanged';

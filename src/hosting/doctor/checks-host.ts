@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { findOwnNode, findProgram } from '../../process/programs.ts';
-import { hostZone, machineZone } from '../../repeat/time.ts';
+import { hostZone, machineZone } from '../../schedule/repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 
 import { reasonToVanish } from '../crontab/plan.ts';

@@ -5,7 +5,7 @@ import { UsageError } from '../../base/errors.ts';
 import { shellWord } from '../../base/values.ts';
 import { findRoot } from '../../place/root.ts';
 
-import { readBlock } from '../crontab/block.ts';
+import { readBlock } from '../crontab/lines.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 

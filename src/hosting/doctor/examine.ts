@@ -17,8 +17,14 @@ import {
   checkSendmail,
   checkSqlite,
 } from './checks-host.ts';
-import { checkConfig, checkJobs, checkPauses } from './checks-jobs.ts';
-import { checkLeftovers, checkLocks, checkLog } from './checks-log.ts';
+import {
+  checkConfig,
+  checkJobs,
+  checkLeftovers,
+  checkLocks,
+  checkLog,
+  checkPauses,
+} from './checks-root.ts';
 
 /** A finding with the name of the check that made it. */
 export interface Checked extends CheckFinding {

@@ -1,6 +1,7 @@
 import type { HandlerDecision } from '../../child/contract.ts';
-import { isPlainRule, parseRepeat } from '../../repeat/parse.ts';
-import { type PlannedTime, planNext } from '../../repeat/plan.ts';
+import { isPlainRule, parseRepeat } from '../../schedule/repeat/parse.ts';
+import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
+
 import type { ClaimRef, RunStart, StoreSession } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, JobState, StoredEvent } from '../../store/schema.ts';

@@ -2,10 +2,11 @@ import { parseExactly } from '../../base/values.ts';
 import { checkLiveness } from '../../process/identity.ts';
 import type { Job, ListOptions } from '../../queue/api.ts';
 import { listJobs } from '../../queue/read/list.ts';
-import { parseRepeat } from '../../repeat/parse.ts';
-import { type PlannedTime, planNext } from '../../repeat/plan.ts';
-import type { Moments } from '../../repeat/rule.ts';
+import { parseRepeat } from '../../schedule/repeat/parse.ts';
+import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
+import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
+
 import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
 import type { ActivityEvent, JobState } from '../../store/schema.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Script } from '../../../src/discovery/script.ts';
-import { renderList } from '../../../src/report/terminal/list.ts';
+import { renderList } from '../../../src/report/terminal/overview.ts';
 import { createScreen } from '../../../src/report/terminal/screen.ts';
 
 const script: Script = {

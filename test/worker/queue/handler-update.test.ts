@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openQueue } from '../../../src/queue/open.ts';
+import { openQueue } from '../../../src/index.ts';
 import { checkInvariants } from '../../support/invariants.ts';
 import {
   addJob,

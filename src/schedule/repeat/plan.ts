@@ -1,4 +1,4 @@
-import type { MissedPolicy } from '../store/schema.ts';
+import type { MissedPolicy } from '../../store/schema.ts';
 import type { Moments, RepeatRule } from './rule.ts';
 import { baseOf, calendarSeries, momentSeries, nextTime, type TimeSeries } from './series.ts';
 
@@ -61,7 +61,7 @@ async function seriesFrom(
 }
 
 /** The times that a rule gives, whether they have passed or not. */
-export interface ListedTimes {
+interface ListedTimes {
   /** Epoch milliseconds; fewer than asked for where the rule ends. */
   readonly times: readonly number[];
   /** One of them is not later than the moment before: only the floor keeps such a rule in check. */

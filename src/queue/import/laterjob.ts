@@ -1,10 +1,10 @@
-import { UsageError } from '../base/errors.ts';
-import { requireJobName } from '../queue/add/values.ts';
-import { isEnded } from '../queue/read/list.ts';
-import { isZone, nearestZone } from '../repeat/time.ts';
-import type { ExternalDatabase, ExternalRow } from '../store/external/external-database.ts';
-import { openLaterJobRows } from '../store/external/queue-tables.ts';
-import type { JobState } from '../store/schema.ts';
+import { UsageError } from '../../base/errors.ts';
+import { isZone, nearestZone } from '../../schedule/repeat/time.ts';
+import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
+import { openLaterJobRows } from '../../store/external/queue-tables.ts';
+import type { JobState } from '../../store/schema.ts';
+import { requireJobName } from '../add/values.ts';
+import { isEnded } from '../read/list.ts';
 import {
   type ClockReader,
   checkSize,

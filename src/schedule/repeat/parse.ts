@@ -1,4 +1,4 @@
-import { nearestName } from '../base/suggest.ts';
+import { nearestName } from '../../base/suggest.ts';
 import {
   type BaseMoment,
   type CalendarDay,
@@ -14,7 +14,7 @@ import { DAY_MS, fixedUnitMs } from './series.ts';
 import { isZone, nearestZone } from './time.ts';
 
 /** A rule, or one sentence that says what is wrong in it. */
-export type ParsedRepeat = { readonly rule: RepeatRule } | { readonly problem: string };
+type ParsedRepeat = { readonly rule: RepeatRule } | { readonly problem: string };
 
 /** What is wrong, without the rule itself. */
 type Fault = { readonly fault: string };

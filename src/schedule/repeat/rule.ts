@@ -19,7 +19,7 @@ export type Modifier =
   | { readonly kind: 'weekday'; readonly weekday: number };
 
 /** `SCHEDULED, +1 HOUR`, `DAILY`, `every 90 seconds`: steps from a moment, in UTC. */
-export interface MomentRule {
+interface MomentRule {
   readonly kind: 'moment';
   /** As it is stored. */
   readonly text: string;

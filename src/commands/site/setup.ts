@@ -1,0 +1,364 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import { findRoot } from '../../place/root.ts';
+import { createStateFolder, stateFolderOf } from '../../place/state-folder.ts';
+import { describeServedState, findWebRoot } from '../../place/web-exposure.ts';
+import type { CommandContext } from '../shared/context.ts';
+
+const INIT_HELP = `
+Examples:
+  runner init             in the current folder
+  runner init ~/runner    in another one, which is created if it is missing
+
+Existing files are never changed or overwritten.`;
+
+const NEXT_STEPS = `
+Next:
+  1. Drop a script into jobs/15min, jobs/hourly or jobs/daily; what each example needs is at its top.
+  2. npx runner hourly            runs a tier, as cron will
+  3. npx runner report            shows what ran
+  4. npx runner cron --install    lets cron run the tiers (or --print, to paste the lines)
+`;
+
+interface InitOptions {
+  readonly root?: string;
+  readonly force?: true;
+}
+
+/** `runner init`: a root to start from. */
+export function initCommand(context: CommandContext): Command {
+  const command = new Command('init');
+  return command
+    .description(
+      'create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each',
+    )
+    .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
+    .option('--force', 'also in a folder that a web server serves')
+    .addHelpText('after', INIT_HELP)
+    .action((folder: string | undefined) => {
+      const options = command.optsWithGlobals<InitOptions>();
+      return initRoot(context, folder ?? options.root, options.force === true);
+    });
+}
+
+async function initRoot(
+  context: CommandContext,
+  folder: string | undefined,
+  isForced: boolean,
+): Promise<void> {
+  const root = resolve(context.cwd, folder ?? (context.env.RUNNER_ROOT || '.'));
+
+  const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
+  context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
+  if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
+  context.stdout.write(NEXT_STEPS);
+}
+
+function entryLine({ path, state }: RootEntry): string {
+  return `  ${state.padEnd(13)}  ${path}\n`;
+}
+
+function webRootWarning(root: string, webRoot: string): string {
+  return (
+    `\nDanger: ${root} is inside ${webRoot}, which a web server probably serves: anybody could ` +
+    'read your scripts in jobs/ and their output in .runner/, passwords included. Passes are refused ' +
+    `until you move the root beside ${webRoot}, or set allowUnsafe: true in runner.config.*; .htaccess ` +
+    'files in both folders refuse visitors, which Apache and LiteSpeed obey and nginx does not.\n'
+  );
+}
+
+/** One small example for each tier and one handler, of the package's own jobs. */
+const EXAMPLE_FILES = [
+  'jobs/15min/check-site.ts',
+  'jobs/hourly/clean-temporary-files.ts',
+  'jobs/daily/backup-activity-log.ts',
+  'jobs/queue/post-webhook.ts',
+];
+
+/** Apache 2.4 and 2.2; nginx reads no such file. */
+const DENY_ALL = `<IfModule mod_authz_core.c>
+  Require all denied
+</IfModule>
+<IfModule !mod_authz_core.c>
+  Deny from all
+</IfModule>
+`;
+
+/** A path, relative to the root, that is there now. */
+interface RootEntry {
+  readonly path: string;
+  readonly state: 'made' | 'already there';
+}
+
+interface StartedRoot {
+  readonly entries: readonly RootEntry[];
+  /** The folder around the root that a web server probably hands out. */
+  readonly webRoot: string | null;
+}
+
+/**
+ * Makes a root: `jobs/` with its three tiers, the handlers' folder, an example in each, and the state
+ * folder. Changes and overwrites nothing.
+ *
+ * @param distFolder of the command that runs now: the examples are those of its package
+ * @throws {UsageError} inside a web root, unless it is forced: no pass would run there
+ */
+export function startRoot(root: string, distFolder: string, isForced: boolean): StartedRoot {
+  const webRoot = findWebRoot(root);
+  if (!isForced) refuseServed(root, webRoot);
+  const examples = readExamples(findPackageFolder(distFolder));
+  try {
+    const entries = [
+      ...examples.flatMap((example) => makeTier(root, example)),
+      ...makeStateFolder(root),
+      ...(webRoot === null ? [] : ['jobs', '.runner'].map((folder) => denyWeb(root, folder))),
+    ];
+    return { entries, webRoot };
+  } catch (error) {
+    throw explainFailure(root, error as NodeJS.ErrnoException);
+  }
+}
+
+function refuseServed(root: string, webRoot: string | null): void {
+  const reason =
+    webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
+  if (reason !== null) throw new UsageError(reason);
+}
+
+function describeServed(root: string, webRoot: string): string {
+  return (
+    `${root} is inside ${webRoot}, which a web server probably serves: anybody could read your scripts and what ` +
+    'they print, passwords included, and passes are refused there; choose a folder beside it, such as with: ' +
+    '`runner init ~/runner`, or make it there all the same with --force'
+  );
+}
+
+/** The folder of this package, upward from its `dist/` or any other folder in it. */
+export function findPackageFolder(folder: string): string {
+  if (packageName(folder) === 'folder-runner') return folder;
+  const parent = dirname(folder);
+  if (parent === folder) throw new Error('The command was started from outside its own package.');
+  return findPackageFolder(parent);
+}
+
+function packageName(folder: string): unknown {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Example {
+  readonly path: string;
+  readonly content: string;
+}
+
+function readExamples(packageFolder: string): Example[] {
+  return EXAMPLE_FILES.map((path) => ({
+    path,
+    content: readFileSync(join(packageFolder, path), 'utf8'),
+  }));
+}
+
+/** A folder that holds anything is its owner's: a deleted example must not come back. */
+function makeTier(root: string, { path, content }: Example): RootEntry[] {
+  const tier = join(root, dirname(path));
+  const state = makeFolder(tier);
+  const entry: RootEntry = { path: relative(root, tier), state };
+  return readdirSync(tier).length > 0 ? [entry] : [entry, writeNew(root, path, content)];
+}
+
+/** The folder ignores itself, so that nobody's own `.gitignore` needs to be changed. */
+function makeStateFolder(root: string): RootEntry[] {
+  const folder = stateFolderOf(root);
+  const state = makeFolder(folder.path, 0o700);
+  createStateFolder(folder);
+  return [{ path: '.runner', state }, writeNew(root, '.runner/.gitignore', '*\n', 0o600)];
+}
+
+function denyWeb(root: string, folder: string): RootEntry {
+  return writeNew(root, join(folder, '.htaccess'), DENY_ALL);
+}
+
+/** Modes are explicit: under umask 000 anybody on the host could add scripts. */
+function makeFolder(path: string, mode = 0o755): RootEntry['state'] {
+  const parent = dirname(path);
+  // Not by `recursive`: Node never ends where a folder takes no others, as in /proc.
+  if (!existsSync(parent)) makeFolder(parent);
+  return unlessThere(() => mkdirSync(path, { mode }));
+}
+
+function writeNew(root: string, path: string, content: string, mode = 0o644): RootEntry {
+  const write = () => writeFileSync(join(root, path), content, { flag: 'wx', mode });
+  return { path, state: unlessThere(write) };
+}
+
+function unlessThere(make: () => void): RootEntry['state'] {
+  try {
+    make();
+    return 'made';
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return 'already there';
+    throw error;
+  }
+}
+
+function explainFailure(root: string, error: NodeJS.ErrnoException): Error {
+  if (error.path === undefined) return error;
+  const reasons: Readonly<Record<string, string>> = {
+    ENOTDIR: 'a file is where a folder is needed',
+    EEXIST: 'a file is where a folder is needed',
+    EACCES: 'your user may not write there',
+    EROFS: 'the disk is read-only',
+    ENOSPC: 'the disk is full',
+    EDQUOT: 'your quota is used up',
+  };
+  const reason = reasons[error.code ?? ''] ?? error.message;
+  return new UsageError(`${error.path} could not be made for the root ${root}: ${reason}.`);
+}
+
+interface CronOptions {
+  readonly print?: true;
+  readonly install?: true;
+  readonly remove?: true;
+  readonly tiers?: string;
+  readonly due?: true;
+  readonly budget?: string;
+  /** True: each minute. False: `--no-work`. */
+  readonly work?: string | boolean;
+  readonly root?: string;
+}
+
+const CRON_HELP = `
+Examples:
+  runner cron --print                           the lines, to paste into a host's panel
+  runner cron --install                         put them into your crontab, or bring them up to date
+  runner cron --install --tiers hourly,daily    only these tiers
+  runner cron --install --due                   one line for all of them, for hosts that allow only a few
+  runner cron --print --due --budget 55s        and stay below the host's time limit for a line
+  runner cron --install --work                  and a line that processes the queue, each minute
+  runner cron --install --work 15m              the same, for hosts with a limit on frequency
+  runner cron --remove                          take them out again
+
+The lines name Node and the command by their full paths, because cron's PATH is only /usr/bin:/bin.
+Only the block between the two marker lines is ever changed. An existing line of --work stays in it
+unless --no-work removes it. A pass prints nothing if all scripts succeed; cron mails its summary of
+failures to MAILTO. More in docs/cron.md.`;
+
+/** `runner cron`: the crontab lines that run the tiers. */
+export function cronCommand(context: CommandContext): Command {
+  const command = new Command('cron');
+  return command
+    .description('print, install or remove the crontab lines that run the tiers')
+    .addOption(modeOption('--print', 'print the lines', ['install', 'remove']))
+    .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
+    .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
+    .option(
+      '--tiers <names>',
+      'which tiers, separated by commas (default: all with a schedule name)',
+    )
+    .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
+    .option('--budget <duration>', 'with --due: how long a call may take')
+    .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
+    .option('--no-work', 'with --install: remove an existing line of --work')
+    .addHelpText('after', CRON_HELP)
+    .action(() => runCron(context, command));
+}
+
+function modeOption(flag: string, description: string, others: string[]): Option {
+  return new Option(flag, description).conflicts(others);
+}
+
+async function runCron(context: CommandContext, command: Command): Promise<void> {
+  const options = command.optsWithGlobals<CronOptions>();
+  if (options.print) return printLines(context, options);
+  if (options.install) return installLines(context, options);
+  if (options.remove) return removeLines(context, options);
+  const option = lineOption(options);
+  if (option === null) return command.outputHelp();
+  throw new UsageError(`${option} needs --print or --install: it chooses the lines to write.`);
+}
+
+/** The option that says which lines to write; null: none does. */
+function lineOption({ tiers, due, work }: CronOptions): string | null {
+  if (due) return '--due';
+  if (tiers !== undefined) return '--tiers';
+  if (work === undefined) return null;
+  return work === false ? '--no-work' : '--work';
+}
+
+async function printLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { block, warnings } = await makeLines(context, options, null);
+  context.stdout.write(block);
+  warn(context, warnings);
+}
+
+async function installLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const { findInstalledWork } = await import('../../hosting/crontab/plan.ts');
+  const installed = findInstalledWork(rootOf(context, options), context.env);
+  const { root, lines, block, warnings } = await makeLines(context, options, installed);
+  const { installCrontab } = await import('../../hosting/crontab/program.ts');
+  const change = pasteableOnFailure(context, block, () => installCrontab(root, lines, context.env));
+  const done = change === 'changed' ? 'Your crontab now has' : 'Your crontab already had';
+  context.stdout.write(`${done} these lines for ${root}:\n\n${lines.join('\n')}\n\n`);
+  context.stdout.write('See what ran with `runner report`; cron mails failures to MAILTO.\n');
+  warn(context, warnings);
+}
+
+/** Whatever keeps `crontab` from working, the user can still paste the lines. */
+function pasteableOnFailure<T>(context: CommandContext, block: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof UsageError) context.stdout.write(block);
+    throw error;
+  }
+}
+
+async function removeLines(context: CommandContext, options: CronOptions): Promise<void> {
+  const option = lineOption(options);
+  if (option !== null) {
+    throw new UsageError(`--remove removes all lines of the root; leave out ${option}.`);
+  }
+  const root = rootOf(context, options);
+  const { removeFromCrontab } = await import('../../hosting/crontab/program.ts');
+  const change = removeFromCrontab(root, context.env);
+  const done = change === 'changed' ? 'The lines were removed from' : 'There were no lines in';
+  context.stdout.write(`${done} your crontab for ${root}.\n`);
+}
+
+/** @param installedWork every how many minutes an installed line calls `runner work`; null: none does */
+async function makeLines(
+  context: CommandContext,
+  options: CronOptions,
+  installedWork: number | null,
+) {
+  const root = rootOf(context, options);
+  const { planCrontab, readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
+  const { tiers, work } = options;
+  const workMinutes = work === undefined ? installedWork : readWorkMinutes(work);
+  const due = await dueWords(options);
+  return { root, ...planCrontab(root, context.distFolder, { tiers, due, workMinutes }) };
+}
+
+/** What stands after `due` in its line; null: no such line is asked for. */
+async function dueWords({ due, budget }: CronOptions): Promise<readonly string[] | null> {
+  if (!due && budget !== undefined) {
+    throw new UsageError('--budget needs --due beside it: only that line can have one.');
+  }
+  if (!due) return null;
+  const { readBudget } = await import('../shared/tiers.ts');
+  readBudget(budget);
+  return budget === undefined ? [] : ['--budget', budget];
+}
+
+function rootOf(context: CommandContext, options: CronOptions): string {
+  return findRoot({ option: options.root, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
+}
+
+function warn(context: CommandContext, warnings: readonly string[]): void {
+  for (const warning of warnings) context.stderr.write(`Note: ${warning}\n`);
+}
