@@ -195,6 +195,11 @@ export interface ClaimedRow extends JobRow {
   readonly has_unreported_children: boolean;
 }
 
+/** A job whose claim holds. */
+export interface HeldRow extends JobRow {
+  readonly has_children: boolean;
+}
+
 /** By what a claim is known to whoever settles it. */
 export interface ClaimRef {
   readonly id: number;
@@ -216,7 +221,7 @@ export interface ClaimStore {
   /** Takes the jobs that are next, up to so many. To be called in a transaction. */
   claim(request: ClaimRequest): Promise<ClaimedRow[]>;
   /** Rows of jobs whose claim still holds, locked. */
-  held(claims: readonly ClaimRef[]): Promise<JobRow[]>;
+  held(claims: readonly ClaimRef[]): Promise<HeldRow[]>;
   /** Gives back what was claimed and has not begun, untouched: it waits as one that was tried, or was not. */
   release(claims: readonly ClaimRef[], at: number): Promise<void>;
   /** Renews all claims of a worker, each by its own lease; the shortest of these, null: it has none. */

@@ -1,8 +1,7 @@
 import type { HandlerDecision } from '../../child/contract.ts';
 import { isPlainRule, parseRepeat } from '../../schedule/repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
-
-import type { ClaimRef, RunStart, StoreSession } from '../../store/contract.ts';
+import type { ClaimRef, HeldRow, RunStart, StoreSession } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, JobState, StoredEvent } from '../../store/schema.ts';
 import type { Archive } from './archive.ts';
@@ -62,7 +61,7 @@ export async function settleRuns(
 ): Promise<Settled[]> {
   if (runs.length === 0) return [];
   await session.jobs.lock(runs.map(({ claim }) => claim.id));
-  const held = new Map<string, JobRow>();
+  const held = new Map<string, HeldRow>();
   for (const job of await session.claims.held(runs.map(({ claim }) => claim))) {
     held.set(job.claim_token as string, job);
   }
@@ -87,7 +86,7 @@ async function keepLate(session: StoreSession, run: RunToSettle): Promise<Settle
 
 async function settleRun(
   session: StoreSession,
-  job: JobRow,
+  job: HeldRow,
   run: RunToSettle,
   context: SettleContext,
 ): Promise<Settled> {
@@ -110,7 +109,7 @@ function isQueuedAgain(state: JobState, { outcome }: FinishedRun): boolean {
 }
 
 /** What was claimed and has not been recorded as begun has begun all the same. */
-function asBegun(job: JobRow, { startedAt }: RunStart): JobRow {
+function asBegun(job: HeldRow, { startedAt }: RunStart): HeldRow {
   if (job.state !== 'claimed') return job;
   return { ...job, state: 'running', attempts: job.attempts + 1, started_at: startedAt };
 }
@@ -191,7 +190,7 @@ const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0
  */
 export async function applyTransition(
   session: StoreSession,
-  job: JobRow,
+  job: SettledJob,
   transition: Transition,
   facts: TransitionFacts,
 ): Promise<JobState> {
@@ -201,6 +200,9 @@ export async function applyTransition(
 }
 
 type Columns = Partial<JobRow>;
+
+/** Most jobs have no children, and whoever holds a claim knows it: nothing is looked for then. */
+type SettledJob = JobRow & Partial<Pick<HeldRow, 'has_children'>>;
 
 /** `attempts` and `started_at` stand in the row only now, if its run was a short one. */
 async function change(
@@ -217,19 +219,20 @@ async function change(
 
 async function finish(
   session: StoreSession,
-  job: JobRow,
+  job: SettledJob,
   { result = null, data }: Extract<Transition, { kind: 'finish' }>,
   facts: TransitionFacts,
 ): Promise<JobState> {
   const { at, reason } = facts;
   const done = { result, reason, ...(data !== undefined && { data }) };
-  if (job.tier === null && (await session.jobs.hasOpenChildren(job.id))) {
+  const isParent = job.tier === null && job.has_children !== false;
+  if (isParent && (await session.jobs.hasOpenChildren(job.id))) {
     await session.jobs.markReported(job.id);
     await change(session, job, { ...done, state: 'paused' }, facts);
     await releaseChildren(session, job.id, at);
     return 'paused';
   }
-  if (job.tier === null) await session.jobs.markReported(job.id);
+  if (isParent) await session.jobs.markReported(job.id);
   // A child with a rule, which only plain SQL could give it, would keep its parent waiting for ever.
   if (job.repeat !== null && job.parent_id === null) {
     return await repeat(session, job, done, facts);

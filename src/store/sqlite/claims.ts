@@ -5,6 +5,7 @@ import type {
   ClaimRequest,
   ClaimStore,
   ExpiredClaim,
+  HeldRow,
   Selection,
   WaitingJob,
 } from '../contract.ts';
@@ -262,8 +263,12 @@ function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
 
 type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: number };
 
-function held(db: Statements, { id, token }: ClaimRef): JobRow | undefined {
-  return db.first<JobRow>('select * from jobs where id = ? and claim_token = ?', [id, token]);
+const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id)
+  as has_children from jobs where id = ? and claim_token = ?`;
+
+function held(db: Statements, { id, token }: ClaimRef): HeldRow | undefined {
+  const row = db.first<JobRow & { has_children: number }>(heldText, [id, token]);
+  return row && { ...row, has_children: row.has_children === 1 };
 }
 
 /** A script's job has no lease, and no place in the index of those that are due. */
