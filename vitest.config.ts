@@ -1,7 +1,8 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { areNoPointsHit, isMachineOurs, leftToCi, sampled } from './test/integration/left-to-ci.ts';
-import { apart, together } from './test/support/together.ts';
+import { engines } from './test/support/engines.ts';
+import { apart, ofAnyEngine, together } from './test/support/together.ts';
 
 const results = process.env.VITEST_RESULTS;
 
@@ -20,25 +21,33 @@ const notHere = [...(isMachineOurs ? [] : leftToCi), ...(areNoPointsHit ? sample
 
 export default defineConfig({
   test: {
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'together',
-          include: together,
-          isolate: false,
-          globalSetup: ['test/build.ts'],
+    projects: engines.flatMap(({ name }, index) => {
+      // The first engine has all tests, those that no engine has anything to do with, too.
+      const isHere = (file: string): boolean =>
+        !notHere.includes(file) && (index === 0 || ofAnyEngine.includes(file));
+      const which = index === 0 ? '' : ` on ${name}`;
+      return [
+        {
+          extends: true,
+          test: {
+            name: `together${which}`,
+            include: together.filter(isHere),
+            isolate: false,
+            env: { TEST_ENGINE: name },
+            globalSetup: ['test/build.ts'],
+          },
         },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'apart',
-          include: apart.filter((file) => !notHere.includes(file)),
-          globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
+        {
+          extends: true,
+          test: {
+            name: `apart${which}`,
+            include: apart.filter(isHere),
+            env: { TEST_ENGINE: name },
+            globalSetup: ['test/build.ts', 'test/integration/left-to-ci.ts'],
+          },
         },
-      },
-    ],
+      ];
+    }),
     // More than there are processors, mostly: tests wait for other processes more than they work.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },

@@ -20,7 +20,7 @@ import { cronPlace } from '../support/cron-place.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const backUp = (root: string, ...args: string[]): Ended =>
@@ -28,7 +28,7 @@ const backUp = (root: string, ...args: string[]): Ended =>
 
 async function makeRootWithLog(): Promise<string> {
   const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   await store.events.record([{ at: 1, event: 'paused', detail: '*' }]);
   return root;
 }
@@ -193,7 +193,7 @@ test('a damaged log is told, and leaves no copy', async () => {
 
 test('the copy is of one moment, although the log is written to all the while', async () => {
   const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   const detail = 'x'.repeat(20_000);
   const addPair = () =>
     store.transaction(async ({ events }) => {

@@ -8,11 +8,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 
+import { engine } from '../support/engines.ts';
 import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
@@ -119,9 +118,9 @@ const scenarios: readonly Scenario[] = [
     files: { ...hourly, ...daily },
     prepare: async (root) => {
       await runWithFault(root, ['daily']);
-      setSchemaVersion(root, 99);
+      engine.setNewer(root, true);
     },
-    mend: (root) => setSchemaVersion(root, SCHEMA_VERSION),
+    mend: (root) => engine.setNewer(root, false),
     reaches: ['spawn'],
     next: [['daily'], ['hourly']],
   },
@@ -131,10 +130,10 @@ const scenarios: readonly Scenario[] = [
     files: { ...hourly, ...daily },
     prepare: async (root) => {
       await runWithFault(root, ['daily']);
-      setSchemaVersion(root, 99);
+      engine.setNewer(root, true);
       await runWithFault(root, ['hourly']);
       await diedDuringNode(root);
-      setSchemaVersion(root, SCHEMA_VERSION);
+      engine.setNewer(root, false);
     },
     reaches: ['sql insert runs', 'fs.rm .runner/spool/<token>.jsonl'],
     until: 'spawn',
@@ -325,13 +324,6 @@ async function dieAt(root: string, at: string): Promise<void> {
 }
 
 const isRunning = (root: string): boolean => listRunProcesses(root).length > 0;
-
-/** Written by a newer runner, the log is left alone. */
-function setSchemaVersion(root: string, version: number): void {
-  const database = new Database(stateFolderOf(root).database);
-  database.pragma(`user_version = ${version}`);
-  database.close();
-}
 
 function copyRoot(template: string): string {
   const root = makeTemporaryRoot();

@@ -1,11 +1,10 @@
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';
 import { readLog } from '../support/invariants-log.ts';
+import { lieInLog } from '../support/open-log.ts';
 import { nodeHandler } from '../support/queue-handlers.ts';
 import { findOutOfTurn } from '../support/queue-order.ts';
 import { copyRoot } from '../support/queue-rounds.ts';
@@ -74,7 +73,7 @@ test('a sound log has no violations, and each lie in it is found', async () => {
   checkInvariants(template);
   const believed = lies.filter(([, sql]) => {
     const root = copyRoot(template);
-    change(root, sql);
+    lieInLog(root, sql);
     return findViolations(root).length === 0;
   });
   expect(believed.map(([what]) => what)).toEqual([]);
@@ -84,16 +83,8 @@ test('a claim out of its turn is found', async () => {
   const root = await makeWorkedOff();
   const outOfTurn = () => findOutOfTurn(readLog(root) as NonNullable<ReturnType<typeof readLog>>);
   // Of what comes back with a time of its own it knows nothing.
-  change(root, 'delete from jobs where id not in (3, 4)');
+  lieInLog(root, 'delete from jobs where id not in (3, 4)');
   expect(outOfTurn()).toEqual([]);
-  change(root, 'update jobs set priority = 900 where id = 4');
+  lieInLog(root, 'update jobs set priority = 900 where id = 4');
   expect(outOfTurn()).toEqual(['job 3 began before job 4, the first of 1']);
 });
-
-function change(root: string, sql: string): void {
-  const database = new Database(stateFolderOf(root).database);
-  database.pragma('foreign_keys = off');
-  database.pragma('ignore_check_constraints = on');
-  database.exec(sql);
-  database.close();
-}

@@ -1,10 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { expect, test } from 'vitest';
 import { startWithFault } from '../support/fault-points.ts';
+import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { readSeenTries } from '../support/queue-evidence.ts';
 import { nodeHandler } from '../support/queue-handlers.ts';
@@ -24,7 +22,6 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 const HOUR = 3_600_000;
-const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;
 
 const makeSite = (lease: string): string =>
   makeTemporaryRoot({
@@ -74,7 +71,7 @@ test('while somebody writes for longer than a lease, nobody loses a claim', asyn
   const workers = [startWaiting(root), startWaiting(root), startWaiting(root)];
   const ids = [await addJob(root, 'waits'), await addJob(root, 'waits')];
   for (const id of ids) await untilStarted(root, id);
-  const writer = await holdLog(root);
+  const writer = await holdLog(root, HOUR);
   const last = Math.max(...ids.map((id) => leasedUntil(root, id)));
   await until('their leases are long over', () => Date.now() > last + 4_000, WITHIN_MS);
   // Whoever wants to write has waited; all of them go on at the same time, and so do the handlers.
@@ -85,15 +82,6 @@ test('while somebody writes for longer than a lease, nobody loses a claim', asyn
   expect(ids.map((id) => readTries(root, id))).toEqual([heldOnce, heldOnce]);
   checkInvariants(root);
 }, 120_000);
-
-/** Another program that has begun to write. */
-async function holdLog(root: string): Promise<ChildProcess> {
-  const args = [holdLock, stateFolderOf(root).database, 'begin immediate'];
-  const writer = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void writer.kill('SIGKILL'));
-  await once(writer.stdout, 'data');
-  return writer;
-}
 
 test('a handler that outlives its worker for longer than its lease has its time, and its true end', async () => {
   await Promise.all([outliveWorker({ isWatched: true }), outliveWorker({ isWatched: false })]);

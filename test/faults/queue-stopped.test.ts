@@ -1,8 +1,7 @@
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 
+import { engine } from '../support/engines.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -56,16 +55,10 @@ test('a worker that was stopped for longer than its lease changes nothing that o
 async function stopOutsideOfWrites(root: string, pids: readonly number[]): Promise<void> {
   const isFree = (): boolean => {
     signalAll(pids, 'SIGSTOP');
-    const database = new Database(stateFolderOf(root).database, { timeout: 500 });
-    try {
-      database.exec('begin immediate; rollback');
-      return true;
-    } catch {
-      signalAll(pids, 'SIGCONT');
-      return false;
-    } finally {
-      database.close();
-    }
+    const log = engine.hold(root, 500);
+    if (log === null) signalAll(pids, 'SIGCONT');
+    log?.close();
+    return log !== null;
   };
   await until('it is stopped outside of a write', isFree, WITHIN_MS);
 }

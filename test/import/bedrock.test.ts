@@ -7,7 +7,7 @@ import type { ActivityView, JobRow } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { makeBedrock } from '../support/foreign-queues.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
@@ -28,7 +28,7 @@ interface Options {
 }
 
 async function takeOver(jobs: Jobs, options: Partial<Options> = {}): Promise<Taken> {
-  const store = await openStoreOf(makeTemporaryRoot());
+  const store = await openSqliteOf(makeTemporaryRoot());
   return await takeOverInto(store, jobs, options);
 }
 
@@ -442,7 +442,7 @@ test('more jobs than fit into one statement are all there, with their families',
 });
 
 test('what goes wrong late leaves nothing of it behind', async () => {
-  const store = await openStoreOf(makeTemporaryRoot());
+  const store = await openSqliteOf(makeTemporaryRoot());
   store.connection.exec(`create trigger refuses before insert on jobs when new.name = 'last'
     begin select raise(abort, 'no room'); end`);
   const many = Array.from({ length: 1_200 }, (_, index) => ({ jobID: index + 1 }));
@@ -457,7 +457,7 @@ test('an older table without priority, parents and retryAfter is understood', as
   const schema = `create table jobs (created text, jobID integer primary key, state text, name text,
     nextRun text, lastRun text, repeat text, data text)`;
   const path = makeBedrock({ folder, schema }, [{ jobID: 1 }]);
-  const store = await openStoreOf(makeTemporaryRoot());
+  const store = await openSqliteOf(makeTemporaryRoot());
   const report = await readExternalDatabase(path, async (database) => {
     const queue = readBedrock(database, { withEnded: false, missed: 'once' });
     return await importJobs(store, queue, { at: NOW, isDryRun: false, skipBad: false });

@@ -11,7 +11,7 @@ import type { JobRow } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { type LaterRows, makeLaterJob } from '../support/foreign-queues.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOW = Date.UTC(2026, 2, 10, 12);
@@ -24,7 +24,7 @@ interface Taken {
 }
 
 async function takeOver(rows: LaterRows, options: Partial<ImportOptions> = {}): Promise<Taken> {
-  const store = await openStoreOf(makeTemporaryRoot());
+  const store = await openSqliteOf(makeTemporaryRoot());
   return await takeOverInto(store, makeLaterJob({ folder: makeTemporaryRoot() }, rows), options);
 }
 
@@ -203,7 +203,7 @@ test('without the table of transitions it is said what is not known', async () =
   const schema =
     'create table q (job_id, state_id, dte_add, retry_count, retry_last, job_data, handle, lock_timeout)';
   const path = makeLaterJob({ folder, schema }, { jobs: [] }, 'q');
-  const store = await openStoreOf(makeTemporaryRoot());
+  const store = await openSqliteOf(makeTemporaryRoot());
   const { report } = await takeOverInto(store, path, { table: 'q' });
   expect(report.notes).toMatchObject([{ note: expect.stringContaining('no table q_transition') }]);
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** PHP brings the SQLite of its system: 3.26 on Enterprise Linux 8. Their sources lie in old packages. */
@@ -21,7 +21,7 @@ test.each(oldVersions)(
   { timeout: LONG_MS },
   async (version, source) => {
     const root = makeTemporaryRoot();
-    const { connection } = await openStoreOf(root);
+    const { connection } = await openSqliteOf(root);
     const program = buildOldSqlite(source);
     const { database } = makeStateOf(root);
     const ask = (...statements: readonly string[]): string[] =>

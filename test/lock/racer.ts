@@ -3,7 +3,7 @@ import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/lock/regis
 import { takeTier } from '../../src/lock/tier-lock.ts';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { checkLiveness, identifyProcess } from '../../src/process/identity.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
+import { engine } from '../support/engines.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */
 export type Guard = 'tier' | 'lock-file' | 'slot';
@@ -30,7 +30,7 @@ export async function createRacer(
 ): Promise<Racer> {
   const state = stateFolderOf(root);
   if (guard === 'lock-file') return { take: takeFile, close: async () => {} };
-  const store = await openStore(state);
+  const store = await engine.openStore(state);
   return { take: guard === 'tier' ? takeWhole : takeSlot, close: () => store.close() };
 
   async function takeFile(tier: string): Promise<Won | null> {

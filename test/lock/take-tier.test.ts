@@ -14,7 +14,7 @@ import { openStore } from '../../src/store/sqlite/open.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { queryLog } from '../support/open-log.ts';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOON = Date.UTC(2026, 10, 1, 12);
@@ -38,7 +38,7 @@ function requestFor(tier: string, fields: Partial<WorkerRequest> = {}): WorkerRe
 async function openRoot() {
   const root = makeTemporaryRoot();
   const state = makeStateOf(root);
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   const take = (request: WorkerRequest, of: Store = store): Promise<TierLock | TierLockRefused> =>
     takeTier(of, state, request, () => {});
   return { root, state, store, take };

@@ -10,7 +10,7 @@ import { changeLog } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { HOUR_MS, openTestQueue, SECOND_MS } from '../support/test-queue.ts';
 import { takeNext } from './conformance/cases.ts';
@@ -81,7 +81,7 @@ function model(jobs: readonly Waiting[], { wanted, failing, groupLimit }: Rules)
 /** A log with these jobs, and who takes them. */
 async function open(jobs: readonly Waiting[] = []) {
   const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   const worker = await openWorker({ store, clock: { at: NOW } });
   const fill = (all: readonly Waiting[]): void => {
     store.connection.exec('delete from jobs');

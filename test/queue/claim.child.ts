@@ -1,12 +1,12 @@
 import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
 
+import { engine } from '../support/engines.ts';
 import { meet } from '../support/meet.ts';
 import { openWorker, startWorker } from './worker-claims.ts';
 
 /** Takes jobs of a root together with others until there are none, and prints its claims. */
 const [root = '', count = '2', what = 'queue'] = process.argv.slice(2);
-const store = await openStore(stateFolderOf(root));
+const store = await engine.openStore(stateFolderOf(root));
 const clock = { at: Date.now() };
 const worker = await openWorker({ store, clock });
 const claims: { id: number; token: string }[] = [];

@@ -1,13 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Sqlite from 'better-sqlite3';
+import { engine } from '../support/engines.ts';
 
-/** Holds a log's write lock for so long, and commits then what it has written meanwhile. */
-const [path = '', holdMs = '0', statement = '', marker = ''] = process.argv.slice(2);
-const database = new Sqlite(path, { timeout: 15_000 });
-database.exec('begin immediate');
-database.exec(statement);
+/** Keeps everybody else from writing to a log for so long, and commits then what it has written meanwhile. */
+const [root = '', holdMs = '0', statement = '', marker = ''] = process.argv.slice(2);
+const log = engine.hold(root, 15_000);
+if (log === null) throw new Error('Somebody else holds the log.');
+if (statement !== '') log.change(statement);
 writeFileSync(marker, '');
 await sleep(Number(holdMs));
-database.exec('commit');
-database.close();
+log.close();

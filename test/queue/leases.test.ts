@@ -3,7 +3,7 @@ import type { JobOptions } from '../../src/queue/api.ts';
 import { beatMs, endExpiredLeases, LEASE_GRACE_MS } from '../../src/queue/claim/leases.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -12,8 +12,7 @@ import { openTestQueue, START } from '../support/test-queue.ts';
 import { LEASE_MS, openWorker } from './worker-claims.ts';
 
 const settings = { leaseMs: LEASE_MS, missedCap: 10 };
-const endExpired = (store: SqliteStore, now: () => number) =>
-  endExpiredLeases(store, now, settings);
+const endExpired = (store: Store, now: () => number) => endExpiredLeases(store, now, settings);
 
 interface Taking {
   readonly options?: JobOptions;

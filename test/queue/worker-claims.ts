@@ -10,9 +10,8 @@ import type { Archive } from '../../src/queue/settle/archive.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { type RunToSettle, type Settled, settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
-import type { ClaimedRow, RunStart } from '../../src/store/contract.ts';
+import type { ClaimedRow, RunStart, Store } from '../../src/store/contract.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { makeFinishedRun } from '../support/finished-run.ts';
 import type { TestQueue } from '../support/test-queue.ts';
@@ -27,7 +26,7 @@ export const everything: QueueSelection = {
 };
 
 /** Begins a worker of the queue: this process, unless it is said to be another. */
-export function startWorker(store: SqliteStore, at: number, pid = process.pid): Promise<number> {
+export function startWorker(store: Store, at: number, pid = process.pid): Promise<number> {
   const worker = {
     ...({ kind: 'queue', tier: null, ...identifyProcess(pid), trigger: 'manual' } as const),
     ...{ scheduledFor: null, startedAt: at, runnerVersion: '0.1.0', nodeVersion: '24' },

@@ -7,7 +7,7 @@ import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { changeLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const page = readFileSync(new URL('../../docs/activity-log.md', import.meta.url), 'utf8');
@@ -66,7 +66,7 @@ test('each question on the page has an answer', async () => {
 
 test('each table’s columns are on the page, all of them and in their order', async () => {
   const root = makeTemporaryRoot();
-  await openStoreOf(root);
+  await openSqliteOf(root);
   for (const table of ['workers', 'jobs', 'runs', 'activity', 'pauses']) {
     const section = sectionOf(`\`${table}\``).split(EVENTS)[0] as string;
     expect([table, ...namesIn(section)]).toEqual([table, ...columnsOf(root, table)]);
@@ -86,7 +86,7 @@ test('each table’s columns are on the page, all of them and in their order', a
 
 test('each table, view and index is on the page', async () => {
   const root = makeTemporaryRoot();
-  await openStoreOf(root);
+  await openSqliteOf(root);
   const all = `select name from sqlite_master where name not like 'sqlite_%'`;
   for (const { name } of queryLog<{ name: string }>(root, all)) {
     expect(page).toContain(`\`${name}\``);

@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import { drivers } from '../support/drivers.ts';
 import { startNode } from '../support/start-command.ts';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
@@ -163,7 +163,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
 test('the activity log itself is no queue of another system', async () => {
   const root = makeTemporaryRoot();
-  await (await openStoreOf(root)).close();
+  await (await openSqliteOf(root)).close();
   const { database } = makeStateOf(root);
   await expect(readExternalDatabase(database, async () => 0)).rejects.toThrow(
     `${database} is an activity log of this runner`,

@@ -9,7 +9,7 @@ import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { withJournal } from '../support/with-journal.ts';
 
@@ -17,7 +17,7 @@ const openAndClose = new URL('open-and-close.child.ts', import.meta.url).pathnam
 const addJobs = new URL('add-jobs.child.ts', import.meta.url).pathname;
 
 async function readPragma(root: string, pragma: string): Promise<unknown> {
-  return (await openStoreOf(root)).connection.pragma(pragma);
+  return (await openSqliteOf(root)).connection.pragma(pragma);
 }
 
 test('eight processes that open a missing log in the same moment make it once', async () => {
@@ -36,7 +36,7 @@ test('eight processes that open a missing log in the same moment make it once', 
 
 test('three writers and a reader in the same moment lose no row', async () => {
   const root = makeTemporaryRoot();
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   const writers = ['15min', 'hourly', 'daily'].map((tier) =>
     startNode([addJobs, root, tier, '40']),
   );
@@ -68,7 +68,7 @@ test('nobody else can read the log, even under umask 000', async () => {
   const command = `umask 000; exec "${process.execPath}" "${openAndClose}" "${root}"`;
   const end = await startProcess('/bin/sh', ['-c', command], { cwd: '/', env: {} }).ended;
   expect(end.stderr).toBe('');
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   store.connection.exec('delete from jobs');
   const files = readdirSync(state.path).filter((name) => name.startsWith('activity.db'));
   expect(files).toContain('activity.db-wal');
@@ -127,7 +127,7 @@ test('reading makes no log where there is none', async () => {
   const state = makeStateOf(root);
   expect(await openExistingStore(state)).toBeNull();
   expect(existsSync(state.database)).toBe(false);
-  await openStoreOf(root);
+  await openSqliteOf(root);
   const store = await openExistingStore(state);
   expect(store).not.toBeNull();
   await store?.close();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isFailure, outcomes } from '../../src/store/schema.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('what was given back is neither a success nor a failure', () => {
@@ -9,7 +9,7 @@ test('what was given back is neither a success nor a failure', () => {
 });
 
 test('the log takes each of them, and no other', async () => {
-  const { connection } = await openStoreOf(makeTemporaryRoot());
+  const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(`insert into jobs (name) values ('a')`);
   const text = `insert into runs (job_id, script_id, attempt, started_at, outcome) values (1, 1, 1, 0, ?)`;
   const add = (outcome: string) => connection.prepare(text).run([outcome]);

@@ -5,11 +5,11 @@ import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { explainQueries } from '../support/query-plan.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
-const open = (): Promise<SqliteStore> => openStoreOf(makeTemporaryRoot());
+const open = (): Promise<SqliteStore> => openSqliteOf(makeTemporaryRoot());
 
 const ask = <Row>({ connection }: SqliteStore, text: string, ...values: unknown[]): Row[] =>
   connection.prepare(text).all(values) as Row[];

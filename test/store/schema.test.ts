@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
-import { openStoreOf } from '../support/state-of.ts';
+import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 
@@ -26,7 +26,7 @@ test.each([
     aRun('outcome, id', `'failed', 7`).replace('(1, 1', '(9, 1'),
   ],
 ])('%s is refused', async (_what, statement) => {
-  const { connection } = await openStoreOf(makeTemporaryRoot());
+  const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aWorker('state', `'running'`));
   connection.exec(aJob('state', `'running'`));
   connection.exec(aRun('outcome', `'running'`));
@@ -36,7 +36,7 @@ test.each([
 });
 
 test('two workers cannot run one tier, whatever the program around the table does', async () => {
-  const { connection } = await openStoreOf(makeTemporaryRoot());
+  const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aWorker('state, tier', `'running', 'hourly'`));
   expect(() => connection.exec(aWorker('state, tier', `'running', 'hourly'`))).toThrow(
     'UNIQUE constraint failed: workers.tier',
@@ -46,7 +46,7 @@ test('two workers cannot run one tier, whatever the program around the table doe
 });
 
 test('a script cannot be queued twice, whatever the program around the table does', async () => {
-  const { connection } = await openStoreOf(makeTemporaryRoot());
+  const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aJob('state', `'queued'`));
   expect(() => connection.exec(aJob('state', `'queued'`))).toThrow(
     'UNIQUE constraint failed: jobs.name',

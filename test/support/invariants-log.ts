@@ -1,16 +1,8 @@
-import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
-import Database from 'better-sqlite3';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { checkLiveness } from '../../src/process/identity.ts';
 
-import {
-  type LoggedActivity,
-  type LoggedJob,
-  type LoggedRun,
-  type LoggedWorker,
-  showTables,
-} from './log-tables.ts';
+import { engine } from './engines.ts';
+import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';
 
 /** Everything that a root's log says, read at once. */
 export interface LogContent {
@@ -18,42 +10,25 @@ export interface LogContent {
   readonly jobs: readonly LoggedJob[];
   readonly runs: readonly LoggedRun[];
   readonly activity: readonly LoggedActivity[];
-  /** What SQLite itself finds wrong. */
+  /** What the engine itself finds wrong. */
   readonly damage: readonly string[];
 }
 
 /** Null where there is nothing to be read: no log, none with tables, or a broken one. */
 export function readLog(root: string): LogContent | null {
-  const path = stateFolderOf(root).database;
-  if (!existsSync(path)) return null;
-  const database = new Database(path, { readonly: true, timeout: 15_000 });
+  if (!engine.hasTables(root)) return null;
+  const log = engine.connect(root, 'read');
   try {
-    showTables(database);
-    database.exec('begin');
-    const tables = database.prepare("select 1 from sqlite_master where name = 'pauses'").get();
-    return tables === undefined ? null : readTables(database);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'SQLITE_NOTADB') throw error;
-    return null;
+    return {
+      workers: log.all('select * from workers order by id'),
+      jobs: log.all('select * from jobs order by id'),
+      runs: log.all('select * from runs order by id'),
+      activity: log.all('select * from activity order by id'),
+      damage: engine.findDamage(log),
+    };
   } finally {
-    database.close();
+    log.close();
   }
-}
-
-function readTables(database: Database.Database): LogContent {
-  const all = <Row>(sql: string): Row[] => database.prepare<[], Row>(sql).all();
-  const integrity = database.pragma('integrity_check') as { integrity_check: string }[];
-  const keys = database.pragma('foreign_key_check') as object[];
-  return {
-    workers: all('select * from workers order by id'),
-    jobs: all('select * from jobs order by id'),
-    runs: all('select * from runs order by id'),
-    activity: all('select * from activity order by id'),
-    damage: [
-      ...integrity.map((row) => row.integrity_check).filter((text) => text !== 'ok'),
-      ...keys.map((row) => `foreign key: ${JSON.stringify(row)}`),
-    ],
-  };
 }
 
 /** Whether anything is still to be done by the next pass, or being done. */

@@ -1,21 +1,13 @@
-import Database from 'better-sqlite3';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
-import {
-  type LoggedActivity,
-  type LoggedJob,
-  type LoggedRun,
-  type LoggedWorker,
-  showTables,
-} from './log-tables.ts';
+import { engine } from './engines.ts';
+import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';
 
 /** The rows of a query on a root's activity log, read while nothing is changed. */
 export function queryLog<Row>(root: string, sql: string, ...values: readonly unknown[]): Row[] {
-  const database = new Database(stateFolderOf(root).database, { readonly: true });
+  const log = engine.connect(root, 'read');
   try {
-    showTables(database);
-    return database.prepare<unknown[], Row>(sql).all(...values);
+    return log.all(sql, ...values);
   } finally {
-    database.close();
+    log.close();
   }
 }
 
@@ -30,10 +22,24 @@ function readAll<Row>(root: string, table: string): Row[] {
 
 /** Changes a root's log by hand, as a fault or another program would; how many rows it changed. */
 export function changeLog(root: string, sql: string, ...values: readonly unknown[]): number {
-  const database = new Database(stateFolderOf(root).database);
+  return change(root, 'change', sql, values);
+}
+
+/** The same of what cannot be: nothing is checked. */
+export function lieInLog(root: string, sql: string): void {
+  change(root, 'lie', sql, []);
+}
+
+function change(
+  root: string,
+  access: 'change' | 'lie',
+  sql: string,
+  values: readonly unknown[],
+): number {
+  const log = engine.connect(root, access);
   try {
-    return database.prepare(sql).run(...values).changes;
+    return log.change(sql, ...values);
   } finally {
-    database.close();
+    log.close();
   }
 }

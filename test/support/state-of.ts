@@ -4,8 +4,10 @@ import {
   type StateFolder,
   stateFolderOf,
 } from '../../src/place/state-folder.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { engine } from './engines.ts';
 
 /** The state folder of a root, made. */
 export function makeStateOf(root: string): StateFolder {
@@ -15,7 +17,14 @@ export function makeStateOf(root: string): StateFolder {
 }
 
 /** A connection to a root's log, as a runner has one; closed with the test. */
-export async function openStoreOf(root: string): Promise<SqliteStore> {
+export async function openStoreOf(root: string): Promise<Store> {
+  const store = await engine.openStore(makeStateOf(root));
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** The same for what is SQLite's own. */
+export async function openSqliteOf(root: string): Promise<SqliteStore> {
   const store = await openStore(makeStateOf(root));
   onTestFinished(() => store.close());
   return store;

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { engine } from './engines.ts';
 
 /** A file's text, or its bytes with its mode. */
 export type FileContent = string | { readonly content: string | Buffer; readonly mode: number };
@@ -13,6 +14,7 @@ export function makeTemporaryRoot(files: Readonly<Record<string, FileContent>> =
   const patience = { maxRetries: 20, retryDelay: 50 };
   onTestFinished(() => rmSync(root, { recursive: true, force: true, ...patience }));
   mkdirSync(join(root, 'jobs'));
+  engine.choose?.(root);
   for (const [path, file] of Object.entries(files)) writeFile(join(root, path), file);
   return root;
 }

@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, JobOptions, JsonValue, Queue } from '../../src/queue/api.ts';
+import type { Store } from '../../src/store/contract.ts';
 import type { ActivityEvent } from '../../src/store/schema.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';
@@ -18,7 +18,7 @@ export interface TestQueue {
   readonly queue: Queue;
   readonly root: string;
   /** With a connection of its own. */
-  readonly store: SqliteStore;
+  readonly store: Store;
   /** UTC epoch milliseconds. */
   readonly clock: { at: number };
   /** A job's row. */

@@ -19,6 +19,13 @@ export const together = files.filter((file) => !needsOwnProcess(join(project, fi
 /** Each gets a process of its own. */
 export const apart = files.filter((file) => !together.includes(file));
 
+/** What holds whatever keeps the log: they run on each engine. Who speaks of one is about that one. */
+export const ofAnyEngine = files.filter(
+  (file) =>
+    /^test\/(faults|queue)\//.test(file) &&
+    !/sqlite/i.test(readFileSync(join(project, file), 'utf8')),
+);
+
 function needsOwnProcess(file: string, seen = new Set<string>()): boolean {
   if (seen.has(file) || !existsSync(file)) return false;
   seen.add(file);

@@ -10,7 +10,7 @@ import { cronPlace } from '../support/cron-place.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
-import { makeStateOf, openStoreOf } from '../support/state-of.ts';
+import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const NOW = Date.UTC(2026, 10, 1, 12);
@@ -31,7 +31,7 @@ interface EndedJob {
 async function makeLog(jobs: readonly EndedJob[]) {
   const root = makeTemporaryRoot();
   const state = makeStateOf(root);
-  const store = await openStoreOf(root);
+  const store = await openSqliteOf(root);
   await addWorker(store, 1000);
   await store.transaction(async ({ runs }) => {
     const add = store.connection.prepare(

@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
 import type { JobRow, RunRow } from '../../../src/store/schema.ts';
+import { readJobs, readRuns } from '../../support/open-log.ts';
 import { openTestQueue, SECOND_MS, type TestQueue } from '../../support/test-queue.ts';
 import { tries } from '../../support/tries.ts';
 import type { Cases } from './cases.ts';
@@ -104,10 +105,8 @@ interface Rows {
   readonly runs: readonly RunRow[];
 }
 
-function readRowsOf({ store }: TestQueue): Rows {
-  const all = <Row>(table: string): readonly Row[] =>
-    store.connection.prepare(`select * from ${table} order by id`).all([]) as Row[];
-  return { jobs: all<JobRow>('jobs'), runs: all<RunRow>('runs') };
+function readRowsOf({ root }: TestQueue): Rows {
+  return { jobs: readJobs(root), runs: readRuns(root) };
 }
 
 const open = ['queued', 'running', 'retrying', 'paused'];
