@@ -60,7 +60,7 @@ export function createRunFiles(files: RunFiles, input: string | null = null): Op
     const code = errorCode(error);
     if (code === 'ENOENT') restoreFolders([files.output, files.result, files.temporary]);
     else if (code !== 'EEXIST') throw error;
-    // A log that was set aside starts its ids anew: what an older run left here is not ours.
+    // After a log was quarantined, ids start anew: what an older run left here is not ours.
     removeRunFiles(files);
     return create(files, input);
   }

@@ -229,7 +229,7 @@ export interface JobCount {
 export interface PauseOptions {
   /** How long: `2h`. Default: until it is resumed. */
   readonly for?: string;
-  /** A fuse: what is due fails instead of waiting. Default false. */
+  /** Due jobs fail at once instead of waiting. Default false. */
   readonly fail?: boolean;
 }
 

@@ -223,7 +223,7 @@ export function statusToJson(status: Status): object {
     tiers: status.tiers.map(tierStateToJson),
     isLogUnread: status.isLogUnread,
     spooledRuns: status.spooledRuns,
-    logsSetAside: status.setAside,
+    quarantinedLogs: status.quarantined,
   };
 }
 

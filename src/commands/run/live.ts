@@ -55,7 +55,7 @@ export async function runAndShow(
   return summary;
 }
 
-/** To whoever reads cron's mail: the log is lost, or was set aside. Each trouble once. */
+/** To whoever reads cron's mail: the log is lost, or was quarantined. Each problem once. */
 function tellTrouble(context: CommandContext, events: WorkerEvents): void {
   const told = new Set<string>();
   events.on('problem', (sentence) => {

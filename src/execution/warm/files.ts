@@ -68,7 +68,7 @@ export class WarmFiles {
   /** Gives the output a second name, by which it is found should the runner die. */
   nameFor(files: RunFiles): void {
     this.#isNamed = true;
-    // A log that was set aside starts its ids anew: what an older run left here is not ours.
+    // After a log was quarantined, ids start anew: what an older run left here is not ours.
     linkAnew(this.output, files.output);
   }
 

@@ -315,7 +315,7 @@ function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   const logs = listNames(path).filter(isBrokenLog);
   return logs.map((name) =>
     warning(
-      `.runner/${name} was set aside because it was broken`,
+      `.runner/${name} was quarantined because it was broken`,
       'Delete it with its -wal and -shm when nobody misses its history; `sqlite3 <file> .recover` saves what can be saved.',
     ),
   );

@@ -1,7 +1,7 @@
 import type { StateFolder } from '../../place/state-folder.ts';
 import { hasSpool, listSpoolFiles } from '../../spool/files.ts';
 
-/** How many runs were recorded without the log, and wait to be taken into it. */
+/** How many runs were recorded without the log, and wait to be replayed into it. */
 export async function countSpooledRuns(states: readonly StateFolder[]): Promise<number> {
   const files = states.filter(hasSpool).flatMap(listSpoolFiles);
   if (files.length === 0) return 0;

@@ -33,10 +33,10 @@ export interface Status {
   readonly tiers: readonly TierState[];
   /** There is a log, and it could not be read: what it would tell is not known. */
   readonly isLogUnread: boolean;
-  /** How many runs were recorded without the log, and wait to be taken into it. */
+  /** How many runs were recorded without the log, and wait to be replayed into it. */
   readonly spooledRuns: number;
   /** Logs that could not be read, by the names of their files. */
-  readonly setAside: readonly string[];
+  readonly quarantined: readonly string[];
 }
 
 export interface StatusRun extends RunningRun {
@@ -108,7 +108,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
     tiers: tierStates.toSorted(byPeriod),
     isLogUnread,
     spooledRuns: await countSpooledRuns(states),
-    setAside: states.flatMap(({ path }) => findSetAside(path)),
+    quarantined: states.flatMap(({ path }) => findQuarantined(path)),
   };
 }
 
@@ -125,16 +125,16 @@ async function readRunning(log: LogView): Promise<StatusRun[]> {
 }
 
 /** `activity.db.broken-<time>`, without what belongs to it. */
-function findSetAside(folder: string): string[] {
+function findQuarantined(folder: string): string[] {
   try {
-    return readdirSync(folder).filter(isSetAside).toSorted(compareBytes);
+    return readdirSync(folder).filter(isQuarantined).toSorted(compareBytes);
   } catch {
     // Nothing has ever run here.
     return [];
   }
 }
 
-function isSetAside(name: string): boolean {
+function isQuarantined(name: string): boolean {
   return name.startsWith('activity.db.broken-') && !/-(?:wal|shm|journal)$/.test(name);
 }
 

@@ -163,13 +163,13 @@ function paintNext(text: string, { holder, pause, expected }: TierState, { palet
   return text;
 }
 
-function renderNotes({ spooledRuns, setAside, tiers }: Status, screen: Screen): string[] {
+function renderNotes({ spooledRuns, quarantined, tiers }: Status, screen: Screen): string[] {
   const uncalled = tiers.filter(({ expected, pause }) => expected?.isOverdue && pause === null);
   const notes = [
     uncalled.length > 0 ? '`runner doctor` checks why cron does not call.' : '',
     spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
-    setAside.length > 0
-      ? `${countOf(setAside.length, 'broken log')} quarantined in .runner/: ${setAside.map(printableLine).join(', ')}`
+    quarantined.length > 0
+      ? `${countOf(quarantined.length, 'broken log')} quarantined in .runner/: ${quarantined.map(printableLine).join(', ')}`
       : '',
   ];
   const zone = screen.palette.dim(`times in ${screen.clock.zone}`);

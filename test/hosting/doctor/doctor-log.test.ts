@@ -197,7 +197,7 @@ test('pauses in force are noted, each with the command that ends it', async () =
   ]);
 });
 
-test('logs that were set aside, waiting spool files and locks of the dead are named', async () => {
+test('quarantined logs, waiting spool files and locks of the dead are named', async () => {
   const { root, env } = makeCalledRoot();
   const { state } = await writeLog(root);
   for (const end of ['', '-wal', '-shm']) {
@@ -213,7 +213,7 @@ test('logs that were set aside, waiting spool files and locks of the dead are na
   expect(diagnose(root, env).of('leftovers')).toEqual([
     {
       status: 'warning',
-      found: '.runner/activity.db.broken-20261101T100000Z was set aside because it was broken',
+      found: '.runner/activity.db.broken-20261101T100000Z was quarantined because it was broken',
       cure: expect.stringMatching(/^Delete it with its -wal and -shm/),
     },
     {

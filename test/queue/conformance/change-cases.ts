@@ -185,7 +185,7 @@ export const changeCases: Cases = {
     },
   },
   96: {
-    title: 'a fuse fails what is due of it, and lets through what is not',
+    title: 'a fail-fast pause fails what is due of it, and lets through what is not',
     check: async ({ queue, row, clock }) => {
       const bad = await queue.addMany(
         Array.from({ length: 15 }, (_, n) => ({ name: 'bad/job', data: n })),

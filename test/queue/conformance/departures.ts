@@ -22,7 +22,7 @@ export const departures: Readonly<Record<number, string>> = {
   36: 'Nothing is claimed by its priority alone: a priority is an order; jobs that are to be processed separately get their own name.',
   38: 'There are no mocked jobs: a test opens a queue in its own folder.',
   40: 'A claim changes its lease, never the time of the job: with one column for both, a running job can be handed out again at once (47).',
-  41: 'Columns count how often a job was handed out: its data belongs to the user who added it.',
+  41: 'The log counts how often a job was handed out: its data belongs to the user who added it.',
   44: 'Counters of past events stay; only the tries are reset.',
   45: 'No name has a special meaning: `manual…` would be retried without limit.',
   48: 'A row with an unreadable time or unreadable data cannot be added, not even with plain SQL, so none has to be failed.',
@@ -53,6 +53,6 @@ export const departures: Readonly<Record<number, string>> = {
   93: 'As 92.',
   94: 'There is no network between the queue and the claimant, so nobody but the caller knows of a lost claim: `requeue` with `forgetTry`. The lease does the same later.',
   95: 'Every claim has a lease, so a dead worker loses its job even if nobody reports it.',
-  96: 'A fuse is in the log instead of in memory, lasts until it is removed, and one claim fails all due jobs under it.',
+  96: 'A fail-fast pause is in the log instead of in memory, lasts until it is removed, and one claim fails all due jobs under it.',
   97: '`sequentialKey` and `jitter` are not in that version either; `group` limits how many jobs run at the same time.',
 };
