@@ -2,22 +2,19 @@ import {
   closeSync,
   fstatSync,
   lstatSync,
-  mkdir,
   mkdirSync,
   openSync,
   readdirSync,
   renameSync,
-  rmdir,
   rmdirSync,
   rmSync,
-  stat,
   unlinkSync,
   utimes,
   writeFile,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import lockfile from 'proper-lockfile';
+import { errorCode } from '../base/errors.ts';
 import { isSameProcess, type ProcessIdentity } from '../process/identity.ts';
 import {
   type HolderFile,
@@ -56,7 +53,7 @@ export async function takeLockFile(
   const path = lockPath(folder, name);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const entry = { path, token: newToken(), self };
-    if (enterLock(entry)) return await holdLock(entry, onCompromised, timing);
+    if (enterLock(entry)) return holdLock(entry, onCompromised, timing);
     const content = readLock(path);
     const living = findLiving(path, content, timing);
     if (living !== null) return living;
@@ -103,63 +100,70 @@ function findLiving(path: string, { holders }: LockContent, timing: LockTiming):
   return holders.find((file) => isHolderAlive(file, readNow, timing))?.holder ?? null;
 }
 
-async function holdLock(
+function holdLock(
   entry: LockEntry,
   onCompromised: (reason: string) => void,
   timing: LockTiming,
-): Promise<LockFile> {
+): LockFile {
   try {
-    const stop = await keepFresh(entry, onCompromised, timing);
     removePrepared(entry.path);
     const takenOverFrom = collectDeadHolders(entry.path);
-    return { takenOverFrom, release: () => releaseLock(entry, stop) };
+    const stop = keepFresh(entry, onCompromised, timing);
+    return { takenOverFrom, release: async () => releaseLock(entry, stop) };
   } catch (error) {
     leaveLock(entry);
     throw error;
   }
 }
 
-/**
- * The library refreshes the lock and notices its loss. It is not asked who gets the lock: two can
- * take a stale one from it (https://github.com/moxystudio/node-proper-lockfile/issues/121).
- */
+/** After a refresh that failed, though the file is still there. */
+const RETRY_MS = 1_000;
+
+/** Refreshes the lock, and notices when it is lost: its holder's file is gone then. */
 function keepFresh(
   entry: LockEntry,
   onCompromised: (reason: string) => void,
   { refreshMs, staleMs }: LockTiming,
-): Promise<() => Promise<void>> {
-  return lockfile.lock(entry.path, {
-    lockfilePath: heartbeatPath(entry),
-    realpath: false,
-    stale: staleMs,
-    update: refreshMs,
-    fs: fileSystemThatTouches(entry),
-    // The library's default throws from a timer, which would end the runner in the middle of a pass.
-    onCompromised: (error) => onCompromised(error.message),
-  });
+): () => void {
+  // By a clock that nobody sets.
+  let freshAtS = process.uptime();
+  let timer: NodeJS.Timeout | null = null;
+  const refreshIn = (ms: number): void => {
+    timer = setTimeout(() => touch(entry, note), ms).unref();
+  };
+  const note = (error: Error | null): void => {
+    if (timer === null) return;
+    const isStale = (process.uptime() - freshAtS) * 1000 > staleMs;
+    if (error !== null && (errorCode(error) === 'ENOENT' || isStale)) {
+      timer = null;
+      onCompromised(error.message);
+      return;
+    }
+    if (error === null) freshAtS = process.uptime();
+    refreshIn(error === null ? refreshMs : RETRY_MS);
+  };
+  refreshIn(refreshMs);
+  return () => {
+    clearTimeout(timer ?? undefined);
+    timer = null;
+  };
 }
 
 /**
- * The library sets times by this host's clock; writing sets the file system's, which all hosts
- * share. The bytes are the same, in the same place: who reads meanwhile misses nothing.
+ * Writing sets the file's time by the file system's clock, which all hosts share. The bytes are the same, in
+ * the same place: who reads meanwhile misses nothing.
  */
-function fileSystemThatTouches(entry: LockEntry) {
-  const refresh = (path: string, at: Date, mtime: Date, done: (error: unknown) => void): void => {
-    writeFile(holderPath(entry), JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
-      if (error?.code === 'ENOENT') done(error);
-      // A full disk takes no lock from anybody.
-      else utimes(path, at, mtime, done);
-    });
-  };
-  return { mkdir, rmdir, rmdirSync, stat, utimes: refresh };
+function touch(entry: LockEntry, done: (error: Error | null) => void): void {
+  const path = holderPath(entry);
+  writeFile(path, JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
+    // A full disk takes no lock from anybody.
+    if (error === null || error.code === 'ENOENT') done(error);
+    else utimes(path, new Date(), new Date(), done);
+  });
 }
 
-async function releaseLock(entry: LockEntry, stopRefreshing: () => Promise<void>): Promise<void> {
-  try {
-    await stopRefreshing();
-  } catch {
-    // Lost, which was already reported, or removed by somebody.
-  }
+function releaseLock(entry: LockEntry, stopRefreshing: () => void): void {
+  stopRefreshing();
   try {
     leaveLock(entry);
   } catch {
@@ -192,7 +196,6 @@ interface LockContent {
 }
 
 const holderPath = ({ path, token }: LockEntry): string => join(path, `${token}.json`);
-const heartbeatPath = ({ path, token }: LockEntry): string => join(path, `${token}.lock`);
 const preparedPath = ({ path, token }: LockEntry): string => `${path}.${token}.new`;
 
 /** Gets into the lock, unless somebody's file is in it, be he dead or alive. */
@@ -233,7 +236,6 @@ function clearLock(path: string, { holders, otherNames }: LockContent): void {
 
 /** Gives the lock back, whatever else has got into it meanwhile. */
 function leaveLock(entry: LockEntry): void {
-  rmSync(heartbeatPath(entry), { recursive: true, force: true });
   rmSync(holderPath(entry), { force: true });
   const content = readLock(entry.path);
   if (content.holders.length === 0) removeLock(entry.path, content);

@@ -42,7 +42,8 @@ export function takeTierSlot(
       })),
     );
     return { free: true, workerId, takenOverFrom: dead.join(' and ') || null };
-  });
+    // Who goes on to start something has it on the disk before that.
+  }, 'soon');
 }
 
 /** Records a call that did not get to run the tier. */

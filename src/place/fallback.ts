@@ -1,7 +1,6 @@
 import { lstatSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { sha256 } from '@noble/hashes/sha2.js';
 import { UsageError } from '../base/errors.ts';
 import { createStateFolder, type StateFolder, stateFolderAt } from './state-folder.ts';
 
@@ -10,8 +9,17 @@ import { createStateFolder, type StateFolder, stateFolderAt } from './state-fold
  * temporary one. Knowing where makes nothing. It never holds a log: that would be a second truth.
  */
 export function fallbackStateFolderOf(root: string): StateFolder {
-  const hash = Buffer.from(sha256(Buffer.from(realpathSync(root)))).toString('hex', 0, 8);
+  const hash = hashOf(realpathSync.native(root));
   return stateFolderAt(join(tmpdir(), `folder-runner-${process.getuid?.() ?? 0}-${hash}`));
+}
+
+/** FNV-1a. It tells one user's roots apart, and is asked for at every start: SHA-256 would take a millisecond. */
+function hashOf(text: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(text)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return hash.toString(16).padStart(16, '0');
 }
 
 /**

@@ -1,4 +1,5 @@
 import type * as fs from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { RunStart, StoreSession } from '../../src/store/contract.ts';
@@ -125,13 +126,20 @@ describe.each(drivers)('with %s', (_name, driver) => {
     }
   });
 
-  test('closing has all of it on the disk', async () => {
-    const store = await open();
-    await store.transaction((session) => record(session, 1), 'soon');
-    const told: string[] = [];
-    store.onDurable(() => told.push('durable'));
-    await store.close();
-    expect([told, disk.syncs]).toEqual([['durable'], 1]);
+  test('closing has all of it on the disk, by SQLite itself unless others have it open', async () => {
+    for (const isOpenElsewhere of [false, true]) {
+      const folder = makeStateOf(makeTemporaryRoot());
+      const store = await openStore(folder, { driver });
+      const other = isOpenElsewhere ? await openStore(folder, { driver }) : null;
+      const before = disk.syncs;
+      await store.transaction((session) => record(session, 1), 'soon');
+      const told: string[] = [];
+      store.onDurable(() => told.push('durable'));
+      await store.close();
+      expect([told, disk.syncs - before]).toEqual([['durable'], isOpenElsewhere ? 1 : 0]);
+      expect(existsSync(`${folder.database}-wal`)).toBe(isOpenElsewhere);
+      await other?.close();
+    }
   });
 
   test('a disk that fails is told of by whoever must know, nobody is told that it is durable, and it is closed', async () => {

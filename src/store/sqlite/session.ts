@@ -1,4 +1,4 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
 import { errorCode } from '../../base/errors.ts';
@@ -140,9 +140,9 @@ export class SqliteSession implements Statements {
     const leave = await this.#queue.enter();
     leave();
     try {
-      this.#journal?.close();
-    } finally {
       this.connection.close();
+    } finally {
+      this.#journal?.close();
     }
   }
 
@@ -241,6 +241,7 @@ class WriteAheadLog {
   #fd: number | null = null;
   #changes = 0;
   #durableChanges = 0;
+  #isDoubtful = false;
   #waiting: readonly Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -263,14 +264,21 @@ class WriteAheadLog {
   sync(): void {
     if (this.#changes <= this.#durableChanges) return;
     const upTo = this.#changes;
+    this.#isDoubtful = true;
     fdatasyncSync(this.#open());
+    this.#isDoubtful = false;
     this.#noteSync(upTo);
   }
 
+  /**
+   * To be called once the database is closed: whoever closes it last takes over all that is in this file,
+   * syncs it and removes the file. Where a sync has failed, no later one is believed.
+   */
   close(): void {
     clearTimeout(this.#timer);
     try {
-      this.sync();
+      if (this.#isDoubtful || existsSync(this.#path)) this.sync();
+      else this.#noteSync(this.#changes);
     } finally {
       if (this.#fd !== null) closeSync(this.#fd);
       this.#fd = null;
@@ -287,6 +295,7 @@ class WriteAheadLog {
     try {
       fdatasync(this.#open(), (error) => {
         if (error === null) this.#noteSync(upTo);
+        else this.#isDoubtful = true;
       });
     } catch {}
   }

@@ -86,5 +86,6 @@ export async function finishWorker(
   workerId: number,
 ): Promise<void> {
   const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
-  await store.transaction((session) => session.workers.end(workerId, end));
+  // Nobody is told of it before the log is closed, which has it on the disk.
+  await store.transaction((session) => session.workers.end(workerId, end), 'soon');
 }

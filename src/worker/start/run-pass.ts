@@ -107,11 +107,14 @@ async function prepare(call: StoreInvocation, holder: Holder): Promise<readonly 
   const { tier, scheduledFor, startedAt: at } = holder.worker;
   const { events, store } = call;
   const orphans = (await reconcileIfSpooled(call, store)) ?? call.orphans;
-  return await store.transaction(async (session) => {
+  const jobs = await store.transaction(async (session) => {
     const openJobs = await session.scriptJobs.open(tier);
     const collector = { ...holder, session, events, scheduledFor, at, openJobs, orphans };
     return await collectJobs(collector);
-  });
+  }, 'soon');
+  // Its number names the files of its runs: a power loss must not give it to another worker.
+  if (jobs.length > 0) await store.sync();
+  return jobs;
 }
 
 /** An empty tier is looked at every few minutes: it loads nothing of what runs scripts. */
