@@ -15,7 +15,18 @@ export interface ProbeOptions {
   readonly exportsNothing: boolean;
   /** It is a handler: its job is what there is to be read on standard input. */
   readonly isHandler?: true;
+  /** It was started before its turn, and waits on {@link HOLD_FD}. */
+  readonly hold?: Hold;
   readonly context: ProbeContext;
+}
+
+/**
+ * The name of its output file while a process waits for its turn, and from then on. Who renames it begins, and
+ * who removes it before that keeps it from ever beginning.
+ */
+export interface Hold {
+  readonly heldOutput: string;
+  readonly output: string;
 }
 
 /** What a script's function learns of its run; instants in epoch milliseconds. */
@@ -162,6 +173,15 @@ export const CHANNEL_FD = 4;
 
 /** The descriptor on which a handler with a process of its own tells of its updates. */
 export const UPDATE_FD = 4;
+
+/**
+ * The descriptor on which the process of a script waits for its turn: it reads how late that is, in
+ * milliseconds. Its end without a word means that the runner has ended.
+ */
+export const HOLD_FD = 4;
+
+/** What such a process answers that must not begin. */
+export const NOT_BEGUN = '-';
 
 /** What a handler itself wants to become of its job. */
 export type HandlerDecision =

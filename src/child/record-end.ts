@@ -15,11 +15,13 @@ export interface Unsettled {
  *
  * @param findUnsettled what must not be open when it ends by itself
  * @param findEnd how a handler ended
+ * @param since what the process had used when the run began
  */
 export function recordEnd(
   resultPath: string,
   findUnsettled: () => Unsettled | null,
   findEnd: () => HandlerEnd | null = () => null,
+  since: CpuUsage = { userCPUTime: 0, systemCPUTime: 0 },
 ): void {
   let error: ProbeError | null = null;
   process.on('uncaughtExceptionMonitor', (thrown) => {
@@ -38,7 +40,7 @@ export function recordEnd(
     }
     const exitCode = unsettled === null ? code : UNSETTLED_EXIT_CODE;
     const end = findEnd() ?? { exitCode, error };
-    writeResult(resultPath, { ...measureSelf(), ...end, exitCode });
+    writeResult(resultPath, { ...measureSelf(since), ...end, exitCode });
   });
 }
 
@@ -57,12 +59,15 @@ export function writeResult(path: string, result: ProbeResult): void {
   }
 }
 
-/** What this process has used since it began. */
-function measureSelf(): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
+type CpuUsage = Pick<NodeJS.ResourceUsage, 'userCPUTime' | 'systemCPUTime'>;
+
+function measureSelf(
+  since: CpuUsage,
+): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
   const usage = process.resourceUsage();
   return {
-    userCpuMs: usage.userCPUTime / 1000,
-    systemCpuMs: usage.systemCPUTime / 1000,
+    userCpuMs: (usage.userCPUTime - since.userCPUTime) / 1000,
+    systemCpuMs: (usage.systemCPUTime - since.systemCPUTime) / 1000,
     maxRssBytes: usage.maxRSS * 1024,
   };
 }

@@ -33,9 +33,9 @@ export function runFilesOf(state: StateFolder, key: string): RunFiles {
   };
 }
 
-/** Is there as long as a process that was started ahead has not been told to begin. */
-export function heldMarkerOf({ temporary }: Pick<RunFiles, 'temporary'>): string {
-  return join(temporary, '.held');
+/** The name of the output file while the run's process, started ahead, waits for its turn. */
+export function heldOutputOf({ output }: Pick<RunFiles, 'output'>): string {
+  return `${output.slice(0, -'.log'.length)}.held`;
 }
 
 /** The output file twice, and what there is to read; all descriptors are the caller's to close. */
@@ -49,20 +49,29 @@ export interface OpenOutput {
 }
 
 /**
- * Makes the temporary folder and the output file.
+ * Makes the temporary folder and the output file: with that, the run counts as begun.
  *
  * @param input what the script can read on its standard input
  */
 export function createRunFiles(files: RunFiles, input: string | null = null): OpenOutput {
+  return createFiles(files, files.output, input);
+}
+
+/** The same for a process that is started ahead: it begins by giving the output file its name. */
+export function createHeldFiles(files: RunFiles): OpenOutput {
+  return createFiles(files, heldOutputOf(files), null);
+}
+
+function createFiles(files: RunFiles, output: string, input: string | null): OpenOutput {
   try {
-    return create(files, input);
+    return create(files, output, input);
   } catch (error) {
     const code = errorCode(error);
     if (code === 'ENOENT') restoreFolders([files.output, files.result, files.temporary]);
     else if (code !== 'EEXIST') throw error;
     // After a log was quarantined, ids start anew: what an older run left here is not ours.
     removeRunFiles(files);
-    return create(files, input);
+    return create(files, output, input);
   }
 }
 
@@ -74,11 +83,11 @@ export function restoreFolders(paths: readonly string[]): void {
   for (const path of paths) ifPossible(() => mkdirSync(dirname(path), { mode: 0o700 }));
 }
 
-function create(files: RunFiles, input: string | null): OpenOutput {
+function create(files: RunFiles, output: string, input: string | null): OpenOutput {
   mkdirSync(files.temporary, { mode: 0o700 });
   return {
-    appendFd: openSync(files.output, 'ax', 0o600),
-    fd: openSync(files.output, 'r+'),
+    appendFd: openSync(output, 'ax', 0o600),
+    fd: openSync(output, 'r+'),
     inputFd: input === null ? null : openInput(files, input),
   };
 }
@@ -100,7 +109,8 @@ export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
 
 /** To be called once the end is in the log: until then these files are all there is of it. */
 export function removeRunFiles(files: RunFiles): void {
-  ifPossible(() => unlinkSync(files.output));
+  if (!ifPossible(() => unlinkSync(files.output)))
+    ifPossible(() => unlinkSync(heldOutputOf(files)));
   ifPossible(() => unlinkSync(files.result));
   ifPossible(() => removeFolder(files.temporary));
 }
@@ -131,9 +141,16 @@ function unlockFolders(path: string): void {
   for (const name of readdirSync(path)) unlockFolders(join(path, name));
 }
 
-/** A script can leave what cannot be removed (read-only, or still written to), or remove it itself. */
-export function ifPossible(act: () => void): void {
+/**
+ * A script can leave what cannot be removed (read-only, or still written to), or remove it itself.
+ *
+ * @returns whether it was done
+ */
+export function ifPossible(act: () => void): boolean {
   try {
     act();
-  } catch {}
+    return true;
+  } catch {
+    return false;
+  }
 }

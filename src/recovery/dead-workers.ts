@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listNames } from '../base/values.ts';
@@ -19,7 +19,7 @@ import {
   describeOverdue,
   judgeExit,
 } from '../execution/result/wording.ts';
-import { heldMarkerOf, runFilesOf } from '../execution/run-files.ts';
+import { heldOutputOf, ifPossible, runFilesOf } from '../execution/run-files.ts';
 import type { Masker } from '../execution/secrets.ts';
 import { type LedgerEntry, readLedgers } from '../execution/warm/files.ts';
 import { signalGroup } from '../execution/watch/terminate.ts';
@@ -141,8 +141,8 @@ function beganAt(
 ): number | null {
   if (job.state === 'running') return job.started_at;
   const files = runFilesOf(state, token);
-  // Its process was started ahead, and waits to be told to begin.
-  if (timeOf(heldMarkerOf(files)) !== null) return null;
+  // Its process was started before its turn, and waits for that: without this file it never begins.
+  if (ifPossible(() => unlinkSync(heldOutputOf(files)))) return null;
   // The output of a child that serves many runs is older than the run.
   return ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
 }

@@ -324,6 +324,14 @@ export interface RunRef {
   readonly jobId: number;
 }
 
+/** What the newest runs of a script tell. */
+export interface RunHistory {
+  /** When its last success began, and how long that took. */
+  readonly lastSuccess: number | null;
+  readonly lastDurationMs: number | null;
+  readonly lastOutcome: Outcome | null;
+}
+
 export interface RunStore {
   /** Writes rows of runs that go on; their numbers. */
   start(runs: readonly RunningRun[]): Promise<number[]>;
@@ -338,8 +346,7 @@ export interface RunStore {
   running(jobId: number): Promise<StartedRunRow | null>;
   /** Keeps what a run printed whose claim was lost, unless its output is known. */
   addOutput(run: RunRef, end: FinishedRun): Promise<void>;
-  /** Of the newest runs of a script: when the last success began, and how the last one ended. */
-  history(script: string): Promise<{ lastSuccess: number | null; lastOutcome: Outcome | null }>;
+  history(script: string): Promise<RunHistory>;
   /**
    * Whether an earlier try of the job died with its worker, or its lease expired. Of a repeating job only the
    * tries of this time count: they begin with the last first one that was not given back.

@@ -10,18 +10,18 @@ describe('the past of a script', () => {
     const { store, addRun } = await writeLog(makeTemporaryRoot());
     await addRun('hourly/a', 1_000, running);
     await addRun('hourly/b', 500);
-    const nothing = { lastSuccess: null, lastOutcome: null };
+    const nothing = { lastSuccess: null, lastDurationMs: null, lastOutcome: null };
     expect(await store.runs.history('hourly/a')).toEqual(nothing);
     expect(await store.runs.history('hourly/c')).toEqual(nothing);
   });
 
-  test('is its last success, and how its very last run ended', async () => {
+  test('is its last success, how long that took, and how its very last run ended', async () => {
     const { store, addRun } = await writeLog(makeTemporaryRoot());
     await addRun('hourly/a', 1_000);
-    await addRun('hourly/a', 2_000);
-    await addRun('hourly/a', 3_000, { outcome: 'failed' });
+    await addRun('hourly/a', 2_000, { duration_ms: 40 });
+    await addRun('hourly/a', 3_000, { outcome: 'failed', duration_ms: 50 });
     await addRun('hourly/a', 5_000, running);
-    const failed = { lastSuccess: 2_000, lastOutcome: 'failed' };
+    const failed = { lastSuccess: 2_000, lastDurationMs: 40, lastOutcome: 'failed' };
     expect(await store.runs.history('hourly/a')).toEqual(failed);
     await addRun('hourly/a', 4_000, { outcome: 'crashed' });
     expect(await store.runs.history('hourly/a')).toEqual({ ...failed, lastOutcome: 'crashed' });

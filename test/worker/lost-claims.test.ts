@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { heldMarkerOf, runFilesOf } from '../../src/execution/run-files.ts';
+import { heldOutputOf, runFilesOf } from '../../src/execution/run-files.ts';
 import { findLostRuns } from '../../src/recovery/dead-workers.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -85,10 +85,11 @@ test.each(['output', 'result'] as const)('a run that has left its %s had begun',
 test('one whose process was started ahead and still waited for its turn had not', async () => {
   const { state, tokens, jobs, find } = await leaveClaims();
   const files = runFilesOf(state, tokens.script);
-  put(files.output);
-  put(heldMarkerOf(files));
+  put(heldOutputOf(files));
   expect(await find()).toEqual([]);
   expect(jobs()).toEqual(untouched);
+  // Without this file it never begins.
+  expect(existsSync(heldOutputOf(files))).toBe(false);
 });
 
 test('of a child that serves many jobs its ledger names the one that had begun', async () => {

@@ -1,4 +1,4 @@
-import { closeSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import {
   abortOnTermination,
@@ -9,6 +9,8 @@ import {
 import {
   type HandlerEnd,
   type HandlerJob,
+  HOLD_FD,
+  NOT_BEGUN,
   PROBE_VARIABLE,
   type ProbeContext,
   type ProbeOptions,
@@ -107,10 +109,33 @@ const variable = process.env[PROBE_VARIABLE];
 if (variable !== undefined) {
   delete process.env[PROBE_VARIABLE];
   forgetArgument(process.execArgv);
-  const options = JSON.parse(variable) as ProbeOptions;
+  const options = waitForTurn(JSON.parse(variable) as ProbeOptions);
   closeSync(SIGN_OF_LIFE_FD);
   installTypeScript(options.cacheFolder);
   join(options);
+}
+
+/**
+ * A process that was started ahead stands still here, before anything of its script is loaded, until its turn
+ * has come. It ends with the runner, and where its output file is gone: whoever removed that knows that it
+ * never begins.
+ */
+function waitForTurn(options: ProbeOptions): ProbeOptions {
+  const { hold, context } = options;
+  if (hold === undefined) return options;
+  const message = Buffer.alloc(32);
+  const length = readSync(HOLD_FD, message);
+  if (length === 0) process.exit();
+  try {
+    renameSync(hold.heldOutput, hold.output);
+  } catch {
+    writeSync(HOLD_FD, NOT_BEGUN);
+    process.exit();
+  }
+  closeSync(HOLD_FD);
+  const latenessMs = Number(message.toString('latin1', 0, length));
+  process.env.RUNNER_LATENESS_MS = String(latenessMs);
+  return { ...options, context: { ...context, latenessMs } };
 }
 
 function join(options: ProbeOptions): void {
@@ -119,7 +144,9 @@ function join(options: ProbeOptions): void {
     const { unsettled, end } = callIsolatedHandler(scriptPath);
     recordEnd(resultPath, unsettled, end);
   } else {
-    recordEnd(resultPath, options.exportsNothing ? () => null : callDefault(options));
+    const findUnsettled = options.exportsNothing ? () => null : callDefault(options);
+    // Of one that has waited for its turn, what counts begins now.
+    recordEnd(resultPath, findUnsettled, undefined, options.hold && process.resourceUsage());
   }
 }
 

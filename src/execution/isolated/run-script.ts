@@ -46,15 +46,24 @@ import type { RunRequest } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles } from '../start/start-failure.ts';
 import type { Termination } from '../watch/terminate.ts';
 import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
+import type { HeldScript } from './held-script.ts';
 
-/** Runs a script to its end, whatever that is: nothing a script does makes this throw. */
-export async function runScript(request: RunRequest): Promise<RunEnd> {
+/**
+ * Runs a script to its end, whatever that is: nothing a script does makes this throw.
+ *
+ * @param held its process, if that was started before its turn
+ */
+export async function runScript(
+  request: RunRequest,
+  held: HeldScript | null = null,
+): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.key);
   const startedAt = performance.now();
-  const output = openRunFiles(files, request);
+  const released = held && (await observeHeld(request, held));
+  const output = (released && held?.output) ?? openRunFiles(files, request);
   if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);
   try {
-    const observed = await observeRun(request, files, output);
+    const observed = released ?? (await observeRun(request, files, output));
     const durationMs = performance.now() - startedAt;
     if ('failure' in observed) return endNotStarted(observed.failure, durationMs);
     return await endRun(request, files, { ...observed, fd: output.fd, durationMs });
@@ -161,6 +170,18 @@ interface Observation extends Watched {
   readonly startFailure: string | null;
   /** Why it was started a second time. */
   readonly firstFailure: string | null;
+}
+
+/** Null: the process ended before anything of the script was loaded, and nobody has told it to end. */
+async function observeHeld(request: RunRequest, held: HeldScript): Promise<Observation | null> {
+  const { process, output } = held;
+  if (held.release(request.startedAt - request.scheduledFor)) {
+    request.onStarted(process.pid);
+    const observed = await observeProcess(process, request, output.fd);
+    if ((await held.hasBegun()) || request.stop.aborted) return observed;
+  }
+  await held.drop();
+  return null;
 }
 
 const RESTART_AFTER_MS = 500;

@@ -3,7 +3,7 @@ import { type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Launch } from '../../discovery/script.ts';
 import { findOwnNode, findProgram } from '../../process/programs.ts';
 import type { RunFiles } from '../run-files.ts';
-import type { RunRequest } from './request.ts';
+import type { StartRequest } from './request.ts';
 
 /** The argument vector that runs a script: Node with the probe, or the script's interpreter. */
 export function buildCommand(
@@ -47,7 +47,7 @@ const isAllowed = (name: string): boolean => allowedNames.includes(name) || name
  * runner's secrets. PATH is fixed for the same reason; it starts with the folder of this Node.
  */
 export function buildEnvironment(
-  request: RunRequest,
+  request: StartRequest,
   files: RunFiles,
 ): Record<string, string | undefined> {
   const { environment, script } = request;
@@ -64,7 +64,7 @@ export function buildEnvironment(
   };
 }
 
-function factsOf(request: RunRequest): RunFacts {
+function factsOf(request: StartRequest): RunFacts {
   const { key, startedAt, scheduledFor, handler } = request;
   const own = { key, script: request.script.name };
   if (handler !== undefined) return { ...handler.job, ...own, job: handler.job };

@@ -4,12 +4,12 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PROBE_VARIABLE, type ProbeOptions } from '../../child/contract.ts';
+import { type Hold, PROBE_VARIABLE, type ProbeOptions } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import { readStatFields } from '../../process/identity.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';
 import { buildCommand, buildEnvironment, findMissingInterpreter } from './command.ts';
-import type { RunRequest } from './request.ts';
+import type { StartRequest } from './request.ts';
 import { describeNotStarted } from './start-failure.ts';
 
 export interface Exit {
@@ -35,20 +35,23 @@ export interface StartFailure {
 /**
  * Starts the script as the leader of its own session and group, with nothing to read, its output in
  * a file, and an environment made from an allow-list.
+ *
+ * @param hold of a Node script that is to wait for its turn
  */
 export async function startProcess(
-  request: RunRequest,
+  request: StartRequest,
   files: RunFiles,
   { appendFd, fd, inputFd }: OpenOutput,
+  hold?: Hold,
 ): Promise<StartedProcess | StartFailure> {
   const environment = buildEnvironment(request, files);
   const command = commandOf(request);
   const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
   const isNode = request.script.launch.kind === 'node';
-  const hasChannel = isNode && request.handler !== undefined;
+  const hasChannel = isNode && (request.handler !== undefined || hold !== undefined);
   return await startCommand(request, command, {
-    env: { ...environment, ...probeVariable(request, files) },
+    env: { ...environment, ...probeVariable(request, files, hold) },
     stdio: [
       inputFd ?? 'ignore',
       appendFd,
@@ -61,7 +64,7 @@ export async function startProcess(
 
 /** Starts a program in the root, as a leader; if there is a fourth `stdio`, its channel is that. */
 export async function startCommand(
-  request: Pick<RunRequest, 'root' | 'script' | 'stop'>,
+  request: Pick<StartRequest, 'root' | 'script' | 'stop'>,
   [program, ...args]: readonly [string, ...string[]],
   options: Pick<SpawnOptions, 'env' | 'stdio'>,
 ): Promise<StartedProcess | StartFailure> {
@@ -88,12 +91,16 @@ async function confirmStart(child: ChildProcess, { options }: Script): Promise<S
   return { pid, exited, channel: (child.stdio[4] as Duplex | undefined | null) ?? null };
 }
 
-function commandOf({ script, probePath }: RunRequest): readonly [string, ...string[]] {
+function commandOf({ script, probePath }: StartRequest): readonly [string, ...string[]] {
   const heapLimitBytes = script.options.memoryBytes ?? null;
   return buildCommand(script.launch, script.path, { heapLimitBytes, probePath });
 }
 
-function probeVariable(request: RunRequest, files: RunFiles): Record<string, string> {
+function probeVariable(
+  request: StartRequest,
+  files: RunFiles,
+  hold: Hold | undefined,
+): Record<string, string> {
   const { script } = request;
   if (script.launch.kind !== 'node') return {};
   const options: ProbeOptions = {
@@ -102,6 +109,7 @@ function probeVariable(request: RunRequest, files: RunFiles): Record<string, str
     cacheFolder: request.state.cache,
     exportsNothing: script.launch.exportsNothing === true,
     ...(request.handler !== undefined && { isHandler: true }),
+    ...(hold !== undefined && { hold }),
     context: {
       script: script.name,
       scheduledFor: request.scheduledFor,

@@ -56,6 +56,9 @@ export interface RunRequest {
   readonly handler?: HandlerFacts;
 }
 
+/** What is needed to start its process. */
+export type StartRequest = Omit<RunRequest, 'onStarted' | 'onSample'>;
+
 /** What a job says of its run, in the place of what a tier's period does. */
 type SaidByJob = 'attempt' | 'scheduledFor' | 'startedAt' | 'lastSuccess' | 'previouslyCrashed';
 

@@ -1,4 +1,11 @@
-import type { EndedRun, RunningRun, RunStart, RunStore, StartedRunRow } from '../contract.ts';
+import type {
+  EndedRun,
+  RunHistory,
+  RunningRun,
+  RunStart,
+  RunStore,
+  StartedRunRow,
+} from '../contract.ts';
 import type { FinishedRun, Outcome, RunRow } from '../schema.ts';
 import { inPages, type Sync } from './areas.ts';
 import type { Statements } from './session.ts';
@@ -173,15 +180,20 @@ export function runningRunOf(db: Statements, jobId: number): StartedRunRow | nul
   );
 }
 
-function history(db: Statements, script: string) {
-  const newest = (condition: string): string =>
-    `from runs where script_id = (select id from scripts where name = ?)
+function history(db: Statements, script: string): RunHistory {
+  const newest = (columns: string, condition: string): string =>
+    `select ${columns} from runs where script_id = (select id from scripts where name = ?)
        and outcome ${condition} order by started_at desc, id desc limit 1`;
-  const last = db.first<{ outcome: Outcome }>(`select outcome ${newest("<> 'running'")}`, [script]);
-  const success = db.first<{ started_at: number }>(`select started_at ${newest("= 'succeeded'")}`, [
-    script,
-  ]);
-  return { lastSuccess: success?.started_at ?? null, lastOutcome: last?.outcome ?? null };
+  const last = db.first<Pick<RunRow, 'outcome'>>(newest('outcome', "<> 'running'"), [script]);
+  const success = db.first<Pick<RunRow, 'started_at' | 'duration_ms'>>(
+    newest('started_at, duration_ms', "= 'succeeded'"),
+    [script],
+  );
+  return {
+    lastSuccess: success?.started_at ?? null,
+    lastDurationMs: success?.duration_ms ?? null,
+    lastOutcome: last?.outcome ?? null,
+  };
 }
 
 interface Numbers {

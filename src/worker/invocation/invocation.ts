@@ -41,8 +41,8 @@ export interface StoreInvocation extends Invocation {
 export interface TierPass extends Invocation {
   readonly tier: string;
   readonly recorder: RunRecorder;
-  /** What must hold before a script is started. */
-  readonly admit: Admission;
+  /** What must hold before a script is started; null: nothing, so that the next one can be prepared meanwhile. */
+  readonly admit: Admission | null;
 }
 
 /** What is to be run of a tier. */

@@ -4,9 +4,16 @@ import type { Admission, Invocation } from '../invocation/invocation.ts';
 import { admitWithinBudget, type UsualDuration } from './budget.ts';
 import type { Machine } from './machine.ts';
 
-/** What the call's budget and the settings' limits ask for; the first that speaks against it has the say. */
-export function createAdmission(call: Invocation, usualDurationMs: UsualDuration): Admission {
+/**
+ * What the call's budget and the settings' limits ask for; the first that speaks against it has the say. Null:
+ * they ask for nothing.
+ */
+export function createAdmission(
+  call: Invocation,
+  usualDurationMs: UsualDuration,
+): Admission | null {
   const { budget, stop, runner, events } = call;
+  if (budget === null && !hasLimit(runner.settings.limits)) return null;
   const note = (sentence: string) => events.emit('warning', sentence);
   const admitByBudget = budget === null ? null : admitWithinBudget(budget, usualDurationMs);
   return async (script) =>

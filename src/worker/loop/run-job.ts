@@ -1,27 +1,55 @@
+import type { HeldScript } from '../../execution/isolated/held-script.ts';
 import { runScript } from '../../execution/isolated/run-script.ts';
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { createMasker } from '../../execution/secrets.ts';
+import type { StartRequest } from '../../execution/start/request.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { readStartTicks } from '../../process/identity.ts';
-import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { TierPass } from '../invocation/invocation.ts';
-import type { BegunRun, PassJob, RunProgress } from '../record/run-recorder.ts';
+import {
+  type BegunRun,
+  type ClaimedRun,
+  type EndedScript,
+  type KnownHistory,
+  type RecordedRun,
+  type RunProgress,
+  type ScriptHistory,
+  toBegun,
+} from '../record/run-recorder.ts';
 
-/** Runs a job's script once and records how it ended. Null: another worker has the job. */
-export async function runJob(pass: TierPass, job: PassJob): Promise<RunEnd | null> {
+/** A job whose turn has come, or comes next. */
+export interface Turn {
+  readonly run: ClaimedRun;
+  readonly history: KnownHistory;
+  /** Its process, where that was started before its turn. */
+  readonly held: HeldScript | null;
+}
+
+/** What others have to do while a job is run, and when it has ended. */
+interface Surroundings {
+  /** Called once the script's process is started. */
+  onStarted(): void;
+  /** Records its end. */
+  end(ended: EndedScript): Promise<RecordedRun>;
+}
+
+/** Runs a job's script once and records how it ended. */
+export async function runJob(
+  pass: TierPass,
+  turn: Turn,
+  { onStarted, end: recordEnd }: Surroundings,
+): Promise<RunEnd> {
   const { recorder, events } = pass;
-  const { script } = job;
-  const timeoutMs = script.options.timeoutMs ?? defaultTimeoutMs(script.tier);
-  const run = await recorder.begin(job, timeoutMs);
-  if (run === null) return null;
+  const { script } = turn.run;
+  const run = await recorder.begin(turn.run);
   const started = { key: run.key, script: script.name };
   events.emit('run-started', started);
   const isRefused = script.refusals.length > 0;
   const end = isRefused
     ? endNotStarted(script.refusals.join('\n'), 0)
-    : await execute(pass, run, timeoutMs);
-  const { decision, runId } = await recorder.end(run, end, !isRefused);
+    : await execute(pass, { ...turn, run }, onStarted);
+  const { decision, runId } = await recordEnd({ run, end, isRetryable: !isRefused });
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable(() => {
     removeRunFiles(runFilesOf(run.state, run.key));
@@ -30,25 +58,47 @@ export async function runJob(pass: TierPass, job: PassJob): Promise<RunEnd | nul
   return end;
 }
 
-async function execute(pass: TierPass, run: BegunRun, timeoutMs: number): Promise<RunEnd> {
-  const { runner, recorder, events, stop } = pass;
-  const { script } = run;
+interface BegunTurn extends Turn {
+  readonly run: BegunRun;
+}
+
+async function execute(pass: TierPass, turn: BegunTurn, onStarted: () => void): Promise<RunEnd> {
+  const { recorder, events } = pass;
+  const { run, history, held } = turn;
   const progress = createProgressReport(
     (seen) => recorder.recordProgress(run, seen),
     (error) =>
-      events.emit('warning', `the process of ${script.name} could not be recorded: ${error}`),
+      events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
   );
-  const running = runScript({
-    ...(await recorder.readHistory(run)),
+  const request = {
+    ...toRequest(pass, run, history),
+    onStarted: (pid: number) => {
+      progress.start(pid);
+      onStarted();
+    },
+    onSample: progress.sample,
+  };
+  return await runScript(request, held).finally(() => progress.settle());
+}
+
+/** All that its process is started with; of a run that has not begun, as if it did now. */
+export function toRequest(
+  { runner, stop }: TierPass,
+  claimed: ClaimedRun | BegunRun,
+  { lastSuccess, previouslyCrashed }: ScriptHistory,
+): StartRequest {
+  const run = 'startedAt' in claimed ? claimed : toBegun(claimed, runner.now());
+  const { script } = run;
+  return {
+    ...{ lastSuccess, previouslyCrashed, script },
     key: run.key,
-    script,
     root: runner.root,
     state: run.state,
     probePath: runner.probePath,
     attempt: run.attempt,
     scheduledFor: run.scheduledFor ?? run.startedAt,
     startedAt: run.startedAt,
-    timeoutMs,
+    timeoutMs: run.timeoutMs,
     graceMs: GRACE_MS,
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
@@ -56,10 +106,7 @@ async function execute(pass: TierPass, run: BegunRun, timeoutMs: number): Promis
     masker: createMasker(runner.settings, runner.environment),
     stop: stop.signal,
     kill: stop.kill,
-    onStarted: progress.start,
-    onSample: progress.sample,
-  });
-  return await running.finally(() => progress.settle());
+  };
 }
 
 export interface ProgressReport {

@@ -1,11 +1,12 @@
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
-import { beginRun } from '../../queue/claim/claim.ts';
+import { beginRun, releaseClaims } from '../../queue/claim/claim.ts';
 import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts';
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { ClaimRef, RunStart, Store } from '../../store/contract.ts';
+import type { ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
 
 /** A script that a pass is to run. */
 export interface PassJob {
@@ -17,16 +18,20 @@ export interface PassJob {
   readonly attempt: number;
 }
 
-/** A run that has begun, wherever that is recorded. */
-export interface BegunRun extends PassJob {
+/** A job that this worker has, and that has not begun. */
+export interface ClaimedRun extends PassJob {
   /** By which its files and its process are found. */
   readonly key: string;
-  readonly startedAt: number;
-  readonly timeoutMs: number;
   /** Where its files go: beside the record of it. */
   readonly state: StateFolder;
-  /** What settles it in the log; null: it did not begin there. */
+  /** What settles it in the log; null: the log knows nothing of it. */
   readonly claim: ClaimRef | null;
+}
+
+/** A run that has begun, wherever that is recorded. */
+export interface BegunRun extends ClaimedRun {
+  readonly startedAt: number;
+  readonly timeoutMs: number;
 }
 
 /** What is known of a run while it goes on. */
@@ -45,23 +50,43 @@ export interface ScriptHistory {
   readonly previouslyCrashed: boolean;
 }
 
+/** What is known of a script's past. */
+export interface KnownHistory extends ScriptHistory {
+  /** How long its last successful run took; null: it is not known. */
+  readonly lastDurationMs: number | null;
+}
+
 /** A run whose end is recorded. */
 export interface RecordedRun {
   /** What becomes of the job; null where that is not known yet, or somebody else has the say. */
   readonly decision: RetryDecision | null;
   /** Its number in the log; null: it is not there, or not yet. */
   readonly runId: number | null;
+  /** What was claimed with it; null: nothing was. */
+  readonly next: ClaimedRun | null;
+}
+
+/** A run that is over, and not recorded yet. */
+export interface EndedScript {
+  readonly run: BegunRun;
+  readonly end: RunEnd;
+  /** False: another try would end alike. */
+  readonly isRetryable: boolean;
 }
 
 /** Where a pass records its runs. */
 export interface RunRecorder {
   /** Null: another worker has the job. */
-  begin(job: PassJob, timeoutMs: number): Promise<BegunRun | null>;
-  readHistory(run: BegunRun): Promise<ScriptHistory>;
+  claim(job: PassJob): Promise<ClaimedRun | null>;
+  /** Gives back what has not begun. */
+  release(run: ClaimedRun): Promise<void>;
+  readHistory(run: ClaimedRun): Promise<KnownHistory>;
+  /** To be called right before the script is started. */
+  begin(run: ClaimedRun): Promise<BegunRun>;
   /** To be called once the run has lasted a moment: from then on it is seen by others. */
   recordProgress(run: BegunRun, progress: RunProgress): Promise<void>;
-  /** @param isRetryable false: another try would end alike */
-  end(run: BegunRun, end: RunEnd, isRetryable: boolean): Promise<RecordedRun>;
+  /** @param next the job to be claimed in the same commit; null: none */
+  end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun>;
   /** Calls back once all that was recorded by now survives a power loss. */
   onDurable(notify: () => void): void;
 }
@@ -70,53 +95,95 @@ export interface RunRecorder {
 export function createStoreRecorder(
   store: Store,
   workerId: number,
-  { state, now, settings }: Pick<Runner, 'state' | 'now' | 'settings'>,
+  runner: Pick<Runner, 'state' | 'now' | 'settings'>,
 ): RunRecorder {
-  let claims = 0;
+  return new LogRecorder(store, workerId, runner);
+}
+
+class LogRecorder implements RunRecorder {
+  readonly #store: Store;
+  readonly #workerId: number;
+  readonly #runner: Pick<Runner, 'state' | 'now' | 'settings'>;
   /** Rows of runs that have lasted long enough to have one. */
-  const rows = new Map<string, number>();
-  const beginRow = async (run: BegunRun, progress: RunProgress): Promise<void> => {
-    const start = { ...startOf(run, workerId), ...progress };
-    const claim = claimOf(run);
-    const row = await store.transaction((session) => beginRun(session, claim, start), 'soon');
-    if (row !== null) rows.set(run.key, row);
-  };
-  return {
-    begin: async (job, timeoutMs) => {
-      const token = `${workerId}.${++claims}`;
-      const claim = { id: job.id as number, token };
-      const startedAt = now();
-      const [claimed] = await store.transaction(
-        (session) => session.scriptJobs.claim([{ ...claim, state: 'claimed', at: startedAt }]),
-        'soon',
-      );
-      if (claimed === undefined) return null;
-      return { ...job, key: token, startedAt, timeoutMs, state, claim };
-    },
-    readHistory: async ({ script }) => {
-      const { lastSuccess, lastOutcome } = await store.runs.history(script.name);
-      return { lastSuccess, previouslyCrashed: lastOutcome === 'crashed' };
-    },
-    recordProgress: async (run, progress) => {
-      const rowId = rows.get(run.key);
-      if (rowId === undefined) await beginRow(run, progress);
-      else await store.runs.progress({ runId: rowId, jobId: claimOf(run).id }, progress);
-    },
-    end: async (run, end, isRetryable) => {
-      const told: RunToSettle = {
-        ...{ claim: claimOf(run), start: startOf(run, workerId), runId: rows.get(run.key) ?? null },
-        ...{ end: toFinishedRun(end), result: null, decision: null },
-        ...{ isRetryable, policy: policyOf(run.script.options) },
-      };
-      rows.delete(run.key);
-      const { missedCap } = settings.queue;
-      const [settled] = await store.retryWhenFull(() =>
-        store.transaction((session) => settleRuns(session, [told], { missedCap }), 'soon'),
-      );
-      return settled ?? { decision: null, runId: null };
-    },
-    onDurable: (notify) => store.onDurable(notify),
-  };
+  readonly #rows = new Map<string, number>();
+  #claims = 0;
+
+  constructor(...[store, workerId, runner]: Parameters<typeof createStoreRecorder>) {
+    this.#store = store;
+    this.#workerId = workerId;
+    this.#runner = runner;
+  }
+
+  claim(job: PassJob): Promise<ClaimedRun | null> {
+    return this.#store.transaction((session) => this.#claim(session, job), 'soon');
+  }
+
+  async #claim(session: StoreSession, job: PassJob): Promise<ClaimedRun | null> {
+    const { state, now } = this.#runner;
+    const key = `${this.#workerId}.${++this.#claims}`;
+    const claim = { id: job.id as number, token: key };
+    const claims = [{ ...claim, state: 'claimed' as const, at: now() }];
+    const [claimed] = await session.scriptJobs.claim(claims);
+    return claimed === undefined ? null : { ...job, key, state, claim };
+  }
+
+  async release(run: ClaimedRun): Promise<void> {
+    const { now } = this.#runner;
+    await this.#store.transaction((session) => releaseClaims(session, [claimOf(run)], now()));
+  }
+
+  async readHistory({ script }: ClaimedRun): Promise<KnownHistory> {
+    const { lastOutcome, ...known } = await this.#store.runs.history(script.name);
+    return { ...known, previouslyCrashed: lastOutcome === 'crashed' };
+  }
+
+  async begin(run: ClaimedRun): Promise<BegunRun> {
+    return toBegun(run, this.#runner.now());
+  }
+
+  async recordProgress(run: BegunRun, progress: RunProgress): Promise<void> {
+    const runId = this.#rows.get(run.key);
+    if (runId !== undefined) {
+      await this.#store.runs.progress({ runId, jobId: claimOf(run).id }, progress);
+      return;
+    }
+    const start = { ...startOf(run, this.#workerId), ...progress };
+    const row = await this.#store.transaction(
+      (session) => beginRun(session, claimOf(run), start),
+      'soon',
+    );
+    if (row !== null) this.#rows.set(run.key, row);
+  }
+
+  async end(ended: EndedScript, next: PassJob | null): Promise<RecordedRun> {
+    const told = this.#toSettle(ended);
+    this.#rows.delete(ended.run.key);
+    const { missedCap } = this.#runner.settings.queue;
+    return await this.#store.retryWhenFull(() =>
+      this.#store.transaction(async (session) => {
+        const [settled] = await settleRuns(session, [told], { missedCap });
+        const claimed = next === null ? null : await this.#claim(session, next);
+        return { decision: null, runId: null, ...settled, next: claimed };
+      }, 'soon'),
+    );
+  }
+
+  #toSettle({ run, end, isRetryable }: EndedScript): RunToSettle {
+    return {
+      ...{ claim: claimOf(run), start: startOf(run, this.#workerId) },
+      ...{ runId: this.#rows.get(run.key) ?? null, end: toFinishedRun(end) },
+      ...{ result: null, decision: null, isRetryable, policy: policyOf(run.script.options) },
+    };
+  }
+
+  onDurable(notify: () => void): void {
+    this.#store.onDurable(notify);
+  }
+}
+
+export function toBegun(run: ClaimedRun, startedAt: number): BegunRun {
+  const { options, tier } = run.script;
+  return { ...run, startedAt, timeoutMs: options.timeoutMs ?? defaultTimeoutMs(tier) };
 }
 
 function startOf(run: BegunRun, workerId: number): RunStart {
@@ -129,8 +196,8 @@ function startOf(run: BegunRun, workerId: number): RunStart {
   };
 }
 
-function claimOf({ script, claim }: BegunRun): ClaimRef {
-  if (claim === null) throw new Error(`${script.name} did not begin in the log.`);
+function claimOf({ script, claim }: ClaimedRun): ClaimRef {
+  if (claim === null) throw new Error(`${script.name} was not claimed in the log.`);
   return claim;
 }
 
@@ -158,11 +225,13 @@ export function createFailoverRecorder({ store, isLost, replace }: Failover): Ru
     }
   };
   return {
-    begin: (job, timeoutMs) => attempt((recorder) => recorder.begin(job, timeoutMs)),
+    claim: (job) => attempt((recorder) => recorder.claim(job)),
+    release: (run) => attempt((recorder) => recorder.release(run)),
     readHistory: (run) => attempt((recorder) => recorder.readHistory(run)),
+    begin: (run) => attempt((recorder) => recorder.begin(run)),
     recordProgress: (run, progress) =>
       attempt((recorder) => recorder.recordProgress(run, progress)),
-    end: (run, end, isRetryable) => attempt((recorder) => recorder.end(run, end, isRetryable)),
+    end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
     onDurable: (notify) => (replacement === null ? store.onDurable(notify) : notify()),
   };
 }

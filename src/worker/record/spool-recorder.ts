@@ -11,7 +11,13 @@ import type { SpoolEntry, SpoolRun } from '../../spool/format.ts';
 import { createSpoolWriter, newSpoolId, type SpoolWriter } from '../../spool/write.ts';
 import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import type { Invocation } from '../invocation/invocation.ts';
-import type { BegunRun, RunRecorder } from './run-recorder.ts';
+import {
+  type BegunRun,
+  type ClaimedRun,
+  type PassJob,
+  type RunRecorder,
+  toBegun,
+} from './run-recorder.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
@@ -36,7 +42,7 @@ export function openSpool(call: Invocation, worker: WorkerRequest, reason: strin
   const spool = createSpoolWriter(state, { ...worker, reason });
   const recorder = createSpoolRecorder(spool, { state, now: runner.now });
   return {
-    recorder: movedTo === null ? recorder : { ...recorder, begin: async () => null },
+    recorder: movedTo === null ? recorder : { ...recorder, claim: async () => null },
     close: () => spool.close({ finishedAt: runner.now(), reason: stop.reason }),
   };
 }
@@ -56,22 +62,28 @@ function createSpoolRecorder(
   { state, now }: Pick<Runner, 'state' | 'now'>,
 ): RunRecorder {
   const write = (entry: SpoolEntry): void => append(spool, state, entry);
+  const claim = (job: PassJob): ClaimedRun => ({ ...job, key: newSpoolId(), state, claim: null });
   return {
-    begin: async (job, timeoutMs) => {
-      const run = { ...job, key: newSpoolId(), startedAt: now(), timeoutMs, state, claim: null };
-      write({ type: 'begun', ...toSpoolRun(run) });
+    claim: async (job) => claim(job),
+    // What was claimed in the log is given back by whoever finds that this worker has ended.
+    release: async () => {},
+    readHistory: async () => ({
+      ...{ lastSuccess: null, previouslyCrashed: false, lastDurationMs: null },
+    }),
+    begin: async (claimed) => {
+      const run = toBegun(claimed, now());
+      if (run.claim === null) write({ type: 'begun', ...toSpoolRun(run) });
       return run;
     },
-    readHistory: async () => ({ lastSuccess: null, previouslyCrashed: false }),
     recordProgress: async () => {},
-    end: async (begun, end, isRetryable) => {
-      const { claim, script } = begun;
+    end: async ({ run: begun, end, isRetryable }, next) => {
+      const { claim: ref, script } = begun;
       const run = toFinishedRun(end);
       const policy = policyOf(script.options);
       const told = { ...toSpoolRun(begun), run };
-      if (claim === null) write({ type: 'run', ...told });
-      else write({ type: 'end', ...told, claim: { ...claim, runId: null }, policy, isRetryable });
-      return { decision: null, runId: null };
+      if (ref === null) write({ type: 'run', ...told });
+      else write({ type: 'end', ...told, claim: { ...ref, runId: null }, policy, isRetryable });
+      return { decision: null, runId: null, next: next && claim(next) };
     },
     onDurable: (notify) => notify(),
   };

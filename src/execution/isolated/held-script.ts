@@ -1,0 +1,122 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { readFreeMemory } from '../../process/memory.ts';
+import {
+  closeOutput,
+  createHeldFiles,
+  heldOutputOf,
+  type OpenOutput,
+  type RunFiles,
+  removeRunFiles,
+  runFilesOf,
+} from '../run-files.ts';
+import { type StartedProcess, startProcess } from '../start/process.ts';
+import type { StartRequest } from '../start/request.ts';
+import { signalGroup } from '../watch/terminate.ts';
+
+/**
+ * So long a process waits for its turn. Where the script before it takes its time for once, it is not worth its
+ * memory any more; and a process much older than its run would be taken for one that runs too long.
+ */
+const HOLD_MS = 10_000;
+
+/**
+ * The process of a Node script, started before its turn: it stands still before anything of the script is loaded.
+ * It ends with this process, however that ends.
+ */
+export interface HeldScript {
+  readonly files: RunFiles;
+  readonly output: OpenOutput;
+  readonly process: StartedProcess;
+  /** Lets the script begin. False: its process has ended. */
+  release(latenessMs: number): boolean;
+  /** Once the process has ended: whether anything of the script was loaded. */
+  hasBegun(): Promise<boolean>;
+  /** Ends the process, if it has not, and removes the files. */
+  drop(): Promise<void>;
+}
+
+/** Null: it could not be started now. When its turn comes, it is tried as usual. */
+export async function holdScript(request: StartRequest): Promise<HeldScript | null> {
+  const files = runFilesOf(request.state, request.key);
+  const hold = { heldOutput: heldOutputOf(files), output: files.output };
+  let output: OpenOutput;
+  try {
+    output = createHeldFiles(files);
+  } catch {
+    return null;
+  }
+  // Where there is no room for it now, nobody is waited for.
+  const started = await startProcess(
+    { ...request, stop: AbortSignal.abort() },
+    files,
+    output,
+    hold,
+  );
+  if (!('failure' in started)) return toHeld(files, output, started);
+  closeOutput(output);
+  removeRunFiles(files);
+  return null;
+}
+
+function toHeld(files: RunFiles, output: OpenOutput, process: StartedProcess): HeldScript {
+  const channel = process.channel as NonNullable<StartedProcess['channel']>;
+  let hasEnded = false;
+  let isRefused = false;
+  const timer = setTimeout(() => signalGroup(process.pid, 'SIGKILL'), HOLD_MS).unref();
+  const closed = new Promise<void>((resolve) => channel.once('close', resolve));
+  // A process that has ended reads nothing: that is seen by its end.
+  channel.on('error', () => {});
+  channel.on('data', () => {
+    isRefused = true;
+  });
+  const exited = process.exited.then(() => {
+    hasEnded = true;
+    clearTimeout(timer);
+  });
+  return {
+    files,
+    output,
+    process,
+    release: (latenessMs) => {
+      clearTimeout(timer);
+      if (!hasEnded) channel.end(String(latenessMs));
+      return !hasEnded;
+    },
+    hasBegun: async () => {
+      await closed;
+      return !isRefused && !existsSync(heldOutputOf(files));
+    },
+    drop: async () => {
+      if (!hasEnded) signalGroup(process.pid, 'SIGKILL');
+      await exited;
+      channel.destroy();
+      closeOutput(output);
+      removeRunFiles(files);
+    },
+  };
+}
+
+/** Two processes of Node, with what their scripts may need. */
+const HELD_MEMORY_BYTES = 512 * 1024 * 1024;
+/** Each of Node's threads counts as one, and scripts start processes of their own. */
+const HELD_PROCESSES = 200;
+
+/** Whether a process can be started before its turn without standing in the way of the script that runs. */
+export function hasRoomToHold(): boolean {
+  if (availableParallelism() === 1) return false;
+  const freeBytes = readFreeMemory();
+  const limit = readProcessLimit();
+  return (
+    (freeBytes === null || freeBytes >= HELD_MEMORY_BYTES) &&
+    (limit === null || limit >= HELD_PROCESSES)
+  );
+}
+
+/** How many processes this user may have (`ulimit -u`); null: any number, or nobody tells. */
+function readProcessLimit(): number | null {
+  if (!existsSync('/proc/self/limits')) return null;
+  const limits = readFileSync('/proc/self/limits', 'latin1');
+  const soft = /^Max processes\s+(\d+)/m.exec(limits)?.[1];
+  return soft === undefined ? null : Number(soft);
+}
