@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runNode } from '../support/run-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -91,6 +91,19 @@ test.each([
   expect(readdirSync(join(root, '.runner/tmp'))).toEqual(temporary);
   expect(readdirSync(join(root, '.runner/output'))).toEqual(output);
   expect(existsSync(join(root, 'ran'))).toBe(false);
+});
+
+test('of the steps of a transaction only its end leaves something', () => {
+  const points = [
+    ...['fs.mkdir .runner#1', 'sql pragma busy_timeout#1', 'sql begin#1', 'sql insert jobs#1'],
+    ...['sql update jobs set state#1', 'sql commit#1', 'spawn#1', 'sql update jobs set state#2'],
+    ...['sql begin#2', 'sql commit#2', 'sql begin#3', 'fs.rm a#1', 'sql delete jobs#1'],
+    ...['sql rollback#1', 'sql close#1'],
+  ];
+  expect(distinctPoints(points)).toEqual([
+    ...['fs.mkdir .runner#1', 'sql commit#1', 'spawn#1', 'sql update jobs set state#2'],
+    ...['fs.rm a#1', 'sql close#1'],
+  ]);
 });
 
 test('a point can be told by its number, and one that is not reached changes nothing', async () => {

@@ -8,11 +8,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/place/state-folder.ts';
 
 import { engine } from '../support/engines.ts';
-import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { forget, HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -31,6 +32,8 @@ interface Scenario {
   readonly prepare?: (root: string) => Promise<unknown>;
   /** Puts an end to what kept the log from being used, before somebody comes next. */
   readonly mend?: (root: string) => void;
+  /** Whether it only reads: then the log says the same before and after, wherever it is killed. */
+  readonly changesNothing?: boolean;
   /** Kinds of points without which the scenario would not be what its name says. */
   readonly reaches: readonly string[];
   /** The kind of point that ends what is special about it; what follows is like in the first one. */
@@ -98,6 +101,15 @@ const scenarios: readonly Scenario[] = [
     next: [['work'], ['hourly']],
   },
   {
+    name: 'a report of what has died, which leaves it to the next pass',
+    args: ['report'],
+    files: { ...hourly, ...daily },
+    prepare: diedDuringNode,
+    changesNothing: true,
+    reaches: ['sql pragma journal_mode', 'sql close'],
+    next: [['report'], ['daily'], ['hourly']],
+  },
+  {
     name: 'housekeeping, of a log whose rows are old',
     args: ['hourly'],
     files: { 'jobs/hourly/big.sh': bigOutput, ...daily },
@@ -155,7 +167,9 @@ const scenarios: readonly Scenario[] = [
   {
     name: 'the tiers that are due',
     args: ['due'],
-    files: { ...scriptsOf('yearly'), 'jobs/monthly/other.sh': shellScript() },
+    files: { ...scriptsOf('yearly'), 'jobs/monthly/other.sh': shellScript(), ...daily },
+    // The log is there: how it is made, the first one shows.
+    prepare: (root) => runWithFault(root, ['daily']),
     reaches: ['sql insert jobs', 'spawn', 'sql insert runs'],
     next: [['due'], ['due']],
   },
@@ -200,7 +214,7 @@ async function listPoints(template: string, { args, until: last }: Scenario) {
  * for somebody else, and of the last one.
  */
 function planRounds(points: readonly string[]): Round[] {
-  return points.flatMap((point, index) => {
+  return distinctPoints(points).flatMap((point, index) => {
     const isWaiting = kindOf(point) === 'spawn';
     const sides = isWaiting || point === points.at(-1) ? ['before', 'after'] : ['before'];
     return sides.map((side, turn) => ({
@@ -214,8 +228,12 @@ async function survive(template: string, scenario: Scenario, round: Round): Prom
   const root = copyRoot(template);
   const hold = join(root, HOLD);
   if (round.outlives) writeFileSync(hold, '');
+  const before = readLog(root);
   const killed = await runWithFault(root, scenario.args, { at: round.at });
   const wrong = killed.status === null ? [] : ['was not reached'];
+  if (scenario.changesNothing && !isDeepStrictEqual(readLog(root), before)) {
+    wrong.push('the log says something else than before');
+  }
   if (isRunning(root)) wrong.push(...(await callNext(root, scenario.args)));
   rmSync(hold, { force: true });
   await until('no script runs', () => !isRunning(root));

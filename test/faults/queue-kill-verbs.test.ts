@@ -1,7 +1,13 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { type Fault, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
+import {
+  distinctPoints,
+  type Fault,
+  kindOf,
+  listFaultPoints,
+  runWithFault,
+} from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { copyRoot, drain } from '../support/queue-rounds.ts';
 import { readSnapshot } from '../support/queue-snapshot.ts';
@@ -51,7 +57,8 @@ async function plan(verb: Verb): Promise<readonly Round[]> {
     after: readSnapshot(done),
   };
   const changes = points.slice(points.findIndex((each) => isChange.test(kindOf(each))));
-  return changes.flatMap((point) =>
+  const distinct = distinctPoints(points).filter((point) => changes.includes(point));
+  return distinct.flatMap((point) =>
     sidesOf(point).map((side) => ({ ...known, at: `${side} ${point}` })),
   );
 }

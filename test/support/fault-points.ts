@@ -52,6 +52,23 @@ export async function listFaultPoints(
   return points;
 }
 
+/**
+ * Those before which something is as at no other one. Until a transaction is committed, it is as if nothing had
+ * been written, and an empty one writes nothing; some settings are of the connection alone.
+ */
+export function distinctPoints(points: readonly string[]): readonly string[] {
+  let isWithin = false;
+  return points.filter((point, index) => {
+    const kind = kindOf(point);
+    const isEmpty = kind === 'sql commit' && kindOf(points[index - 1] ?? '') === 'sql begin';
+    const leavesNothing = isWithin && /^sql (insert|update|delete|create) /.test(kind);
+    if (/^sql (begin|commit|rollback)$/.test(kind)) isWithin = kind === 'sql begin';
+    return !(isEmpty || leavesNothing || ofConnection.test(kind));
+  });
+}
+
+const ofConnection = /^sql (begin|rollback|pragma (synchronous|busy_timeout))$/;
+
 /** What a point does, without how often it was done before. */
 export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');

@@ -6,22 +6,28 @@ import type { LogContent, RunProcess } from './invariants-log.ts';
 /** Every process that has this root in its environment: its scripts, and what these have started. */
 export function listRunProcesses(root: string): readonly RunProcess[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const ofRoot = `RUNNER_ROOT=${root}\0`;
   return pids.flatMap((pid) => {
-    const variables = readVariables(pid);
-    if (variables.get('RUNNER_ROOT') !== root) return [];
+    const environment = readEnvironment(pid);
+    if (!environment.includes(ofRoot)) return [];
+    const variables = parseVariables(environment);
     const key = variables.get('RUNNER_RUN') ?? '';
     return { pid: Number(pid), key, script: variables.get('RUNNER_SCRIPT') ?? '' };
   });
 }
 
 /** Empty of one that is gone, or dead and not yet asked for its end. */
-function readVariables(pid: string): ReadonlyMap<string, string> {
+function readEnvironment(pid: string): string {
   try {
-    const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-    return new Map(variables.map((text) => text.split(/=(.*)/s, 2) as [string, string]));
+    return readFileSync(`/proc/${pid}/environ`, 'utf8');
   } catch {
-    return new Map();
+    return '';
   }
+}
+
+function parseVariables(environment: string): ReadonlyMap<string, string> {
+  const variables = environment.split('\0');
+  return new Map(variables.map((text) => text.split(/=(.*)/s, 2) as [string, string]));
 }
 
 /** What lies in the state folder of a root that nobody works in. */

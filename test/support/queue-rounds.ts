@@ -1,6 +1,6 @@
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { kindOf, listFaultPoints, runWithFault } from './fault-points.ts';
+import { distinctPoints, kindOf, listFaultPoints, runWithFault } from './fault-points.ts';
 import { listRunProcesses } from './invariants-files.ts';
 import { readLog } from './invariants-log.ts';
 import { HOLD } from './queue-handlers.ts';
@@ -17,9 +17,6 @@ export interface QueueRound {
 /** What begins and ends by the clock comes more or less often: a point of that number may not come. */
 const byTheClock = /fs.fdatasync|workers set kind|set lease_expires_at/;
 
-/** Nothing has changed since the point before. */
-const changesNothing = /^sql begin#/;
-
 /**
  * Before every point of a command in a copy of this root, from the first one of a kind on, which is right
  * after the one before it; also after the last one, and where it starts somebody else.
@@ -35,9 +32,10 @@ export async function planQueueRounds(
   const kinds = points.map(kindOf);
   const start = from === undefined ? 0 : kinds.indexOf(from);
   const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
+  const distinct = distinctPoints(points);
   const wanted = points
     .slice(start, end)
-    .filter((point) => !byTheClock.test(point) && !changesNothing.test(point));
+    .filter((point) => distinct.includes(point) && !byTheClock.test(point));
   return wanted.flatMap((point, index) =>
     sidesOf(point, wanted).map((side, turn) => ({
       at: `${side} ${point}`,
@@ -47,9 +45,9 @@ export async function planQueueRounds(
 }
 
 function sidesOf(point: string, wanted: readonly string[]): readonly string[] {
-  // Until it is committed, it is as if nothing had been written.
-  if (kindOf(point) === 'sql commit') return ['after'];
-  return kindOf(point) === 'spawn' || point === wanted.at(-1) ? ['before', 'after'] : ['before'];
+  // Right after these somebody else may go on, before the next one.
+  const isTold = ['spawn', 'sql commit'].includes(kindOf(point));
+  return isTold || point === wanted.at(-1) ? ['before', 'after'] : ['before'];
 }
 
 export function copyRoot(template: string): string {
