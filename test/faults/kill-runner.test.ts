@@ -7,6 +7,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
@@ -163,6 +164,17 @@ const scenarios: readonly Scenario[] = [
     reaches: ['fs.rename .runner/activity.db', 'fs.link .runner/activity.new', 'spawn'],
     until: 'spawn',
     next: [['daily'], ['hourly']],
+  },
+  {
+    name: 'a pass whose next process waits while a script runs',
+    args: ['hourly'],
+    files: Object.fromEntries(
+      ['x', 'y', 'z'].map((name) => [`jobs/hourly/${name}-c-node.mjs`, nodeScript()]),
+    ),
+    // It has to be known how long they take.
+    prepare: (root) => runWithFault(root, ['hourly']),
+    reaches: availableParallelism() === 1 ? [] : ['fs.open .runner/output/<n>.<n>.held'],
+    next: [['hourly'], ['hourly']],
   },
   {
     name: 'the tiers that are due',
