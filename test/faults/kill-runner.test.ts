@@ -108,7 +108,7 @@ const scenarios: readonly Scenario[] = [
     prepare: diedDuringNode,
     changesNothing: true,
     reaches: ['sql pragma journal_mode', 'sql close'],
-    next: [['report'], ['daily'], ['hourly']],
+    next: [['daily'], ['hourly']],
   },
   {
     name: 'housekeeping, of a log whose rows are old',
