@@ -92,7 +92,7 @@ async function stopForLong(
   expect(readJobRow(root, id)).toEqual(done);
   const [first, second] = readJobRuns(root, id);
   expect([first?.outcome, second?.outcome]).toEqual(['crashed', 'succeeded']);
-  expect(first?.reason).toMatch(/^its lease ran out at \S+ without having been renewed/);
+  expect(first?.reason).toMatch(/^its lease expired at \S+ without being renewed/);
   expect(done.result).toBe(JSON.stringify({ run: second?.key }));
   expect(readTries(root, id).lostLeases).toBe(1);
   expect(queryLog(root, endings, id)).toEqual([{ run_id: second?.id }]);

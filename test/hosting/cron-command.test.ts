@@ -175,7 +175,7 @@ describe('--work', () => {
     [['--work', '15m'], '\\d+-59/15', '14m'],
     [['--due', '--work=5m'], '\\d-59/5', '275s'],
     [['--tiers', 'daily', '--work', '1h'], '\\d+', '59m'],
-  ])('with %j one more line works off the queue', (args, minutes, life) => {
+  ])('with %j one more line processes the queue', (args, minutes, life) => {
     const root = realpathSync(makeTemporaryRoot(usual));
     const plain = args.filter((arg) => !arg.startsWith('--work') && !/^\d/.test(arg));
     const without = cron(root, ['--print', ...plain], makeFakeCrontab()).stdout.split('\n');

@@ -59,7 +59,7 @@ test('a worker’s claim is given one more beat, and then the job is taken back'
   });
   expect(await look(overAt + moreMs)).toBe(0);
   expect(await look(overAt + moreMs + 1)).toBe(1);
-  const reason = `its lease ran out at ${new Date(overAt + moreMs).toISOString()} without having been renewed`;
+  const reason = `its lease expired at ${new Date(overAt + moreMs).toISOString()} without being renewed`;
   expect(row(id)).toMatchObject({
     ...{ state: 'retrying', attempts: 1, reason, claim_token: null, lease_extended: 0 },
     run_at: overAt + moreMs + 1 + 60_000,

@@ -74,7 +74,7 @@ describe('without following', () => {
     const { shown, ended } = startTail(log, false);
     await ended;
     expect(shown.output).toBe('half\n');
-    expect(shown.notes).toContain('goes on; -f follows it.');
+    expect(shown.notes).toContain('is still running; -f follows it.');
   });
 
   test('a script that never ran has nothing to show', async () => {

@@ -102,7 +102,7 @@ async function tiersToCall({ discovery }: DoctorPlace): Promise<Tier[]> {
 /** Only a note: whoever works it off may be called by other means. */
 function describeUnserved(handlers: number): CheckFinding {
   return note(
-    `no line works off the queue (${amountOf(handlers, 'handler')})`,
+    `no line processes the queue (${amountOf(handlers, 'handler')})`,
     'Run `runner cron --install --work`, which writes one.',
   );
 }
@@ -283,7 +283,7 @@ function describeLastCall(
 
 function describeNever(tiers: readonly string[]): CheckFinding {
   return note(
-    `never called by schedule yet: ${listOf(tiers)}`,
+    `cron has not called yet: ${listOf(tiers)}`,
     'Look again when the time of its crontab line has come.',
   );
 }

@@ -92,7 +92,7 @@ async function extendLeaseOnce(
 function describeExpiry(expiresAt: number | null): string {
   // Of a job that was claimed by plain SQL it can be anything.
   const at = isInstant(expiresAt) ? ` at ${new Date(expiresAt).toISOString()}` : '';
-  return `its lease ran out${at} without having been renewed`;
+  return `its lease expired${at} without being renewed`;
 }
 
 interface Ending {

@@ -227,7 +227,7 @@ async function noteEnd(tail: Tail, id: number): Promise<void> {
   const name = `run ${run.id} of ${printableLine(run.script)}`;
   if (run.outcome === 'running') {
     const goesOn = await isStillRunning(tail, id);
-    tail.note(goesOn ? `${name} goes on; -f follows it.` : `${name}: ${run.reason}.`);
+    tail.note(goesOn ? `${name} is still running; -f follows it.` : `${name}: ${run.reason}.`);
   } else if (run.outcome === 'succeeded') {
     tail.note(`${name} succeeded in ${formatDuration(run.durationMs)}.`);
   } else tail.note(`${name}: ${run.outcome}, ${describeRunError(run, '')}.`);

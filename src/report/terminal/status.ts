@@ -150,7 +150,7 @@ function describeHolder(holder: TierHolder, { clock }: Screen): string {
   const what = {
     tier: 'running',
     script: 'one script by hand',
-    backlog: 'what was left',
+    backlog: 'its backlog',
     queue: 'jobs of the queue',
   };
   const who = `pid ${holder.pid} on ${printableLine(holder.host)}`;

@@ -68,7 +68,7 @@ test('a place that was used is looked at without a change too', () => {
   expect(found.of('disk', 'ok').at(-1)?.found).toMatch(/^\.runner takes .*: activity log \d/);
   expect(found.of('calls')).toMatchObject([
     { status: 'ok', found: expect.stringMatching(/^hourly was called \d+\w+ ago$/) },
-    { status: 'note', found: 'never called by schedule yet: daily' },
+    { status: 'note', found: 'cron has not called yet: daily' },
   ]);
   expect(found.status).toBe(0);
   expect(filesOf(root)).toEqual(before);

@@ -335,7 +335,7 @@ test('a queue that no line serves is noted', () => {
   expect(diagnose(root, env).of('crontab')).toEqual([
     {
       status: 'note',
-      found: 'no line works off the queue (1 handler)',
+      found: 'no line processes the queue (1 handler)',
       cure: 'Run `runner cron --install --work`, which writes one.',
     },
   ]);
