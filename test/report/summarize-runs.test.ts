@@ -1,17 +1,35 @@
 import { describe, expect, test } from 'vitest';
-import { addUp, nearestRank, RunFigures, summarizeRuns } from '../../src/report/model/runs.ts';
+import {
+  addRuns,
+  addUp,
+  nearestRank,
+  RunFigures,
+  summarizeRuns,
+} from '../../src/report/model/runs.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
-type Run = Parameters<RunFigures['add']>[0];
+interface Run {
+  readonly other: Outcome | null;
+  readonly durationMs: number | null;
+  readonly cpuMs: number | null;
+  readonly maxRssBytes: number | null;
+}
 
 function run(fields: Partial<Run> = {}): Run {
   return { other: null, durationMs: 100, cpuMs: 40, maxRssBytes: 1000, ...fields };
 }
 
 function summarize(runs: readonly Run[]) {
-  const figures = new RunFigures();
-  for (const each of runs) figures.add(each);
-  return summarizeRuns(figures);
+  const toMicroseconds = (ms: number | null): number | null => ms && Math.round(ms * 1000);
+  const figures = new Map<number, RunFigures>();
+  addRuns(figures, {
+    scripts: runs.map(() => 7),
+    others: runs.map(({ other }) => other),
+    durations: runs.map(({ durationMs }) => toMicroseconds(durationMs)),
+    cpu: runs.map(({ cpuMs }) => toMicroseconds(cpuMs)),
+    maxRss: runs.map(({ maxRssBytes }) => maxRssBytes),
+  });
+  return summarizeRuns(figures.get(7) ?? new RunFigures());
 }
 
 describe('a summary', () => {

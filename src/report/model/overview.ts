@@ -21,10 +21,10 @@ import {
 } from './runs.ts';
 import {
   type RecordedPass,
+  selectCalls,
   selectHolders,
   selectLastCallBefore,
   selectNewestPass,
-  selectPasses,
   selectPassOutcomes,
   selectTierNames,
   selectWaiting,
@@ -154,21 +154,20 @@ async function readTier(
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
   const presence = presenceOf(known, (each) => each.tier === tier);
-  const inWindow = await selectPasses(db, tier, { sinceMs, untilMs });
+  const calls = await selectCalls(db, tier, { sinceMs, untilMs });
   const before = await selectLastCallBefore(db, tier, sinceMs);
-  const calls = [...(before ? [before] : []), ...inWindow];
-  const calledAtMs = calls.map((pass) => pass.startedAtMs);
+  const calledAtMs = [...(before ? [before.startedAtMs] : []), ...calls.calledAtMs];
+  const last = await selectLastCallBefore(db, tier, untilMs);
   // One line for all tiers calls none of them at a time of its own: nothing can be missed.
-  const isExpected = presence !== 'gone' && calls.at(-1)?.trigger !== 'due';
-  const skipped = inWindow.filter((pass) => pass.state === 'skipped');
+  const isExpected = presence !== 'gone' && last?.trigger !== 'due';
   return {
     tier,
     periodMs,
     presence,
     lastPass: await readLastPass(db, tier, untilMs),
-    passes: inWindow.length - skipped.length,
-    skippedPasses: skipped.length,
-    lastSkipped: skipped.at(-1) ?? null,
+    passes: calls.calledAtMs.length - calls.skipped,
+    skippedPasses: calls.skipped,
+    lastSkipped: calls.lastSkipped,
     // Nobody expects a folder that is gone to be called.
     missed: isExpected ? findMissedPasses({ periodMs, calledAtMs, sinceMs, untilMs }) : null,
     pause: findPause(pauses, tier),

@@ -252,7 +252,7 @@ export interface RecordedPass {
 }
 
 /** The tier's passes in the window, oldest first, skipped ones among them. */
-export async function selectPasses(
+async function selectPasses(
   db: Kysely<ActivityLog>,
   tier: string,
   window: TimeWindow,
@@ -264,6 +264,35 @@ export async function selectPasses(
     .orderBy('workers.id')
     .execute();
   return passes.map(toPass);
+}
+
+/** The tier's calls in a window, which may be thousands: of each its instant alone. */
+interface CallsInWindow {
+  /** In ascending order, skipped ones among them. */
+  readonly calledAtMs: readonly number[];
+  readonly skipped: number;
+  readonly lastSkipped: RecordedPass | null;
+}
+
+export async function selectCalls(
+  db: Kysely<ActivityLog>,
+  tier: string,
+  { sinceMs, untilMs }: TimeWindow,
+): Promise<CallsInWindow> {
+  const found = await db
+    .selectFrom('workers')
+    .select(sql<string>`json_group_array(started_at)`.as('instants'))
+    .select(sql<number>`count(case state when 'skipped' then 1 end)`.as('skipped'))
+    .where('kind', '=', sql.lit('tier' as const))
+    .where('tier', '=', tier)
+    .where('started_at', '>=', sinceMs)
+    .where('started_at', '<', untilMs)
+    .executeTakeFirst();
+  const { instants, skipped } = found ?? { instants: '[]', skipped: 0 };
+  const calledAtMs = (JSON.parse(instants) as number[]).sort((one, other) => one - other);
+  const newest = newestBefore(db, tier, untilMs).where('state', '=', 'skipped');
+  const last = skipped === 0 ? undefined : await newest.executeTakeFirst();
+  return { calledAtMs, skipped, lastSkipped: last === undefined ? null : toPass(last) };
 }
 
 /** The last call of the tier before that instant, skipped or not. */
