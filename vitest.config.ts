@@ -6,14 +6,21 @@ import { apart, ofAnyEngine, together } from './test/support/together.ts';
 
 const results = process.env.VITEST_RESULTS;
 
-/** Whatever takes minutes begins first: else it is what all wait for in the end. */
-const longest = /faults\/(kill-runner|queue-kill-worker|model|clock-steps|queue-kill-verbs)\.test/;
+/** What takes longest begins first, in this order: else it is what all wait for in the end. */
+const longest = [
+  ...['faults/kill-runner', 'faults/queue-kill-worker', 'faults/queue-kill-verbs', 'faults/model'],
+  ...['faults/clock-steps', 'docs/examples', 'doctor/doctor-', 'test/faults/', 'pause-commands'],
+  ...['memory-limits', 'replay-spool', 'run-due', 'work.test', 'tier-lock', 'watch-log'],
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isLong = ({ moduleId }: TestSpecification): boolean => longest.test(moduleId);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+    const placeOf = ({ moduleId }: TestSpecification): number => {
+      const place = longest.findIndex((part) => moduleId.includes(part));
+      return place === -1 ? longest.length : place;
+    };
+    return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
   }
 }
 

@@ -12,6 +12,12 @@ export function sample<Item>(items: readonly Item[]): readonly Item[] {
   return areAllWanted ? items : items.filter((_, index) => (index + seed) % SHARE === 0);
 }
 
+/** Of cases that differ in a number alone: all of them, or two that the seed chooses. */
+export function sampleCases<Item>(items: readonly Item[]): readonly Item[] {
+  const [first, second] = [seed, seed + 1].map((at) => at % items.length);
+  return areAllWanted ? items : items.filter((_, index) => index === first || index === second);
+}
+
 /** How often what is left to chance is tried: where all points are wanted, or else. */
 export function rounds(all: number): number {
   return areAllWanted ? all : Math.ceil(all / SHARE);
