@@ -119,13 +119,22 @@ export interface JobMessage {
   readonly resultPath: string;
   /** Where the output is looked for then. */
   readonly outputPath: string;
-  /** The ends of all jobs before it are in the log: nobody asks for them any more. */
-  readonly isSettled: boolean;
+}
+
+/** Jobs for a warm child, one after the other. */
+export interface JobsMessage {
+  readonly jobs: readonly JobMessage[];
+  /** Counts all jobs that the child was ever sent: the number of the first of these. */
+  readonly first: number;
+  /** So many of the last runs before may not be in the log: of the others nobody asks any more. */
+  readonly unsettled: number;
+  /** With more memory in use no further one is begun. */
+  readonly mostRssBytes: number;
 }
 
 /** What the runner tells a warm child. */
 export type ToChild =
-  | JobMessage
+  | JobsMessage
   /** An update is in the log, or why it is not. */
   | { readonly updated: number; readonly problem: string | null }
   | { readonly bye: true };
@@ -134,10 +143,13 @@ export type ToChild =
 export type FromChild =
   | { readonly ready: true }
   | { readonly update: number; readonly data: string }
+  /** So many of the jobs that it was sent last have not begun, and do not any more. */
+  | { readonly unbegun: number }
   | EndMessage;
 
 export interface EndMessage {
   readonly end: ProbeResult;
+  readonly durationMs: number;
   readonly rssBytes: number;
   /** Files that it has imported since it said so last. */
   readonly loaded?: readonly FileState[];
@@ -165,8 +177,12 @@ export const STRAY_FILE = '.stray.json';
 /** Deleted from `process.env` before any code of a handler runs. */
 export const HOST_VARIABLE = 'RUNNER_HOST';
 
-/** So long is the key of a run in the ledger, filled up with blanks. */
-export const LEDGER_BYTES = 64;
+/**
+ * A child's ledger: which of its runs have begun and may not be in the log, as text; the number of the last
+ * job that it has begun; up to which it is to begin none. Numbers are read and written as a whole, by the
+ * child and its runner at the same time.
+ */
+export const ledgerPlaces = { keys: 0, begun: 64, revoked: 72, end: 80 } as const;
 
 /** The descriptor of a warm child that leads to its runner. */
 export const CHANNEL_FD = 4;

@@ -23,13 +23,16 @@ function isFromChild(value: unknown): value is FromChild {
   if (!isRecord(value)) return false;
   if ('end' in value) return isEnd(value);
   if ('update' in value) return Number.isInteger(value.update) && typeof value.data === 'string';
+  if ('unbegun' in value) return Number.isInteger(value.unbegun);
   return value.ready === true;
 }
 
-function isEnd({ end, rssBytes, loaded, stray }: Record<string, unknown>): boolean {
+function isEnd(message: Record<string, unknown>): boolean {
+  const { end, durationMs, rssBytes, loaded, stray } = message;
   const areFiles = loaded === undefined || (Array.isArray(loaded) && loaded.every(isFileState));
   const isTold = stray === undefined || isStray(stray);
-  return isProbeResult(end) && Number.isFinite(rssBytes) && areFiles && isTold;
+  const areNumbers = Number.isFinite(rssBytes) && Number.isFinite(durationMs);
+  return isProbeResult(end) && areNumbers && areFiles && isTold;
 }
 
 function isFileState(value: unknown): boolean {

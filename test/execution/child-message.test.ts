@@ -2,13 +2,17 @@ import { expect, test } from 'vitest';
 import { readChildMessage } from '../../src/execution/messages.ts';
 
 const result = { exitCode: 0, error: null, userCpuMs: 0.5, systemCpuMs: 0, maxRssBytes: 4096 };
-const end = { end: { ...result, result: '{"sent":true}', rssDeltaBytes: -4096 }, rssBytes: 4096 };
+const end = {
+  end: { ...result, result: '{"sent":true}', rssDeltaBytes: -4096 },
+  ...{ durationMs: 0.1, rssBytes: 4096 },
+};
 const file = { path: '/a.mjs', mtimeMs: 1.5, size: 1, ino: 1 };
 const stray = { jobId: 1, lastKey: null, sentence: 'Error: boom' };
 
 test.each<object>([
   { ready: true },
   { update: 1, data: '{}' },
+  { unbegun: 3 },
   end,
   { ...end, loaded: [file], isSpoilt: true, stray },
   { ...end, end: { ...result, ask: { kind: 'retry', delay: '1m' } } },
@@ -23,6 +27,8 @@ test.each<unknown>([
   ...[{ end: null }, { end: 5 }, { start: 1, end: 5 }, { end: {} }, { end: [] }],
   { end: result },
   { ...end, rssBytes: '4096' },
+  { ...end, durationMs: null },
+  { unbegun: 'all' },
   { ...end, loaded: 5 },
   { ...end, loaded: [null] },
   { ...end, loaded: [{ ...file, path: 1 }] },

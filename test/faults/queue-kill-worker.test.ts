@@ -88,6 +88,12 @@ const scenarios: readonly Scenario[] = [
     jobs: [{ name: 'warm' }, { name: 'warm' }, { name: 'apart' }],
   },
   {
+    name: 'with short jobs, of which it claims several ahead',
+    files: handlers,
+    from: 'sql insert runs',
+    jobs: Array.from({ length: 14 }, () => ({ name: 'warm' })),
+  },
+  {
     name: 'that takes over what one before it has left',
     files: { ...handlers, ...family },
     jobs: [{ name: 'warm' }, { name: 'program' }, { name: 'parent' }],

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { closeSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { callHandler, describeUnsettled } from '../call-handler.ts';
@@ -10,6 +10,7 @@ import {
   HOST_VARIABLE,
   type HostOptions,
   type JobMessage,
+  type JobsMessage,
   type ProbeError,
   type ProbeResult,
   runVariables,
@@ -125,6 +126,7 @@ class HandlerServer {
   /** Nothing is left that keeps it alive, and the handler has not ended. */
   #hasRunOut = false;
   #isOrphan = false;
+  #lastRssBytes = 0;
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -151,19 +153,45 @@ class HandlerServer {
     if ('updated' in message) {
       this.#updates.settle(message.updated, message.problem);
       this.#keepAlive();
-    } else void this.#serve(message);
+    } else void this.#serveAll(message);
   }
 
-  async #serve(message: JobMessage): Promise<void> {
-    const { job, key, script } = message;
-    if (message.isSettled) this.#ended = [];
+  /** One after the other; the rest is left to be sent anew once one has not ended plainly. */
+  async #serveAll({ jobs, first, unsettled, mostRssBytes }: JobsMessage): Promise<void> {
+    const receivedAt = performance.now();
+    this.#ended = unsettled === 0 ? [] : this.#ended.slice(-unsettled);
+    const sizeBefore = jobs.length > 1 ? outputSize() : 0;
+    for (const [index, message] of jobs.entries()) {
+      const waitedMs = index === 0 ? 0 : Math.round(performance.now() - receivedAt);
+      const isPlain = await this.#serve(message, first + index, index === 0, waitedMs);
+      const left = jobs.length - index - (isPlain === null ? 0 : 1);
+      if (left === 0) return;
+      // What this one has left behind fails now, while no job is there.
+      await nextTurn();
+      const mayGoOn = isPlain === true && this.#lastRssBytes <= mostRssBytes;
+      if (mayGoOn && outputSize() === sizeBefore) continue;
+      this.#channel.send({ unbegun: left });
+      return;
+    }
+  }
+
+  /** Whether it has ended as most do, with nothing to be looked at before the next; null: it was revoked. */
+  async #serve(
+    message: JobMessage,
+    number: number,
+    isFirst: boolean,
+    waitedMs: number,
+  ): Promise<boolean | null> {
+    const { key, script } = message;
+    const keys = [...this.#ended.map((each) => each.message.key), key];
+    if (!this.#ledger.begin(keys, number, isFirst)) return null;
+    const job = { ...message.job, latenessMs: message.job.latenessMs + waitedMs };
     const run: Run = { message, meter: startMeter(), error: null, stray: null };
     this.#current = run;
-    this.#ledger.write(key);
     Object.assign(process.env, runVariables({ ...job, key, script, job }));
     this.#keepAlive();
-    const end = await this.#runs.run(run, () => this.#call(message));
-    this.#end(run, end);
+    const end = await this.#runs.run(run, () => this.#call({ ...message, job }));
+    return this.#end(run, end);
   }
 
   async #call({ path, job }: JobMessage): Promise<HandlerEnd> {
@@ -189,8 +217,9 @@ class HandlerServer {
     this.#channel.keepAlive(this.#current === null || this.#updates.isWaiting);
   }
 
-  #end(run: Run, end: HandlerEnd): void {
-    const { result, rssBytes } = run.meter.measure(end);
+  #end(run: Run, end: HandlerEnd): boolean {
+    const { result, durationMs, rssBytes } = run.meter.measure(end);
+    this.#lastRssBytes = rssBytes;
     const loaded = this.#shelf.takeLoaded();
     // Node remembers a module that failed, and would not try it again.
     const isSpoilt = !this.#shelf.has(run.message.path);
@@ -199,6 +228,7 @@ class HandlerServer {
     if (this.#isOrphan) this.#leave();
     this.#channel.send({
       end: result,
+      durationMs,
       rssBytes,
       ...(loaded && { loaded }),
       ...(isSpoilt && { isSpoilt }),
@@ -207,6 +237,7 @@ class HandlerServer {
     this.#keepAlive();
     this.#shelf.restore();
     emptyFolder(this.#options.temporary);
+    return result.exitCode === 0 && !isSpoilt && run.stray === null;
   }
 
   /** The job in hand is finished for whoever comes next; what was told last may not have arrived. */
@@ -268,6 +299,21 @@ class HandlerServer {
     this.#ended.push({ message: run.message, result });
     this.#writeDownEnds();
   }
+}
+
+const STDOUT_FD = 1;
+
+/** All output of this process goes to one file. NaN where a handler has closed it: no number is equal to that. */
+function outputSize(): number {
+  try {
+    return fstatSync(STDOUT_FD).size;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function sentenceOf({ name, message }: ProbeError): string {

@@ -9,7 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type HandlerEnd, LEDGER_BYTES, type ProbeResult } from '../contract.ts';
+import { type HandlerEnd, ledgerPlaces, type ProbeResult } from '../contract.ts';
 
 type Exit = typeof process.exit;
 
@@ -59,18 +59,24 @@ function restoreParent(path: string): void {
 
 /** What one job uses of a process that serves many. */
 export interface Meter {
-  measure(end: HandlerEnd): { readonly result: ProbeResult; readonly rssBytes: number };
+  measure(end: HandlerEnd): {
+    readonly result: ProbeResult;
+    readonly durationMs: number;
+    readonly rssBytes: number;
+  };
 }
 
 /** As the last job left it. */
 let lastRssBytes: number | null = null;
 
 export function startMeter(): Meter {
+  const startedAt = performance.now();
   const before = process.resourceUsage();
   lastRssBytes ??= readRssBytes();
   const rssBefore = lastRssBytes;
   return {
     measure: (end) => {
+      const durationMs = performance.now() - startedAt;
       const after = process.resourceUsage();
       const rssBytes = readRssBytes();
       lastRssBytes = rssBytes;
@@ -81,7 +87,7 @@ export function startMeter(): Meter {
         maxRssBytes: peakBytes(before.maxRSS * 1024, after.maxRSS * 1024, rssBefore, rssBytes),
         rssDeltaBytes: rssBytes - rssBefore,
       };
-      return { result, rssBytes };
+      return { result, durationMs, rssBytes };
     },
   };
 }
@@ -138,7 +144,8 @@ function replaceLink(path: string, name: string): void {
 
 /** Where a child writes down which run it begins, so that this is known should it and its runner die. */
 export class Ledger {
-  readonly #entry = Buffer.alloc(LEDGER_BYTES);
+  readonly #entry = Buffer.alloc(ledgerPlaces.revoked);
+  readonly #revoked = Buffer.alloc(ledgerPlaces.end - ledgerPlaces.revoked);
   #fd: number | null = null;
 
   constructor(path: string) {
@@ -149,13 +156,61 @@ export class Ledger {
     }
   }
 
-  write(key: string): void {
-    if (this.#fd === null) return;
-    this.#entry.fill(' ').write(key, 'latin1');
+  /**
+   * To be called before a run begins. Whoever revokes it writes first and looks then: one of both sees the
+   * other, so that what was given back to others never begins here.
+   *
+   * @param keys of runs whose ends may not be in the log, and of this one
+   * @returns whether it may begin; what could not be written down may, if it is the first that was sent
+   */
+  begin(keys: readonly string[], number: number, isFirst: boolean): boolean {
+    if (!this.#write(keys, number)) return isFirst;
+    if (this.#readRevoked() < number) return true;
+    this.#write(keys.slice(0, -1), number - 1);
+    return false;
+  }
+
+  #write(keys: readonly string[], number: number): boolean {
+    if (this.#fd === null) return false;
+    this.#entry.fill(' ', 0, ledgerPlaces.begun).write(listKeys(keys), 'latin1');
+    this.#entry.writeDoubleLE(number, ledgerPlaces.begun);
     try {
-      writeSync(this.#fd, this.#entry, 0, LEDGER_BYTES, 0);
+      writeSync(this.#fd, this.#entry, 0, ledgerPlaces.revoked, 0);
+      return true;
     } catch {
       // On a full disk: as above.
+      return false;
     }
   }
+
+  #readRevoked(): number {
+    const length = this.#revoked.length;
+    const read = readSync(this.#fd as number, this.#revoked, 0, length, ledgerPlaces.revoked);
+    return read < length ? 0 : this.#revoked.readDoubleLE(0);
+  }
+}
+
+/** `7.12-27 7.30`, the last ones of them if there is no room for all. */
+function listKeys(keys: readonly string[]): string {
+  let list = '';
+  let end = keys.length;
+  while (end > 0) {
+    let start = end - 1;
+    while (start > 0 && isNext(keys[start - 1] as string, keys[start] as string)) start -= 1;
+    const first = keys[start] as string;
+    const last = keys[end - 1] as string;
+    const range = start === end - 1 ? last : `${first}-${last.slice(last.indexOf('.') + 1)}`;
+    const longer = list === '' ? range : `${range} ${list}`;
+    if (longer.length > ledgerPlaces.begun) return list === '' ? last : list;
+    list = longer;
+    end = start;
+  }
+  return list;
+}
+
+/** Whether two keys are those of claims that one worker has made one after the other. */
+function isNext(before: string, after: string): boolean {
+  const dot = before.indexOf('.');
+  if (dot === -1 || after.slice(0, dot + 1) !== before.slice(0, dot + 1)) return false;
+  return Number(after.slice(dot + 1)) === Number(before.slice(dot + 1)) + 1;
 }

@@ -11,8 +11,6 @@ export interface HandlerFacts {
    * ended before the last one is settled.
    */
   readonly onUpdate: (data: string) => void | Promise<void>;
-  /** Whether the ends of all earlier jobs of its child are in the log. Default: yes. */
-  readonly isSettled?: boolean;
 }
 
 /** Everything that one run needs to know. */

@@ -22,7 +22,7 @@ import {
   type StartFailure,
   startCommand,
 } from '../start/process.ts';
-import { type HandlerFacts, type HandlerRequest, toRunRequest } from '../start/request.ts';
+import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import { describeNoFiles } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
 import { WarmFiles } from './files.ts';
@@ -107,6 +107,17 @@ function kindOf({ script, root, state }: HandlerRequest): string {
 /** How a child's part of a run ended. */
 export type ServedRun = { readonly message: EndMessage } | EndedChild;
 
+/** What a child is to do, and in which light. */
+export interface Serving {
+  /** One after the other. */
+  readonly jobs: readonly JobMessage[];
+  /** So many of its last runs may not be in the log. */
+  readonly unsettled: number;
+  readonly mostRssBytes: number;
+  /** Told of an update by the job of this index. */
+  readonly onUpdate: (index: number, data: string) => void | Promise<void>;
+}
+
 /** A process that is gone, and was not to go. */
 interface EndedChild {
   readonly exit: Exit;
@@ -141,8 +152,12 @@ export class WarmChild {
   /** In its present run: then it has read what it was to do. */
   #hasUpdated = false;
   #loaded: readonly FileState[] = [];
-  #settle: (served: ServedRun) => void = () => {};
-  #onUpdate: HandlerFacts['onUpdate'] = () => {};
+  #settle: (gone: EndedChild | null) => void = () => {};
+  /** How many jobs it was sent; some of them it has not begun. */
+  #sent = 0;
+  /** What it is to do at present, and what of that has ended. */
+  #serving: Serving | null = null;
+  #ends: EndMessage[] = [];
   #updates: Promise<void> = Promise.resolve();
 
   /** Starts one for this handler and those that want the same of their process. */
@@ -176,35 +191,75 @@ export class WarmChild {
     return this.#exit !== null;
   }
 
+  /** How many of its present jobs have ended. */
+  get ended(): number {
+    return this.#ends.length;
+  }
+
   /** What an earlier run has left behind and that has failed while there was no job. */
   get stray(): Stray | null {
     return this.#stray;
+  }
+
+  /** Whether it was started with what this one wants of its process. */
+  isFor(request: HandlerRequest): boolean {
+    return this.#kind === kindOf(request);
   }
 
   /** Whether it can serve a job as if nothing had been. */
   isUsable(request: HandlerRequest): boolean {
     return (
       this.#exit === null &&
-      this.#kind === kindOf(request) &&
+      this.isFor(request) &&
       this.#loaded.every(isUnchanged) &&
       !this.files.hasStrayOutput()
     );
   }
 
-  /** Settles when the handler has ended, or the process has. */
-  async serve(message: JobMessage, onUpdate: HandlerFacts['onUpdate']): Promise<ServedRun> {
-    this.jobs += 1;
-    this.#onUpdate = onUpdate;
+  /**
+   * Settles when all handlers have ended, or the process has.
+   *
+   * @returns how those ended that have begun; one that the process was gone for also where none has
+   */
+  async serve(serving: Serving): Promise<readonly ServedRun[]> {
+    const { jobs, unsettled, mostRssBytes } = serving;
+    const first = this.#sent + 1;
+    this.#sent += jobs.length;
+    this.#serving = serving;
+    this.#ends = [];
     this.#hasUpdated = false;
     // Waiting for the process's end anew with each job would add up until then.
-    const ended = new Promise<ServedRun>((resolve) => {
+    const ended = new Promise<EndedChild | null>((resolve) => {
       this.#settle = resolve;
     });
-    if (this.#exit === null) this.#channel.send(message);
+    if (this.#exit === null) this.#channel.send({ jobs, first, unsettled, mostRssBytes });
     else this.#settle({ ...this.#describeEnd(await this.#gone), isUnread: true });
-    const served = await ended;
+    const gone = await ended;
     await this.#updates;
+    const served: ServedRun[] = this.#ends.map((message) => ({ message }));
+    if (gone !== null) {
+      // What it has begun and not told of went with it; of none that has begun, the first is told why.
+      const begun = Math.max(this.#countBegun() ?? 0, served.length === 0 ? 1 : 0);
+      while (served.length < begun) served.push(gone);
+    }
+    this.jobs += served.length;
     return served;
+  }
+
+  /**
+   * Has it begin none of its present jobs that it has not begun yet.
+   *
+   * @returns how many have begun, the last of them perhaps not; null: nobody knows
+   */
+  revoke(): number | null {
+    return this.files.revoke(this.#sent) ? this.#countBegun() : null;
+  }
+
+  /** Of its present jobs. */
+  #countBegun(): number | null {
+    const before = this.#sent - (this.#serving?.jobs.length ?? 0);
+    const begun = this.files.readBegun();
+    return begun === null ? null : Math.max(begun - before, this.#ends.length);
   }
 
   /** Settles when the process is gone; it leaves at once, as no job is there. */
@@ -222,6 +277,7 @@ export class WarmChild {
   #take(message: FromChild): void {
     if ('update' in message) this.#write(message.update, message.data);
     else if ('end' in message) this.#end(message);
+    else if ('unbegun' in message) this.#settle(null);
     else this.isReady = true;
   }
 
@@ -230,14 +286,16 @@ export class WarmChild {
     this.usedCpu.userCpuMs += end.userCpuMs;
     this.usedCpu.systemCpuMs += end.systemCpuMs;
     if (loaded !== undefined) this.#loaded = [...this.#loaded, ...loaded];
-    this.#settle({ message });
+    this.#ends.push(message);
+    if (this.#ends.length === this.#serving?.jobs.length) this.#settle(null);
   }
 
-  /** One after the other, as the handler has sent them. */
+  /** One after the other, as the handlers have sent them. */
   #write(updated: number, data: string): void {
     this.#hasUpdated = true;
-    const onUpdate = this.#onUpdate;
-    const write = async (): Promise<void> => onUpdate(data);
+    const index = this.#ends.length;
+    const serving = this.#serving;
+    const write = async (): Promise<void> => serving?.onUpdate(index, data);
     const tell = (problem: string | null): void => this.#channel.send({ updated, problem });
     this.#updates = this.#updates.then(write).then(
       () => tell(null),

@@ -5,13 +5,15 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   statSync,
   unlinkSync,
+  writeSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { listNames } from '../../base/values.ts';
-import { LEDGER_BYTES } from '../../child/contract.ts';
+import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
 import type { StateFolder } from '../../place/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../../process/identity.ts';
@@ -28,10 +30,11 @@ export class WarmFiles {
   readonly fd: number;
   readonly #state: StateFolder;
   readonly output: string;
-  /** Where the child writes down which run it has begun last. */
+  /** Where the child writes down which runs it has begun. */
   readonly ledger: string;
+  readonly #ledgerFd: number;
   #size = 0;
-  #isNamed = false;
+  #namedOutput: string | null = null;
 
   /** @throws what the file system has against it */
   constructor(state: StateFolder) {
@@ -43,7 +46,9 @@ export class WarmFiles {
     this.ledger = join(state.results, this.name);
     restoreFolders([this.output, this.temporary, this.ledger]);
     mkdirSync(this.temporary, { mode: 0o700 });
-    closeSync(openSync(this.ledger, 'ax', 0o600));
+    this.#ledgerFd = openSync(this.ledger, 'wx+', 0o600);
+    // On a full disk nothing can be revoked; that is all.
+    ifPossible(() => writeSync(this.#ledgerFd, Buffer.alloc(ledgerPlaces.end), 0));
     this.appendFd = openSync(this.output, 'ax', 0o600);
     this.fd = openSync(this.output, 'r+');
   }
@@ -57,19 +62,26 @@ export class WarmFiles {
   begin(): void {
     if (this.#size > 0) ftruncateSync(this.fd);
     this.#size = 0;
-    this.#isNamed = false;
+    this.#namedOutput = null;
   }
 
-  /** Whether the output is also found under the run's own name. */
-  get isNamed(): boolean {
-    return this.#isNamed;
+  /** Whether the output is also found under this run's own name. */
+  isNamedFor({ output }: Pick<RunFiles, 'output'>): boolean {
+    return this.#namedOutput === output;
   }
 
   /** Gives the output a second name, by which it is found should the runner die. */
-  nameFor(files: RunFiles): void {
-    this.#isNamed = true;
+  nameFor({ output }: RunFiles): void {
+    this.#namedOutput = output;
     // After a log was quarantined, ids start anew: what an older run left here is not ours.
-    linkAnew(this.output, files.output);
+    linkAnew(this.output, output);
+  }
+
+  /** A run that it was named for has not begun after all. */
+  unname(): void {
+    const name = this.#namedOutput;
+    this.#namedOutput = null;
+    if (name !== null) ifPossible(() => unlinkSync(name));
   }
 
   /** How much the run has written; what comes from now on is none of its. */
@@ -78,8 +90,31 @@ export class WarmFiles {
     return this.#size;
   }
 
+  /** The number of the last job that the child has begun; null: nobody knows. */
+  readBegun(): number | null {
+    const number = Buffer.alloc(8);
+    try {
+      const read = readSync(this.#ledgerFd, number, 0, 8, ledgerPlaces.begun);
+      return read < 8 ? null : number.readDoubleLE(0);
+    } catch {
+      return null;
+    }
+  }
+
+  /** Has the child begin no job up to this number that it has not begun yet. False: it could not be told. */
+  revoke(upTo: number): boolean {
+    const number = Buffer.alloc(8);
+    number.writeDoubleLE(upTo);
+    try {
+      return writeSync(this.#ledgerFd, number, 0, 8, ledgerPlaces.revoked) === 8;
+    } catch {
+      return false;
+    }
+  }
+
   remove(): void {
     removeWarmFiles(this.#state, this.name);
+    closeSync(this.#ledgerFd);
     closeSync(this.appendFd);
     closeSync(this.fd);
   }
@@ -101,27 +136,39 @@ export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
   return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
 }
 
-/** What a child that serves many runs has begun last. */
+/** A run that a child has begun which serves many. */
 export interface LedgerEntry {
   /** Name of the child's files. */
   readonly child: string;
-  /** Epoch milliseconds. */
+  /** Of the last one; those before it have begun a moment sooner. Epoch milliseconds. */
   readonly startedAt: number;
 }
 
-/** By the keys of the runs. */
+/** Of all children, by the keys of the runs whose ends may not be in the log. */
 export function readLedgers({ results }: StateFolder): ReadonlyMap<string, LedgerEntry> {
   const ledgers = new Map<string, LedgerEntry>();
   for (const child of listNames(results).filter((each) => ownerOf(each) !== null)) {
     const path = join(results, child);
     ifPossible(() => {
-      const key = readFileSync(path, 'latin1').slice(0, LEDGER_BYTES).trim();
+      const keys = readFileSync(path, 'latin1').slice(ledgerPlaces.keys, ledgerPlaces.begun);
       const startedAt = Math.round(statSync(path).mtimeMs);
-      if (key !== '') ledgers.set(key, { child, startedAt });
+      for (const key of listRuns(keys)) ledgers.set(key, { child, startedAt });
     });
   }
   return ledgers;
 }
+
+/** `7.12-14 7.30` is four. Whoever can write there could name any number of them. */
+function listRuns(keys: string): readonly string[] {
+  return (keys.match(/[^\s\0]+/g) ?? []).flatMap((range) => {
+    const [, worker, first, last] = /^(\d+\.)(\d+)-(\d+)$/.exec(range) ?? [];
+    if (worker === undefined) return range;
+    const count = Math.min(Number(last) - Number(first) + 1, MOST_IN_RANGE);
+    return Array.from({ length: count }, (_, index) => `${worker}${Number(last) - index}`);
+  });
+}
+
+const MOST_IN_RANGE = 1_000;
 
 export function removeWarmFiles(state: StateFolder, name: string): void {
   ifPossible(() => unlinkSync(join(state.results, name)));

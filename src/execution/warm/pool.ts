@@ -28,13 +28,15 @@ import type { RunFiles } from '../run-files.ts';
 import type { Exit, StartFailure } from '../start/process.ts';
 import type { HandlerRequest } from '../start/request.ts';
 import type { Watched } from '../watch/watch.ts';
-import { type ServedRun, WarmChild } from './child.ts';
+import { type ServedRun, type Serving, WarmChild } from './child.ts';
 
 /** What was seen of a run in a child that serves many. */
 interface WarmObservation extends Watched {
   readonly served: ServedRun;
   readonly files: RunFiles;
   readonly durationMs: number;
+  /** Of those that it has run one after the other, only the last can have printed anything. */
+  readonly isLast: boolean;
   /** What to say of the child besides. */
   readonly note: string | null;
 }
@@ -79,9 +81,9 @@ function readResult(
 async function keepWarmOutput(
   { maxOutputBytes: maxBytes, masker }: HandlerRequest,
   child: WarmChild,
-  { files: { output: path }, droppedBytes }: WarmObservation,
+  { files: { output: path }, droppedBytes, isLast }: WarmObservation,
 ): Promise<KeptOutput> {
-  if (child.files.end() === 0) return noOutput;
+  if (!isLast || child.files.end() === 0) return noOutput;
   return await keepOutput({ path, fd: child.files.fd, droppedBytes, maxBytes, masker });
 }
 
@@ -190,6 +192,10 @@ export class WarmKeeper {
     this.#rules = rules;
   }
 
+  get isWorn(): boolean {
+    return this.#isWorn;
+  }
+
   get waiting(): WarmChild | null {
     return this.#isWorn || this.#child?.hasEnded ? null : this.#child;
   }
@@ -209,19 +215,41 @@ export class WarmKeeper {
     return { child, note: stray && describeStray(stray.jobId, stray.sentence) };
   }
 
+  /** Those of the first that it can serve one after the other, before it is to be replaced. */
+  choose(
+    child: WarmChild,
+    [first, ...others]: readonly [HandlerRequest, ...HandlerRequest[]],
+  ): readonly [HandlerRequest, ...HandlerRequest[]] {
+    const alike = others.findIndex((each) => !child.isFor(each));
+    const most = Math.max(0, this.#rules.childJobs - child.jobs - 1);
+    return [first, ...others.slice(0, Math.min(most, alike === -1 ? others.length : alike))];
+  }
+
+  serve(child: WarmChild, serving: Omit<Serving, 'mostRssBytes'>): Promise<readonly ServedRun[]> {
+    return child.serve({ ...serving, mostRssBytes: this.#rules.childMemoryBytes });
+  }
+
   /** After a run, once its output is read. */
-  giveBack(child: WarmChild, key: string, served: ServedRun, { termination }: Watched): void {
+  giveBack(
+    child: WarmChild,
+    key: string,
+    { served, termination, files }: Pick<WarmObservation, 'served' | 'termination' | 'files'>,
+  ): void {
     const isFine = 'message' in served && termination.cause === null;
-    if (isFine) this.#served.set(key, child.files.isNamed);
+    if (isFine) this.#served.set(key, child.files.isNamedFor(files));
     if (isFine) this.#isWorn = this.#isSpent(child, served.message);
-    else this.#retire();
+    else {
+      // At its end it has written down all that may not be in the log.
+      this.#served.clear();
+      this.#retire();
+    }
   }
 
   /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
   forget(key: string): 'output' | 'none' | undefined {
-    if (this.#isWorn) this.#retire();
     const isNamed = this.#served.get(key);
     this.#served.delete(key);
+    if (this.#isWorn && this.#served.size === 0) this.#retire();
     if (isNamed === undefined) return undefined;
     return isNamed ? 'output' : 'none';
   }

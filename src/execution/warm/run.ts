@@ -7,7 +7,7 @@ import type { StateFolder } from '../../place/state-folder.ts';
 import { runScript } from '../isolated/run-script.ts';
 import { joinWarnings } from '../result/handler-reply.ts';
 import { readHead } from '../result/output.ts';
-import { endNotStarted, type RunEnd } from '../result/result.ts';
+import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import {
@@ -16,7 +16,7 @@ import {
   describeGone,
   describeHungStart,
 } from '../start/start-failure.ts';
-import { HANG_AFTER_MS, type Watched, watchRun, watchShortRun } from '../watch/watch.ts';
+import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
 import { describeStray, endWarmRun, WarmKeeper } from './pool.ts';
 
@@ -26,14 +26,37 @@ export interface HandlerRunner {
   readonly pid: number | null;
   /** When that started, as `/proc` has it. */
   readonly startTicks: number | null;
+  /** Whether the child that waits is to be replaced before the next job, once its runs are in the log. */
+  readonly isWorn: boolean;
   /** Runs a job's handler to its end, whatever that is: nothing that it does makes this throw. */
   run(request: HandlerRequest): Promise<RunEnd>;
+  /**
+   * The same for several that are known to be short, one after the other. What has not begun when one of them
+   * lasts, has failed or has printed anything is left to be run anew.
+   *
+   * @returns the ends of those that have begun, in their order, and when they began
+   */
+  runSome(requests: ShortRuns): Promise<readonly BegunEnd[]>;
   /** To be called once the end is in the log: until then a run's files are all there is of it. */
   removeFiles(state: StateFolder, key: string): void;
   /** Ends the process that waits. */
   close(): Promise<void>;
   /** Lets it write down an end that could not be recorded, for whoever comes next. */
   abandon(): void;
+}
+
+export interface ShortRuns {
+  readonly requests: readonly [HandlerRequest, ...HandlerRequest[]];
+  /** So many of the last runs may not be in the log. */
+  readonly unsettled: number;
+  /** Told that none but so many of these have begun, or will: one of them lasts. */
+  readonly onLasting?: (begun: number) => void;
+}
+
+export interface BegunEnd {
+  readonly end: RunEnd;
+  /** How long after the first one. */
+  readonly afterMs: number;
 }
 
 export interface HandlerRunnerOptions {
@@ -60,10 +83,15 @@ export function createHandlerRunner(options: HandlerRunnerOptions): HandlerRunne
     get startTicks() {
       return keeper.waiting?.startTicks ?? null;
     },
-    run: async (request) =>
-      isKeptWarm(request.script)
-        ? await runWarm(keeper, request)
-        : await runScript(toRunRequest(request)),
+    get isWorn() {
+      return keeper.isWorn;
+    },
+    run: async (request) => await runOne(keeper, request, 0),
+    runSome: async (runs) => {
+      const { requests, unsettled } = runs;
+      if (requests.length > 1 && keeper.waiting?.isReady) return await runSome(keeper, runs);
+      return [{ end: await runOne(keeper, requests[0], unsettled), afterMs: 0 }];
+    },
     removeFiles: (state, key) => {
       const files = runFilesOf(state, key);
       // Looking for files that are not there takes longer than all else here.
@@ -91,62 +119,135 @@ interface Unbegun {
 /** A host that has no room has some a moment later, as a rule. */
 const RESTART_AFTER_MS = 500;
 
+async function runOne(
+  keeper: WarmKeeper,
+  request: HandlerRequest,
+  unsettled: number,
+): Promise<RunEnd> {
+  if (!isKeptWarm(request.script)) return await runScript(toRunRequest(request));
+  return await runWarm(keeper, request, unsettled);
+}
+
 /** Runs a handler in a child that serves many. What did not even begin is tried a second time. */
-async function runWarm(keeper: WarmKeeper, request: HandlerRequest): Promise<RunEnd> {
+async function runWarm(
+  keeper: WarmKeeper,
+  request: HandlerRequest,
+  unsettled: number,
+): Promise<RunEnd> {
   const startedAt = performance.now();
-  const first = await tryWarm(keeper, request, startedAt);
+  const attempt = async (): Promise<RunEnd | Unbegun> => {
+    const [first] = await tryWarm(keeper, { requests: [request], unsettled }, startedAt);
+    return first as RunEnd | Unbegun;
+  };
+  const first = await attempt();
   if (!('unbegun' in first)) return first;
   await sleep(first.retryAfterMs, undefined, { signal: request.stop }).catch(() => {});
-  const second = request.stop.aborted ? first : await tryWarm(keeper, request, startedAt);
+  const second = request.stop.aborted ? first : await attempt();
   if ('unbegun' in second) return endNotStarted(second.unbegun, performance.now() - startedAt);
   return { ...second, warning: joinWarnings(first.unbegun, second.warning) };
 }
 
+/** Where not even the first one has begun, that is run alone, as often as is due to it. */
+async function runSome(keeper: WarmKeeper, runs: ShortRuns): Promise<readonly BegunEnd[]> {
+  const tried = await tryWarm(keeper, runs, performance.now());
+  const ends: BegunEnd[] = [];
+  let afterMs = 0;
+  for (const end of tried) {
+    if ('unbegun' in end) break;
+    ends.push({ end, afterMs });
+    afterMs += end.durationMs ?? 0;
+  }
+  if (ends.length > 0) return ends;
+  const { requests, unsettled } = runs;
+  return [{ end: await runWarm(keeper, requests[0], unsettled), afterMs: 0 }];
+}
+
 async function tryWarm(
   keeper: WarmKeeper,
-  request: HandlerRequest,
+  { requests, unsettled, onLasting }: ShortRuns,
   startedAt: number,
-): Promise<RunEnd | Unbegun> {
-  const files = runFilesOf(request.state, request.key);
+): Promise<readonly (RunEnd | Unbegun)[]> {
+  const [request] = requests;
   const taken = await keeper.take(request);
-  if ('failure' in taken) return endNotStarted(taken.failure, performance.now() - startedAt);
+  if ('failure' in taken) return [endNotStarted(taken.failure, performance.now() - startedAt)];
   const { child, note } = taken;
-  request.onStarted(child.pid);
-  const stopWatching = watch(child, request, files);
-  const served = await child.serve(messageOf(request, files), request.onUpdate).catch((error) => {
+  // One that has just been started may take long to come to its first job.
+  const together = child.isReady ? keeper.choose(child, requests) : ([request] as const);
+  const files = together.map(({ state, key }) => runFilesOf(state, key));
+  const stopWatching = watch(child, together, files, onLasting);
+  const serving = {
+    jobs: together.map((each, index) => messageOf(each, files[index] as RunFiles)),
+    unsettled,
+    onUpdate: (index: number, data: string) => together[index]?.onUpdate(data),
+  };
+  const served = await keeper.serve(child, serving).catch((error) => {
     stopWatching();
     throw error;
   });
   const watched = stopWatching();
-  const durationMs = performance.now() - startedAt;
-  const unbegun = findUnbegun(request, child, served, watched);
-  const end =
-    unbegun ?? (await endWarmRun(request, child, { ...watched, served, files, durationMs, note }));
-  keeper.giveBack(child, request.key, served, watched);
-  return end;
+  const elapsedMs = performance.now() - startedAt;
+  const ends: (RunEnd | Unbegun)[] = [];
+  for (const [index, each] of served.entries()) {
+    const asked = together[index] as HandlerRequest;
+    const isLast = index === served.length - 1;
+    const isTimed = together.length > 1 && 'message' in each;
+    const observed = {
+      ...(isLast ? watched : unwatched(watched)),
+      ...{ served: each, files: files[index] as RunFiles, note, isLast },
+      durationMs: isTimed ? each.message.durationMs : elapsedMs,
+    };
+    const unbegun = findUnbegun(asked, child, observed);
+    ends.push(unbegun ?? (await endWarmRun(asked, child, observed)));
+    keeper.giveBack(child, asked.key, observed);
+  }
+  const unserved = files.slice(served.length);
+  if (unserved.some((each) => child.files.isNamedFor(each))) child.files.unname();
+  return ends;
+}
+
+/** Of several runs, only the last can have been ended, or have lasted long enough to be looked at. */
+function unwatched({ termination }: Watched): Watched {
+  const settled = { ...termination, cause: null, killed: false };
+  return { termination: settled, sampled: unmeasured, memory: null, droppedBytes: 0 };
 }
 
 /** One that has just been started may hang before it comes to the job. */
-function watch(child: WarmChild, request: HandlerRequest, files: RunFiles): () => Watched {
+function watch(
+  child: WarmChild,
+  requests: readonly [HandlerRequest, ...HandlerRequest[]],
+  files: readonly RunFiles[],
+  onLasting: ShortRuns['onLasting'],
+): () => Watched {
   const { fd } = child.files;
-  if (child.isReady) {
-    return watchShortRun(child.pid, request, fd, () => child.files.nameFor(files));
+  const [request] = requests;
+  const [first] = files as [RunFiles];
+  if (requests.length === 1) request.onStarted(child.pid);
+  if (!child.isReady) {
+    child.files.nameFor(first);
+    return watchRun(child.pid, request, fd);
   }
-  child.files.nameFor(files);
-  return watchRun(child.pid, request, fd);
+  return watchShortRuns(child.pid, requests, fd, () => {
+    // What runs alone begins, however late.
+    const begun = requests.length === 1 ? 1 : child.revoke();
+    // If it cannot be revoked, all of them have begun as far as anybody else is concerned.
+    const index = Math.min(Math.max(begun ?? child.ended + 1, 1), requests.length) - 1;
+    const lasting = requests[index] ?? request;
+    child.files.nameFor(files[index] as RunFiles);
+    if (requests.length > 1) lasting.onStarted(child.pid);
+    if (begun !== null) onLasting?.(index + 1);
+    return lasting;
+  });
 }
 
-function messageOf(request: HandlerRequest, files: RunFiles): JobMessage {
-  const { job, key, script, isSettled = true } = request;
+function messageOf({ job, key, script }: HandlerRequest, files: RunFiles): JobMessage {
   const { result: resultPath, output: outputPath } = files;
-  return { job, key, script: script.name, path: script.path, resultPath, outputPath, isSettled };
+  return { job, key, script: script.name, path: script.path, resultPath, outputPath };
 }
 
 function findUnbegun(
   request: HandlerRequest,
   child: WarmChild,
-  served: ServedRun,
-  { termination: { cause } }: Watched,
+  { served, termination: { cause } }: Watched & { readonly served: ServedRun },
 ): Unbegun | null {
   if ('message' in served) return null;
   const { exit, stray, isUnread } = served;

@@ -56,20 +56,26 @@ export function watchRun(pid: number, request: WatchRequest, fd: number): () => 
 const SHORT_MS = 20;
 
 /**
- * The same for a process that has begun before, and may be through with this run in no time.
+ * The same for a process that has begun before, and may be through with these runs in no time.
  *
- * @param onLasting called once that is not so
+ * @param onLasting called once that is not so; of several runs it says which one it is that lasts
  */
-export function watchShortRun(
+export function watchShortRuns(
   pid: number,
-  request: WatchRequest,
+  requests: readonly [WatchRequest, ...WatchRequest[]],
   fd: number,
-  onLasting: () => void,
+  onLasting: () => WatchRequest,
 ): () => Watched {
-  const termination = watchLimits(pid, request);
+  let [request] = requests;
+  let termination = watchLimits(pid, request);
   let stopLooking: ReturnType<typeof lookAt> | null = null;
   const timer = setTimeout(() => {
-    onLasting();
+    const lasting = onLasting();
+    if (lasting !== request && termination.cause === null) {
+      termination.settle();
+      request = lasting;
+      termination = watchLimits(pid, request);
+    }
     stopLooking = lookAt(pid, request, fd, termination);
   }, SHORT_MS);
   return () => {

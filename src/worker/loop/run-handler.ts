@@ -6,7 +6,8 @@ import {
   type RunEnd,
 } from '../../execution/result/result.ts';
 import { createMasker, type Masker } from '../../execution/secrets.ts';
-import type { HandlerRunner } from '../../execution/warm/run.ts';
+import type { HandlerRequest } from '../../execution/start/request.ts';
+import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { describeChildren } from '../../queue/settle/families.ts';
 import { isStoreFailure } from '../../store/failures.ts';
@@ -22,19 +23,19 @@ export interface HandlerExecutor {
   readonly runner: HandlerRunner;
 }
 
-/** Among which other runs this one is. */
+/** Among which other runs these are. */
 interface Serving {
-  /** Whether all that this executor has run before is in the log. */
-  readonly isSettled: boolean;
-  /** Told once the run has lasted a moment. */
-  readonly onLasting?: () => Promise<void>;
+  /** So many of the last runs of this executor may not be in the log. */
+  readonly unsettled: number;
+  /** Told once a run has lasted a moment, and that none but so many have begun, or will. */
+  readonly onLasting?: (begun: number) => Promise<void>;
 }
 
 /** Runs a claimed job's handler once; whatever it does is a value. */
 export async function runHandler(
   executor: HandlerExecutor,
   claimed: ClaimedJob,
-  serving: Serving = { isSettled: true },
+  serving: Serving = { unsettled: 0 },
 ): Promise<HandledRun> {
   const startedAt = executor.call.runner.now();
   const { job, handler } = claimed;
@@ -47,9 +48,57 @@ export async function runHandler(
   if ('refusal' in prepared) {
     return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
   }
-  const running = execute(executor, ran, handler, { ...serving, job: prepared.job });
-  const end = await running.catch((error) => endDefect(executor, error));
-  return { ...ran, end: releaseIfEnded(executor.call, end), isRetryable: true };
+  const [run] = await execute(executor, [{ claimed, script: handler, job: prepared.job }], serving);
+  return run as HandledRun;
+}
+
+/**
+ * Runs claimed jobs that are known to be short, one after the other, in the child that waits.
+ *
+ * @param claimed jobs that are like most
+ * @returns the runs of those that have begun
+ */
+export async function runHandlers(
+  executor: HandlerExecutor,
+  claimed: readonly ClaimedJob[],
+  serving: Serving,
+): Promise<readonly HandledRun[]> {
+  const [first] = claimed;
+  if (first === undefined) return [];
+  if (claimed.length === 1) return [await runHandler(executor, first, serving)];
+  const startedAt = executor.call.runner.now();
+  const calls = claimed.map((each) => ({
+    claimed: each,
+    script: each.handler as Script,
+    job: describePlain(each, startedAt),
+  }));
+  return await execute(executor, calls, serving);
+}
+
+/** So short a limit is that of one run, not of some. */
+const SHORTEST_LIMIT_MS = 1_000;
+
+/** Whether all that its handler is told of is in its row, and it shares a process with others. */
+export function isLikeMost({ job, handler, attempt, timeoutMs }: ClaimedJob): boolean {
+  if (handler === null || handler.refusals.length > 0 || !isKeptWarm(handler)) return false;
+  const isAlone = job.parent_id === null && !job.has_unreported_children && job.repeat === null;
+  return isAlone && attempt === 1 && timeoutMs >= SHORTEST_LIMIT_MS;
+}
+
+function describePlain({ job, attempt }: ClaimedJob, startedAt: number): DescribedJob {
+  return {
+    id: job.id,
+    name: job.name,
+    data: job.data,
+    attempt,
+    scheduledFor: job.scheduled_for,
+    startedAt,
+    latenessMs: startedAt - job.run_at,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    parentData: null,
+    children: null,
+  };
 }
 
 /** One job must not take the worker with it, nor the jobs of its other executors. */
@@ -79,28 +128,23 @@ function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
 }
 
 /** What a handler is told of its job. */
-type DescribedJob = Parameters<HandlerRunner['run']>[0]['job'];
+type DescribedJob = HandlerRequest['job'];
 
 async function prepare(
   { call }: HandlerExecutor,
-  { job, attempt }: ClaimedJob,
+  claimed: ClaimedJob,
   { refusals }: Script,
   startedAt: number,
 ): Promise<{ readonly job: DescribedJob } | { readonly refusal: string }> {
   if (refusals.length > 0) return { refusal: refusals.join('\n') };
+  const { job, attempt } = claimed;
   const { store } = call;
   const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
   if (children !== null && 'problem' in children) return { refusal: children.problem };
   const [parent] = job.parent_id === null ? [] : await store.jobs.byId([job.parent_id]);
   return {
     job: {
-      id: job.id,
-      name: job.name,
-      data: job.data,
-      attempt,
-      scheduledFor: job.scheduled_for,
-      startedAt,
-      latenessMs: startedAt - job.run_at,
+      ...describePlain(claimed, startedAt),
       lastSuccess: job.repeat === null ? null : await readLastSuccess(call, job.name),
       previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
       parentData: parent?.data ?? null,
@@ -113,28 +157,73 @@ async function readLastSuccess({ store }: StoreInvocation, name: string): Promis
   return (await store.runs.history(`queue/${name}`)).lastSuccess;
 }
 
+/** A handler that is to be called. */
+interface Call {
+  readonly claimed: ClaimedJob;
+  readonly script: Script;
+  readonly job: DescribedJob;
+}
+
 async function execute(
   executor: HandlerExecutor,
-  { claimed, startedAt }: Pick<HandledRun, 'claimed' | 'startedAt'>,
-  script: Script,
-  { job, isSettled, onLasting }: Serving & { readonly job: DescribedJob },
-): Promise<RunEnd> {
+  calls: readonly Call[],
+  { unsettled, onLasting }: Serving,
+): Promise<readonly HandledRun[]> {
   const { recorder, call } = executor;
-  const { runner, stop, events } = call;
-  const { claim, timeoutMs } = claimed;
+  let begun = calls.length;
+  // Of several, only one can last.
+  let lasting = calls[0] as Call;
+  let startedAt = lasting.job.startedAt;
   const progress = createProgressReport(
     async (seen) => {
-      await onLasting?.();
-      await recorder.recordProgress(claimed, startedAt, seen);
+      await onLasting?.(begun);
+      await recorder.recordProgress(lasting.claimed, startedAt, seen);
     },
     (error) =>
-      events.emit('warning', `the process of ${script.name} could not be recorded: ${error}`),
+      call.events.emit(
+        'warning',
+        `the process of ${lasting.script.name} could not be recorded: ${error}`,
+      ),
   );
-  const running = executor.runner.run({
+  const requests = calls.map((each, index) =>
+    requestOf(executor, each, {
+      onSample: progress.sample,
+      onStarted: (pid) => {
+        if (index > 0) startedAt = call.runner.now();
+        lasting = each;
+        progress.start(pid);
+      },
+    }),
+  );
+  const running = executor.runner.runSome({
+    requests: requests as [HandlerRequest, ...HandlerRequest[]],
+    unsettled,
+    onLasting: (count) => {
+      begun = count;
+    },
+  });
+  const ends = await running
+    .catch((error): readonly BegunEnd[] => [{ end: endDefect(executor, error), afterMs: 0 }])
+    .finally(() => progress.settle());
+  return ends.map(({ end, afterMs }, index) => {
+    const { claimed, job } = calls[index] as Call;
+    const startedAt = job.startedAt + Math.round(afterMs);
+    return { claimed, startedAt, end: releaseIfEnded(executor.call, end), isRetryable: true };
+  });
+}
+
+function requestOf(
+  { call, recorder }: HandlerExecutor,
+  { claimed, script, job }: Call,
+  told: Pick<HandlerRequest, 'onStarted' | 'onSample'>,
+): HandlerRequest {
+  const { runner, stop } = call;
+  const { claim, timeoutMs } = claimed;
+  return {
+    ...told,
     key: claim.token,
     script,
     job,
-    isSettled,
     root: runner.root,
     state: runner.state,
     probePath: runner.probePath,
@@ -146,11 +235,8 @@ async function execute(
     masker: maskerOf(call),
     stop: stop.signal,
     kill: stop.kill,
-    onStarted: progress.start,
-    onSample: progress.sample,
     onUpdate: (data) => recorder.update(claim, data),
-  });
-  return await running.finally(() => progress.settle());
+  };
 }
 
 const maskers = new WeakMap<StoreInvocation, Masker>();

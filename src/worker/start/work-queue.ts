@@ -3,8 +3,9 @@ import type { RunEnd } from '../../execution/result/result.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
-import { createExecutors, type Executor, runExecutor } from '../loop/executors.ts';
+import { createExecutors, type Executor } from '../loop/executors.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
+import { runExecutor } from '../loop/run-executor.ts';
 import { createSelector } from '../loop/selection.ts';
 import { pruneLog } from '../prune/prune-log.ts';
 

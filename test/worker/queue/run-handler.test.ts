@@ -19,7 +19,7 @@ async function openBroken(error: Error) {
     call: await makeLoggedCall(root),
     recorder: { update: async () => {} },
     runner: {
-      run: () => Promise.reject(error),
+      runSome: () => Promise.reject(error),
       abandon: () => {
         told.abandoned += 1;
       },
