@@ -33,8 +33,16 @@ interface Modules {
   getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null;
 }
 
+/** Asked for each module, and the same each time: asking the bundler for its graph again would take 2 GB. */
+const collected = new Map<string, ReadonlySet<string>>();
+
 function collectImports(entry: string, modules: Modules): ReadonlySet<string> {
+  const known = collected.get(entry);
+  if (known !== undefined) return known;
+  // A file that was moved would be missed by nobody but the clock.
+  if (modules.getModuleInfo(entry) === null) throw new Error(`${entry} is not part of the build`);
   const found = new Set<string>();
+  collected.set(entry, found);
   const visit = (id: string): void => {
     if (found.has(id)) return;
     found.add(id);
