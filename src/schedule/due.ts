@@ -1,5 +1,5 @@
 import type { CatchUp } from '../settings/settings.ts';
-import type { PassRow, StoreSession } from '../store/contract.ts';
+import type { StoreSession } from '../store/contract.ts';
 import type { WorkerState } from '../store/schema.ts';
 
 /** The newest pass of a tier that had its lock. */
@@ -19,15 +19,6 @@ export async function readLastPass(
 ): Promise<LastPass | null> {
   const [last] = await workers.passes(tier, { states: hadLock, limit: 1 });
   return last ?? null;
-}
-
-/** The newest pass of a tier, if it was skipped: paused, held, or missed and not made up for. */
-export async function readSkippedPass(
-  { workers }: Pick<StoreSession, 'workers'>,
-  tier: string,
-): Promise<PassRow | null> {
-  const [newest] = await workers.passes(tier, { limit: 1 });
-  return newest?.state === 'skipped' ? newest : null;
 }
 
 /** How many passes that stand for this period have died. */

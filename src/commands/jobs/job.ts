@@ -14,8 +14,8 @@ import {
   selectRunsOfJob,
 } from '../../report/model/jobs.ts';
 import { findHold } from '../../report/text/words.ts';
-import type { CommandContext } from '../shared/context.ts';
-import { type OpenLog, withLog } from '../shared/open.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { type OpenLog, print, withLog } from '../shared/open.ts';
 import {
   assertOptions,
   type JobSubcommand,
@@ -24,10 +24,7 @@ import {
   readVerb,
 } from './job-verbs.ts';
 
-interface JobCommandOptions extends JobWords {
-  readonly json?: true;
-  readonly root?: string;
-}
+interface JobCommandOptions extends JobWords, CommonOptions {}
 
 const EXAMPLES = `
 Verbs, with what each takes:
@@ -131,22 +128,16 @@ function isJobNumber(word: string): boolean {
   return /^[1-9]\d{0,14}$/.test(word);
 }
 
-interface ShowOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
-
 const MOST_CHILDREN = 1000;
 const MOST_RUNS = 100;
 const MOST_ACTIVITY = 200;
 
 /** `runner job <id>`: everything about one job of the queue. */
-async function showJob(context: CommandContext, id: number, options: ShowOptions): Promise<void> {
+async function showJob(context: CommandContext, id: number, options: CommonOptions): Promise<void> {
   const text = await withLog(context, options.root, async (log) =>
     describe(context, await readStory(log, id, context.now()), options),
   );
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  await openTextOutput(context.stdout).write(text);
+  await print(context, text);
 }
 
 async function readStory(
@@ -169,7 +160,7 @@ async function readStory(
 async function describe(
   context: CommandContext,
   story: JobStory,
-  { json }: ShowOptions,
+  { json }: CommonOptions,
 ): Promise<string> {
   if (json) {
     const { formatJson } = await import('../../report/json.ts');

@@ -7,18 +7,16 @@ import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/rep
 import { formatInstant, hostZone } from '../../schedule/repeat/time.ts';
 import type { Store } from '../../store/contract.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
-import type { CommandContext } from '../shared/context.ts';
-import { withLog } from '../shared/open.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { print, withLog } from '../shared/open.ts';
 import { readCount } from '../shared/options.ts';
 
-interface JobsOptions {
+interface JobsOptions extends CommonOptions {
   readonly state?: string;
   readonly upcoming?: string;
   readonly count?: true;
   readonly limit?: string;
   readonly order?: string;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const JOBS_HELP = `
@@ -76,8 +74,7 @@ async function showJobs(
   const request = { context, pattern, options };
   const describe = chooseDescription(options);
   const text = await withLog(context, options.root, ({ store }) => describe(store, request));
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  await openTextOutput(context.stdout).write(text);
+  await print(context, text);
 }
 
 interface Request {

@@ -4,7 +4,7 @@ import { Command, Option } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JsonValue, Queue } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
   type AddWords,
   nameLine,
@@ -15,11 +15,9 @@ import {
 } from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
 
-interface AddOptions extends AddWords {
+interface AddOptions extends AddWords, CommonOptions {
   readonly stdin?: true;
   readonly many?: true;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const ADD_HELP = `
@@ -141,13 +139,8 @@ async function describe(
   return added ? describeAdded(job, createClock(nowMs), nowMs) : describeKept(job, onDuplicate);
 }
 
-interface ManyOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
-
 /** Adds the jobs that stand on stdin, in their order, all or none. */
-async function addMany(context: CommandContext, options: ManyOptions): Promise<void> {
+async function addMany(context: CommandContext, options: CommonOptions): Promise<void> {
   assertAlone(options);
   const lines = readJobLines(await text(process.stdin));
   await withQueue(context, options.root, async (queue, root) => {
@@ -297,10 +290,8 @@ function stopBySignal() {
   };
 }
 
-interface KickOptions {
+interface KickOptions extends CommonOptions {
   readonly count?: string;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const KICK_HELP = `

@@ -22,6 +22,12 @@ export interface CommandContext {
   findWrongUse(root: string, args: readonly string[]): Promise<string | null>;
 }
 
+/** What most commands take. */
+export interface CommonOptions {
+  readonly json?: true;
+  readonly root?: string;
+}
+
 /** Finds the root and reads its settings: what every command needs that runs scripts. */
 export async function openRunner(
   context: CommandContext,

@@ -177,6 +177,12 @@ export async function withWritableLogIfAny<T>(
   return null;
 }
 
+/** Writes text to stdout, for as long as somebody reads it. */
+export async function print({ stdout }: CommandContext, text: string): Promise<void> {
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  await openTextOutput(stdout).write(text);
+}
+
 /** What is in `jobs/`, and what is wrong with the settings. */
 interface JobsFound {
   readonly discovery: Discovery;

@@ -1,11 +1,6 @@
 import { Command } from 'commander';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { discoverScripts, readPauses, rootOf } from '../shared/open.ts';
-
-interface ListOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
 
 const EXAMPLES = `
 Examples:
@@ -21,10 +16,10 @@ export function listCommand(context: CommandContext): Command {
     .description('show every tier, its scripts with their options, and ignored files')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(() => list(context, command.optsWithGlobals<ListOptions>()));
+    .action(() => list(context, command.optsWithGlobals<CommonOptions>()));
 }
 
-async function list(context: CommandContext, options: ListOptions): Promise<void> {
+async function list(context: CommandContext, options: CommonOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const discovery = await discoverScripts(root);
   const pauses = await readPauses(context, root);

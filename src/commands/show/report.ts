@@ -2,18 +2,16 @@ import { Command, Option } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { KnownTier } from '../../report/model/overview.ts';
 import type { RunFilter } from '../../report/model/runs.ts';
-import type { CommandContext } from '../shared/context.ts';
-import { findKnownTiers, type OpenLog, withLog } from '../shared/open.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
+import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
 
-interface ReportOptions {
+interface ReportOptions extends CommonOptions {
   readonly since?: string;
   readonly until?: string;
   readonly tier?: string;
   readonly outcome?: string;
   readonly limit?: string;
   readonly csv?: true;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const EXAMPLES = `
@@ -62,8 +60,7 @@ async function report(
       return await reportScript(context, log, { word, known, filter, options });
     return await reportAll(context, log, { known, filter, options });
   });
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  await openTextOutput(context.stdout).write(text);
+  await print(context, text);
 }
 
 interface Request {
@@ -92,7 +89,8 @@ async function reportAll(
     const { formatJson, overviewToJson } = await import('../../report/json.ts');
     return formatJson(overviewToJson(overview));
   }
-  if (options.csv) return (await import('../../report/csv.ts')).scriptsToCsv(overview.scripts);
+  if (options.csv)
+    return await (await import('../../report/csv.ts')).scriptsToCsv(overview.scripts);
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderNothing, renderOverview } = await import('../../report/terminal/overview.ts');
   const screen = createScreen(context);
@@ -115,7 +113,7 @@ async function reportScript(
     const { formatJson, runsToJson } = await import('../../report/json.ts');
     return formatJson(runsToJson(found.script, found.runs));
   }
-  if (options.csv) return (await import('../../report/csv.ts')).runsToCsv(found.runs);
+  if (options.csv) return await (await import('../../report/csv.ts')).runsToCsv(found.runs);
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRuns } = await import('../../report/terminal/runs.ts');
   return renderRuns(found, createScreen(context));

@@ -2,13 +2,11 @@ import { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { RunWithOutput } from '../../report/model/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { type OpenLog, withLog } from '../shared/open.ts';
 
-interface ShowOptions {
+interface ShowOptions extends CommonOptions {
   readonly full?: true;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const EXAMPLES = `

@@ -3,19 +3,15 @@ import { printableLine } from '../../base/text.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
   lookIntoJobs,
   noteSpooled,
   type OpenLog,
+  print,
   stateFoldersOf,
   withLogIfAny,
 } from '../shared/open.ts';
-
-interface StatusOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
 
 const STATUS_HELP = `
 Examples:
@@ -32,21 +28,20 @@ export function statusCommand(context: CommandContext): Command {
     .description('show what is running, waiting and paused, and what comes next')
     .option('--json', 'as JSON')
     .addHelpText('after', STATUS_HELP)
-    .action(() => showStatus(context, command.optsWithGlobals<StatusOptions>()));
+    .action(() => showStatus(context, command.optsWithGlobals<CommonOptions>()));
 }
 
-async function showStatus(context: CommandContext, options: StatusOptions): Promise<void> {
+async function showStatus(context: CommandContext, options: CommonOptions): Promise<void> {
   const text = await withLogIfAny(context, options.root, (log) =>
     describeStatus(context, log, options),
   );
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  await openTextOutput(context.stdout).write(text);
+  await print(context, text);
 }
 
 async function describeStatus(
   context: CommandContext,
   { root, pauses, problem, view }: OpenLog,
-  options: StatusOptions,
+  options: CommonOptions,
 ): Promise<string> {
   const { tierNames } = await import('../../discovery/jobs-folder.ts');
   const { listHandlerNames } = await import('../shared/names.ts');
@@ -73,11 +68,6 @@ function tellWrongSettings({ stderr }: CommandContext, problem: string): void {
   stderr.write(`Note: no call starts anything until the settings are fixed. ${problem}\n`);
 }
 
-interface WhyOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
-
 const WHY_HELP = `
 Examples:
   runner why hourly/clean-tmp        why it did or didn't run, and when it will
@@ -94,22 +84,25 @@ export function whyCommand(context: CommandContext): Command {
     .argument('<script>', 'the name of a script, or a file in jobs/')
     .option('--json', 'as JSON')
     .addHelpText('after', WHY_HELP)
-    .action((word: string) => tellWhy(context, word, command.optsWithGlobals<WhyOptions>()));
+    .action((word: string) => tellWhy(context, word, command.optsWithGlobals<CommonOptions>()));
 }
 
-async function tellWhy(context: CommandContext, word: string, options: WhyOptions): Promise<void> {
+async function tellWhy(
+  context: CommandContext,
+  word: string,
+  options: CommonOptions,
+): Promise<void> {
   const text = await withLogIfAny(context, options.root, (log) =>
     describeWhy(context, log, word, options),
   );
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  await openTextOutput(context.stdout).write(text);
+  await print(context, text);
 }
 
 async function describeWhy(
   context: CommandContext,
   { root, pauses, problem: logProblem, view }: OpenLog,
   word: string,
-  options: WhyOptions,
+  options: CommonOptions,
 ): Promise<string> {
   const { readWhy } = await import('../../report/why/why.ts');
   const { createScreen } = await import('../../report/terminal/screen.ts');

@@ -5,13 +5,8 @@ import type { Checked } from '../../hosting/doctor/examine.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
 import { countOf } from '../../report/text/format.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
-
-interface DoctorOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
 
 const EXAMPLES = `
 Checks Node, the settings, the crontab (each line is tried in cron's environment), the clock, the disk,
@@ -35,10 +30,10 @@ export function doctorCommand(context: CommandContext): Command {
     .description('check the host: Node, crontab, clock, disk, locks, limits, permissions, log')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(() => examine(context, command.optsWithGlobals<DoctorOptions>()));
+    .action(() => examine(context, command.optsWithGlobals<CommonOptions>()));
 }
 
-async function examine(context: CommandContext, options: DoctorOptions): Promise<void> {
+async function examine(context: CommandContext, options: CommonOptions): Promise<void> {
   const { examinePlace } = await import('../../hosting/doctor/examine.ts');
   const root = rootOf(context, options.root);
   const { env, distFolder, version, findWrongUse } = context;

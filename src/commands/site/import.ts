@@ -9,7 +9,6 @@ import type {
   ImportOptions,
   ImportReport,
 } from '../../queue/import/foreign-queue.ts';
-
 import { jobStates } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
@@ -17,12 +16,12 @@ import { countOf } from '../../report/text/format.ts';
 import type { Store } from '../../store/contract.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf, withLogIfAny, withWritableLog } from '../shared/open.ts';
 
 type System = 'laterjob' | 'bedrock';
 
-interface Options {
+interface Options extends CommonOptions {
   readonly table?: string;
   readonly name?: string;
   readonly timeZone?: string;
@@ -30,8 +29,6 @@ interface Options {
   readonly withEnded?: boolean;
   readonly skipBad?: boolean;
   readonly dryRun?: boolean;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const EXAMPLES = `

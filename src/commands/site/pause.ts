@@ -1,14 +1,12 @@
 import { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { Pause } from '../../store/contract.ts';
-import type { CommandContext } from '../shared/context.ts';
+import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
-interface PauseOptions {
+interface PauseOptions extends CommonOptions {
   readonly for?: string;
   readonly fail?: true;
-  readonly json?: true;
-  readonly root?: string;
 }
 
 const PAUSE_EXAMPLES = `
@@ -102,11 +100,6 @@ async function describeDone(context: CommandContext, pause: Pause): Promise<stri
   return `${what} until ${clock.dateTime(pause.until)} (${clock.zone}).\n${end} ends it before.`;
 }
 
-interface ResumeOptions {
-  readonly json?: true;
-  readonly root?: string;
-}
-
 const RESUME_EXAMPLES = `
 The next call runs everything that waited meanwhile.
 
@@ -125,7 +118,7 @@ export function resumeCommand(context: CommandContext): Command {
     .option('--json', 'as JSON')
     .addHelpText('after', RESUME_EXAMPLES)
     .action(async (name: string | undefined) => {
-      const { root, json } = command.optsWithGlobals<ResumeOptions>();
+      const { root, json } = command.optsWithGlobals<CommonOptions>();
       const resumed = await resumeName(context, root, name);
       context.stdout.write(json ? await formatResumed(resumed) : await describe(context, resumed));
     });

@@ -4,7 +4,6 @@ import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
 import { findOwnNode } from '../../process/programs.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { type CronCall, callsOfLines, crontabBlock, crontabLines, readBlock } from './lines.ts';
-
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';
 

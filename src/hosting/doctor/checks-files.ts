@@ -20,7 +20,6 @@ import { type Distrust, judgePath, judgeRoot } from '../../place/trust.ts';
 import { describeServedState, findWebRoot } from '../../place/web-exposure.ts';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
-
 import {
   amountOf,
   type Check,

@@ -3,7 +3,6 @@ import { totalmem } from 'node:os';
 import { findOwnNode, findProgram } from '../../process/programs.ts';
 import { hostZone, machineZone } from '../../schedule/repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
-
 import { reasonToVanish } from '../crontab/plan.ts';
 import {
   amountOf,

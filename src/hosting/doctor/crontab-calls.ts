@@ -4,7 +4,6 @@ import { resolve } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { shellWord } from '../../base/values.ts';
 import { findRoot } from '../../place/root.ts';
-
 import { readBlock } from '../crontab/lines.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';

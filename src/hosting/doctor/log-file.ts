@@ -5,7 +5,6 @@ import { assertWritable } from '../../store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
-
 import {
   type Answer,
   askProgram,

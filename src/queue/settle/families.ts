@@ -5,15 +5,6 @@ import type { ChildJob, EndedChildren } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
 
-/** What has not ended. */
-export const unfinishedStates: readonly JobState[] = [
-  'queued',
-  'claimed',
-  'running',
-  'retrying',
-  'paused',
-];
-
 /**
  * In which state a new child begins: a running parent's waits until that has finished. The parent is
  * locked by who asks.

@@ -6,7 +6,6 @@ import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
-
 import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
 import type { ActivityEvent, JobState } from '../../store/schema.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';

@@ -40,12 +40,6 @@ export function hostZone(): string {
   return zone !== undefined && isZone(zone) ? zone : 'UTC';
 }
 
-/** The same, to be shown: without `TZ` the machine's link says it, too, and needs no Intl, which takes long to load. */
-export function hostZoneName(): string {
-  const linked = process.env.TZ === undefined ? linkedZone() : null;
-  return linked !== null && /^(?:UTC|(?!Etc)[A-Z]\w+\/[\w/-]+)$/.test(linked) ? linked : hostZone();
-}
-
 /** The zone that cron goes by, whatever `TZ` says here; null: nobody knows. */
 export function machineZone(): string | null {
   return linkedZone() ?? (existsSync('/etc/localtime') ? writtenZone() : 'UTC');

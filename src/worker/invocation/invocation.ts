@@ -4,7 +4,6 @@ import { identifyProcess } from '../../process/identity.ts';
 import type { Orphan } from '../../recovery/reconcile.ts';
 import { periodStart } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-
 import type { NewWorker, Store } from '../../store/contract.ts';
 import type { Trigger, WorkerKind } from '../../store/schema.ts';
 import type { Budget } from '../loop/budget.ts';
