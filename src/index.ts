@@ -48,8 +48,8 @@ export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
 export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.ts';
 
 /**
- * Opens the job queue of a root; its log is made where there is none yet. Calls may be under way at the
- * same time. To be closed in the end: {@link Queue.close}.
+ * Opens the job queue of a root, and creates its log if there is none. Several calls may run at the same
+ * time. Close it in the end: {@link Queue.close}.
  *
  * @example
  * const queue = await openQueue();

@@ -1,34 +1,34 @@
 import type { Signal } from './job-context.ts';
 
 /**
- * What a handler is given: its job, and what it can do about it. A new one for each try.
+ * The input of a handler: its job, and functions to act on it. A new one for each try.
  *
- * @typeParam Data what the job's data is; it is not checked at run time
+ * @typeParam Data the type of the job's data; it is not checked at run time
  */
 export interface HandlerContext<Data = unknown> {
   /** The job's number. */
   readonly id: number;
   /** `mail/welcome` for `jobs/queue/mail/welcome.ts`. */
   readonly name: string;
-  /** What was given when the job was added, or the last {@link update}. */
+  /** The data of the job as added, or of the last {@link update}. */
   readonly data: Data;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** Of a repeating job, the time that its rule gave; of others, when it was first due. */
+  /** For a repeating job, the time from its rule; for others, when it was first due. */
   readonly scheduledFor: Date | null;
-  /** How long after its time it was started. */
+  /** How late it was started. */
   readonly latenessMs: number;
-  /** When a job of this name that succeeded was last started; null when none did. */
+  /** For a repeating job, when the last successful job of its name was started; otherwise null. */
   readonly lastSuccess: Date | null;
-  /** Whether a worker or the machine died under an earlier try. */
+  /** Whether a worker or the machine died during an earlier try, or its lease expired. */
   readonly previouslyCrashed: boolean;
-  /** Of a child, its parent's data; null: it has no parent. */
+  /** For a child, its parent's data; null: it has no parent. */
   readonly parentData: unknown;
-  /** Of a parent that goes on, what its children have become; empty lists for others. */
+  /** For a parent that resumes, its ended children; otherwise empty lists. */
   readonly children: HandlerChildren;
   /**
    * Aborted at the time limit, or when the worker is told to stop; SIGKILL follows after 10 s. A
-   * handler that never looks at it is ended by SIGTERM at once.
+   * handler that never reads it is ended by SIGTERM at once.
    *
    * @example
    * const response = await fetch(data.url, { signal });
@@ -37,11 +37,11 @@ export interface HandlerContext<Data = unknown> {
   /** Writes a line to the run's output, as `console.log` does. */
   log(...values: unknown[]): void;
   /**
-   * Replaces the job's data in the log: how far it has come. A later try begins with it.
+   * Replaces the job's data in the log, to save progress. A later try starts with it.
    *
    * @param data anything that can be written as JSON, at most 1 MiB
-   * @returns fulfilled once it is in the log; rejected if it cannot be written, or the job was taken away
-   *   meanwhile. In a process of its own (`@isolate`) fulfilled once it is handed over
+   * @returns fulfilled once it is in the log; rejected if it cannot be written, or if another worker has the
+   *   job by now. In its own process (`@isolate`) fulfilled once it is handed over
    * @example
    * for (const [index, row] of rows.entries()) {
    *   await send(row);
@@ -50,14 +50,14 @@ export interface HandlerContext<Data = unknown> {
    */
   update(data: unknown): Promise<void>;
   /**
-   * Ends this try and has the job tried again, whether or not it has tries left. Never returns.
+   * Ends this try and runs the job again, even without tries left. Never returns.
    *
    * @example
    * if (response.status === 429) retry({ delay: '10m' });
    */
   retry(options?: RetryRequest): never;
   /**
-   * Ends the job as failed, whatever tries it has left. Never returns.
+   * Ends the job as failed, even if it has tries left. Never returns.
    *
    * @example
    * if (customer === null) fail(`there is no customer ${data.customer}`);
@@ -65,28 +65,28 @@ export interface HandlerContext<Data = unknown> {
   fail(reason: string): never;
 }
 
-/** How a job is to be tried again. */
+/** How a job is run again. */
 export interface RetryRequest {
   /** How long to wait: `30s`, `10m`, `1.5 hours`. Default: the retry delay of the job. */
   readonly delay?: string;
-  /** A whole number; higher ones are taken first. Default: as it is. */
+  /** An integer; jobs with a higher priority run first. Default: unchanged. */
   readonly priority?: number;
-  /** The job goes on under another name. */
+  /** The job's new name. */
   readonly name?: string;
   /** Replaces the job's data; anything that can be written as JSON, at most 1 MiB. */
   readonly data?: unknown;
 }
 
-/** A child that has ended, as its parent is told of it. */
+/** A child that has ended, as its parent gets it. */
 export interface HandlerChild {
   readonly id: number;
   readonly name: string;
   readonly data: unknown;
-  /** Null: it gave none. */
+  /** Null: none. */
   readonly result: unknown;
 }
 
-/** What a parent's children have become. */
+/** The ended children of a parent. */
 export interface HandlerChildren {
   readonly finished: readonly HandlerChild[];
   readonly failed: readonly HandlerChild[];
@@ -94,11 +94,11 @@ export interface HandlerChildren {
 }
 
 /**
- * The function that a handler exports as default. What it returns is the job's result: anything that
- * can be written as JSON, at most 1 MiB, or nothing. What it throws makes the try a failed one.
+ * The default export of a handler. Its return value is the job's result: anything that can be written as
+ * JSON, at most 1 MiB, or nothing. If it throws, the try has failed.
  *
- * @typeParam Data what the job's data is
- * @typeParam Result what it returns
+ * @typeParam Data the type of the job's data
+ * @typeParam Result the type of its result
  * @example
  * import type { Handler } from 'folder-runner';
  *
@@ -112,8 +112,8 @@ export type Handler<Data = unknown, Result = unknown> = (
 ) => Result | Promise<Result>;
 
 /**
- * Gives a handler its types. For those who import it: `import type { Handler }` needs no package
- * where the handler runs, this does.
+ * Gives a handler its types. It is a real import, so the package must be installed where the handler runs;
+ * `import type { Handler }` needs none.
  *
  * @example
  * import { defineHandler } from 'folder-runner';

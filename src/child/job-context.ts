@@ -1,5 +1,5 @@
 /**
- * What a script's default function is given.
+ * The input of a script's default function.
  *
  * @example
  * import type { JobContext } from 'folder-runner';
@@ -13,19 +13,19 @@
 export interface JobContext {
   /** `hourly/clean-tmp` */
   readonly script: string;
-  /** Start of the period this run stands for. */
+  /** Start of the period that this run is for. */
   readonly scheduledFor: Date;
-  /** How long after that it was started; a catch-up or a retry comes late. */
+  /** How late it was started; a catch-up or a retry comes late. */
   readonly latenessMs: number;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** When the last run that succeeded was started; null when none did. */
+  /** When the last successful run was started; null: there is none. */
   readonly lastSuccess: Date | null;
-  /** Whether the runner or the machine died under the run before this one. */
+  /** Whether the runner or the machine died during the previous run. */
   readonly previouslyCrashed: boolean;
   /**
    * Aborted at the time limit, or when the runner is told to stop; SIGKILL follows after 10 s. A
-   * script that never looks at it ends at SIGTERM, as any program does.
+   * script that never reads it ends at SIGTERM, as any program does.
    */
   readonly signal: Signal;
   /** Writes a line to the run's output, as `console.log` does. */

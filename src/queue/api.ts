@@ -13,57 +13,57 @@ export type JsonValue =
 /** When: a date; epoch milliseconds; or words such as `+10 minutes`, `2026-12-24 18:00`. */
 export type When = Date | number | string;
 
-/** What becomes of a job that is added while one of its unique key has not ended. */
+/** What happens to the data if an unfinished job has the same unique key. */
 export type DuplicatePolicy = 'keep' | 'replace' | 'merge';
 
-/** How a job is to be run; what is left out is as said, or as its handler says. */
+/** Options of a new job; each has a default. */
 export interface JobOptions {
   /** Default: now. */
   readonly runAt?: When;
-  /** A whole number; higher ones are taken first. Default 500. */
+  /** An integer; jobs with a higher priority run first. Default 500. */
   readonly priority?: number;
-  /** How many times it is tried again after a failure, 0 to 100. Default: as its handler says, else 0. */
+  /** How often it is retried after a failure, 0 to 100. Default: as its handler says, else 0. */
   readonly retries?: number;
-  /** `5m`, `exponential 30s 6h`. Default: as its handler says, else `1m`. */
+  /** Delay before a retry: `5m`, `exponential 30s 6h`. Default: as its handler says, else `1m`. */
   readonly retryDelay?: string;
   /** At most one unfinished job has it. */
   readonly uniqueKey?: string;
   /**
-   * If an unfinished job has that key already, it stays and its number is given back: as it is
-   * (`keep`), with this data (`replace`), or with its data merged with this by RFC 7396 (`merge`).
-   * Default `keep`. A running job's data is not changed.
+   * If an unfinished job has that key already, it stays and its number is returned. Its data stays as it
+   * is (`keep`, the default), is replaced by this data (`replace`), or merged with it by RFC 7396
+   * (`merge`). A running job's data is not changed.
    */
   readonly onDuplicate?: DuplicatePolicy;
   /** The rule by which it is queued again once it has finished: `SCHEDULED, +1 HOUR`. */
   readonly repeat?: string;
-  /** Times that have passed meanwhile: run `all`, run `once`, or `skip` to the next. Default `all`. */
+  /** What to do about missed times: run `all`, run `once`, or `skip` to the next one. Default `all`. */
   readonly missed?: MissedPolicy;
-  /** The number of a job that runs, or waits for its children: this one becomes one of them. */
+  /** Makes it a child of this job, which is running or waits for its children. */
   readonly parent?: number;
-  /** What becomes of this job should a child of it fail. Default `resume`. */
+  /** What happens to this job when a child of it fails. Default `resume`. */
   readonly onChildFailure?: ChildFailurePolicy;
-  /** What shares the settings' `queue.groupLimit`: a customer, a mail server. */
+  /** Jobs of one group share the limit `queue.groupLimit` of the settings: a customer, a mail server. */
   readonly group?: string;
-  /** How long a claim holds unless it is renewed: `30s`, `10m`. Default: the settings' `queue.lease`. */
+  /** How long a claim is valid unless it is renewed: `30s`, `10m`. Default: `queue.lease` of the settings. */
   readonly lease?: string;
 }
 
 /** A job to be added. */
 export interface NewJob<Data = JsonValue> extends JobOptions {
-  /** That of its handler: `mail/welcome` for `jobs/queue/mail/welcome.ts`. */
+  /** The path of its handler: `mail/welcome` for `jobs/queue/mail/welcome.ts`. */
   readonly name: string;
   /** JSON of at most 1 MiB. Default `{}`. */
   readonly data?: Data;
 }
 
-/** What became of a job that was to be added. */
+/** Whether a job was added. */
 export interface AddedJob {
   readonly id: number;
-  /** False: an unfinished job has its unique key already, and this is that one's number. */
+  /** False: an unfinished job already has its unique key, and `id` is that job's number. */
   readonly added: boolean;
 }
 
-/** How often something happened to a job. */
+/** How often each of these has happened to a job. */
 export interface JobCounters {
   readonly reserves: number;
   readonly timeouts: number;
@@ -79,12 +79,12 @@ export interface Job<Data = JsonValue, Result = JsonValue> {
   readonly name: string;
   readonly state: JobState;
   readonly data: Data;
-  /** Null: there is none (yet). */
+  /** Null: none, or none yet. */
   readonly result: Result | null;
   readonly priority: number;
   /** When it is due, or was. */
   readonly runAt: Date;
-  /** Of a repeating job, the time that its rule gave. */
+  /** For a repeating job, the time from its rule. */
   readonly scheduledFor: Date | null;
   readonly createdAt: Date;
   readonly startedAt: Date | null;
@@ -99,12 +99,12 @@ export interface Job<Data = JsonValue, Result = JsonValue> {
   readonly group: string | null;
   readonly parent: number | null;
   readonly leasedUntil: Date | null;
-  /** Why it is as it is: one sentence. */
+  /** The reason for its state, in one sentence. */
   readonly reason: string | null;
   readonly counters: JobCounters;
 }
 
-/** A child that has ended, as its parent is told of it. */
+/** A child that has ended, as its parent gets it. */
 export interface ChildJob {
   readonly id: number;
   readonly name: string;
@@ -112,16 +112,16 @@ export interface ChildJob {
   readonly result: JsonValue;
 }
 
-/** What a parent's children have become, once it is resumed. */
+/** The ended children of a parent that resumes. */
 export interface EndedChildren {
   readonly finished: readonly ChildJob[];
   readonly failed: readonly ChildJob[];
   readonly cancelled: readonly ChildJob[];
 }
 
-/** A job that was taken, for whoever works it off outside of the runner. */
+/** A claimed job, for a worker outside of the runner. */
 export interface ClaimedJob<Data = JsonValue> extends Job<Data> {
-  /** By which it is ended: `queue.finish(job)`. Lost once the lease has run out and another has it. */
+  /** Needed to end it: `queue.finish(job)`. Invalid once the lease has expired and another has the job. */
   readonly token: string;
   /** 1 for the first. */
   readonly attempt: number;
@@ -130,11 +130,11 @@ export interface ClaimedJob<Data = JsonValue> extends Job<Data> {
   readonly children: EndedChildren;
 }
 
-/** Which job: its number, or what `claim` gave. With a token, only as long as that claim holds. */
+/** A job: its number, or what `claim` returned. With a token, only while that claim is valid. */
 export type JobRef = number | { readonly id: number; readonly token?: string };
 
 export interface ClaimOptions {
-  /** How long to wait for one: `30s`, `10m`. Default: not at all. */
+  /** How long to wait for a job: `30s`, `10m`. Default: not at all. */
   readonly wait?: string;
   /** Overrides the job's own. */
   readonly lease?: string;
@@ -143,22 +143,22 @@ export interface ClaimOptions {
 }
 
 export interface FinishOptions {
-  /** What is kept of it: anything that can be written as JSON. */
+  /** Its result: anything that can be written as JSON. */
   readonly result?: unknown;
-  /** Replaces the job's data; of a repeating job the next run gets it. */
+  /** Replaces the job's data; the next run of a repeating job gets it. */
   readonly data?: unknown;
 }
 
 export interface RetryOptions {
-  /** How long to wait: `10m`. Default: now; of a repeating job, its next time. */
+  /** How long to wait: `10m`. Default: not at all; for a repeating job, until its next time. */
   readonly delay?: string;
-  /** Counts instead of the delay. */
+  /** Used instead of the delay. */
   readonly runAt?: When;
   readonly priority?: number;
-  /** The job goes on under another name. */
+  /** The job's new name. */
   readonly name?: string;
   readonly data?: unknown;
-  /** Of a repeating job: not at its next time, but as said here. Default false. */
+  /** Repeating job: use `delay` or `runAt` instead of its next time. Default false. */
   readonly ignoreRepeat?: boolean;
   readonly reason?: string;
 }
@@ -167,8 +167,8 @@ export interface FailOptions {
   readonly reason?: string;
   readonly data?: unknown;
   /**
-   * Only this try has failed: the job is tried again after its retry delay, as long as it has tries left.
-   * Default false: it has failed for good.
+   * Only this try has failed: the job is retried after its retry delay while it has tries left.
+   * Default false: the job has failed for good.
    */
   readonly mayRetry?: boolean;
 }
@@ -182,8 +182,8 @@ export interface UpdateOptions {
   readonly data?: unknown;
   readonly priority?: number;
   /**
-   * Null: it repeats no more. A new rule gives a new time to a job that is not due yet, unless `runAt`
-   * says another; one that is due, or runs, gets it once it has finished.
+   * Null: it stops repeating. A new rule gives a job that is not due yet a new time, unless `runAt` is
+   * set; a due or running job gets it once it has finished.
    */
   readonly repeat?: string | null;
   readonly runAt?: When;
@@ -191,7 +191,7 @@ export interface UpdateOptions {
 
 export interface RequeueOptions {
   readonly name?: string;
-  /** Lets the last claim not count as a try: it never reached its worker. */
+  /** Do not count the last claim as a try: it never reached its worker. */
   readonly forgetTry?: boolean;
 }
 
@@ -199,12 +199,12 @@ export interface ListOptions {
   /** A glob over names: `mail/*`. Default: all. */
   readonly pattern?: string | readonly string[];
   readonly state?: JobState | readonly JobState[];
-  /** Only what is due (`ready`), or only what is not yet (`delayed`). */
+  /** Only due jobs (`ready`), or only jobs that wait for their time (`delayed`). */
   readonly due?: 'ready' | 'delayed';
   readonly parent?: number;
   /**
-   * `newest`: by number, the highest first. `next`: what waits, in the order in which it is taken.
-   * `soonest`: what waits, by its time, whatever its priority. Default `newest`.
+   * `newest`: by number, the highest first. `next`: waiting jobs, in the order in which they will be
+   * claimed. `soonest`: waiting jobs, by their time. Default `newest`.
    */
   readonly order?: 'newest' | 'next' | 'soonest';
   /** 1 to 1000. Default 50. */
@@ -213,7 +213,7 @@ export interface ListOptions {
   readonly before?: number;
 }
 
-/** How many jobs of a name are in which state. */
+/** How many jobs of a name are in each state. */
 export interface JobCount {
   readonly name: string;
   readonly ready: number;
@@ -234,57 +234,56 @@ export interface PauseOptions {
 }
 
 /**
- * The job queue of a root: adds jobs, takes them, ends them, and tells of them. All changes are in the
- * activity log when a promise is fulfilled, and survive a power loss. Wrong use rejects with a
- * {@link QueueError}.
+ * The job queue of a root: adds, claims, ends and shows jobs. When a promise is fulfilled, its changes are
+ * in the activity log and survive a power loss. A usage error rejects with a {@link QueueError}.
  */
 export interface Queue {
-  /** Adds a job; its number. */
+  /** Adds a job. Returns its number. */
   add<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<number>;
-  /** Adds jobs in their order, all or none; their numbers. */
+  /** Adds jobs in their order, all or none. Returns their numbers. */
   addMany(jobs: readonly NewJob<unknown>[]): Promise<number[]>;
-  /** `add` that also says whether the job was added, or one with its unique key was kept. */
+  /** Like `add`; also says whether the job was added, or one with its unique key was kept. */
   addUnique<Data = JsonValue>(name: string, data?: Data, options?: JobOptions): Promise<AddedJob>;
-  /** `addMany` that also says this of each job. */
+  /** Like `addMany`; also says this for each job. */
   addManyUnique(jobs: readonly NewJob<unknown>[]): Promise<AddedJob[]>;
-  /** Takes the job that is next among those names, or waits for one; null: there is none. */
+  /** Claims the next job with a matching name, or waits for one. Null: there is none. */
   claim<Data = JsonValue>(
     patterns?: string | readonly string[],
     options?: ClaimOptions,
   ): Promise<ClaimedJob<Data> | null>;
-  /** Takes up to `count` jobs; waits, if asked to, for the first. */
+  /** Claims up to `count` jobs; waits for the first one if `wait` is set. */
   claimMany<Data = JsonValue>(
     patterns: string | readonly string[],
     count: number,
     options?: ClaimOptions,
   ): Promise<ClaimedJob<Data>[]>;
-  /** Ends a running job as finished; a repeating one is queued for its next time. */
+  /** Ends a running job as finished; a repeating job is queued for its next time. */
   finish(job: JobRef, options?: FinishOptions): Promise<void>;
-  /** Gives a running job back, to be taken again. */
+  /** Puts a running job back into the queue. */
   retry(job: JobRef, options?: RetryOptions): Promise<void>;
-  /** Ends a running job as failed, whatever tries it has left; with `mayRetry` only this try of it. */
+  /** Ends a running job as failed, even if it has tries left; with `mayRetry` only this try. */
   fail(job: JobRef, options?: FailOptions): Promise<void>;
-  /** Sets a job that runs, or waits to be taken, aside, as failed, until it is kicked. */
+  /** Ends a running or waiting job as failed; it stays so until it is kicked. */
   bury(job: JobRef, options?: BuryOptions): Promise<void>;
-  /** Queues a failed or delayed job at once, with all its tries. */
+  /** Makes a failed or delayed job due at once, with all its tries. */
   kick(id: number): Promise<void>;
-  /** Kicks up to `count` jobs of these names: failed ones, or if there are none, delayed ones. How many. */
+  /** Kicks up to `count` failed jobs with these names; delayed ones if none has failed. Returns how many. */
   kickMany(patterns: string | readonly string[], count: number): Promise<number>;
-  /** Ends a job that waits, or has failed, as cancelled; with a parent, what waits of its children. */
+  /** Ends a waiting or failed job as cancelled, with its waiting children. */
   cancel(id: number): Promise<void>;
-  /** Renews a claim: its lease begins anew. Until when it holds. */
+  /** Renews a claim: its lease begins anew. Returns when it expires. */
   touch(job: JobRef, options?: { readonly lease?: string }): Promise<Date>;
-  /** Removes a job that does not run, or that this claim holds, with its runs and its ended children. */
+  /** Removes a job with its runs and its ended children. A running job needs its claim's token. */
   delete(job: JobRef): Promise<void>;
-  /** Changes a job's data, priority, rule or time in any state, without changing that. */
+  /** Changes a job's data, priority, rule or time, in any state. The state stays. */
   update(job: JobRef, options: UpdateOptions): Promise<void>;
-  /** Queues jobs anew from whatever state they are in, as first of their priority. How many there were. */
+  /** Queues jobs again from any state, first of their priority. Returns how many. */
   requeue(ids: readonly number[], options?: RequeueOptions): Promise<number>;
-  /** Null: there is none of that number. */
+  /** Null: there is no such job. */
   get<Data = JsonValue, Result = JsonValue>(id: number): Promise<Job<Data, Result> | null>;
   list(options?: ListOptions): Promise<Job[]>;
   count(pattern?: string | readonly string[]): Promise<JobCount[]>;
-  /** Starts nothing of these names for a while. */
+  /** Pauses jobs with matching names. */
   pause(pattern: string, options?: PauseOptions): Promise<void>;
   /** False: it was not paused. */
   resume(pattern: string): Promise<boolean>;

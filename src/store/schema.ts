@@ -3,7 +3,7 @@ import type { Generated, Selectable } from 'kysely';
 /** Where a job is in its life; the diagram is in docs/architecture.md. */
 export type JobState =
   | 'queued'
-  /** Taken by a worker that begins it in a moment: no try of it has begun. */
+  /** A worker has claimed it and begins it in a moment; also the first 0.1 s of its run. */
   | 'claimed'
   | 'running'
   | 'finished'
