@@ -3,7 +3,7 @@ import type { Generated, Selectable } from 'kysely';
 /** Where a job is in its life; the diagram is in docs/architecture.md. */
 export type JobState =
   | 'queued'
-  /** A worker has claimed it and begins it in a moment; also the first 0.1 s of its run. */
+  /** A worker has claimed it: it begins in a moment, or has for less than 0.1 s. */
   | 'claimed'
   | 'running'
   | 'finished'

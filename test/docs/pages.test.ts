@@ -44,7 +44,8 @@ test('the page on JSON names every option that `list` prints, and every state of
     [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)/g)].map(
       ([, key = '']) => key,
     );
-  const states = bodyOf(read('src/store/schema.ts'), 'type JobState =', ';').match(/'\w+'/g) ?? [];
+  const states =
+    bodyOf(read('src/store/schema.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
   const names = [
     ...[...keysOf('ScriptOptions'), ...keysOf('RetryDelay')],
     ...states.map((state) => state.slice(1, -1)),
