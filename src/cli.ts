@@ -7,6 +7,7 @@ import { runTierCommand } from './commands/run/run-tier.ts';
 import type { CommandContext } from './commands/shared/context.ts';
 import { QueueError } from './queue/errors.ts';
 import { StoreUnavailable } from './store/failures.ts';
+import { preferNodesOwn } from './store/sqlite/driver.ts';
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
 const commands: Commands = {
@@ -94,6 +95,7 @@ function createContext(distFolder: string): CommandContext {
     setExitCode: (code) => {
       process.exitCode = code;
     },
+    asksLittle: preferNodesOwn,
     findWrongUse: async (root, args) => {
       const { findWrongUse } = await import('./commands/program.ts');
       return await findWrongUse({ args, commands, context: { ...context, cwd: root } });

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
-import { runCommand } from '../support/run-command.ts';
+import { commandPath, runCommand, runNode } from '../support/run-command.ts';
 import { cronEnv, readRuns, runPass, runPassAgain } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -22,6 +22,26 @@ describe('under cron', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
     const workers = queryLog(root, 'select kind, tier, state from workers');
     expect(workers).toEqual([{ kind: 'tier', tier: 'hourly', state: 'finished' }]);
+  });
+
+  test('an empty tier and a report load no binary for the log, unlike a pass with scripts', () => {
+    const root = makeTemporaryRoot({
+      'jobs/hourly/notes.txt': 'ignored',
+      'jobs/daily/a.sh': 'true\n',
+      'note-loaded.cjs': `process.on('exit', () => require('node:fs').writeFileSync(
+        'loaded.txt', Object.keys(require.cache).join('\\n')));\n`,
+    });
+    const loadsBinary = (command: string): boolean => {
+      const args = ['--require', './note-loaded.cjs', commandPath, command];
+      expect(runNode(args, { cwd: root, env: cronEnv(root) })).toMatchObject({ status: 0 });
+      return readFileSync(join(root, 'loaded.txt'), 'utf8').includes('better-sqlite3');
+    };
+    expect(['hourly', 'report', 'daily', 'hourly'].map(loadsBinary)).toEqual([
+      ...[false, false, true, false],
+    ]);
+    expect(queryLog(root, 'select tier, state from workers order by id')).toEqual(
+      ['hourly', 'daily', 'hourly'].map((tier) => ({ tier, state: 'finished' })),
+    );
   });
 
   test('a script that fails stops none of those after it, and the pass exits 1', () => {

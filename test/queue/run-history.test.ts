@@ -34,10 +34,21 @@ describe('the past of a script', () => {
       await runs.history('hourly/a');
       await runs.durations('hourly/a', 10);
     });
-    const found = plans.join('; ').match(/SEARCH runs USING INDEX runs_by_script/g);
+    const found = plans.join('; ').match(/SEARCH runs USING (COVERING )?INDEX runs_by_script/g);
     expect(found).toHaveLength(3);
     expect(plans.join('; ')).not.toMatch(/SCAN runs|TEMP B-TREE/);
   });
+});
+
+test('a success that there never was is looked for in an index alone', async () => {
+  const root = makeTemporaryRoot();
+  await (await writeLog(root)).addRun('hourly/a', 1_000, { outcome: 'failed' });
+  const ask = `select started_at from runs
+    where script_id = 1 and outcome = 'succeeded' order by started_at desc limit 1`;
+  const plans = await explainQueries(root, async ({ connection }) => {
+    connection.prepare(ask).all([]);
+  });
+  expect(plans.join('; ')).toContain('SEARCH runs USING COVERING INDEX runs_by_script');
 });
 
 describe('whether an earlier try has crashed', () => {

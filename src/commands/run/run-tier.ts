@@ -17,6 +17,7 @@ export async function runTierCommand(
   const budgetMs = readBudget(options.budget);
   const runner = await openRunner(context, options.root);
   const tier = await findTier(runner, tierName);
+  if (tier.scripts.length === 0) context.asksLittle();
   await runAndShow(context, runner, { budgetMs }, (call) =>
     runTier(call, { kind: 'tier', tier, scripts: tier.scripts }),
   );

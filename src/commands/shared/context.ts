@@ -18,6 +18,8 @@ export interface CommandContext {
   /** This package's version. */
   readonly version: string;
   setExitCode(code: number): void;
+  /** Told by a command that asks the log little: then it is opened by what loads sooner. */
+  asksLittle(): void;
   /** What a call with these arguments would refuse in this root; null: nothing. Nothing is run. */
   findWrongUse(root: string, args: readonly string[]): Promise<string | null>;
 }

@@ -38,6 +38,7 @@ export async function withLog<T>(
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
+  context.asksLittle();
   await noteSpooled(context, root);
   return await useStore(context, root, { store: await openLog(root), problem: null }, use);
 }
@@ -49,6 +50,7 @@ export async function withLogIfAny<T>(
   use: (log: OpenLog) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
+  context.asksLittle();
   return await useStore(context, root, await openLogOrTell(context, root), use);
 }
 

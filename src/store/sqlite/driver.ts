@@ -2,37 +2,57 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import type SqliteDatabase from 'better-sqlite3';
 import type { Connection, ConnectionOptions, Driver } from './connection.ts';
+import { loadNodeSqlite } from './node-sqlite.ts';
 
 /** The driver of this process, and what there was to be said against the better one. */
 interface FoundDriver {
   readonly driver: Driver;
-  /** Why it is not better-sqlite3; null: it is. */
+  /** Why better-sqlite3 cannot be used; null: it can, or nobody asked. */
   readonly reasonAgainstBetter: string | null;
 }
 
 // One for the whole process: two drivers on one file do not see each other's locks.
 let found: FoundDriver | undefined;
+let prefersNodes = false;
 
 /**
- * better-sqlite3, else `node:sqlite`.
+ * For a process that asks the log little: Node's own SQLite is there already, where better-sqlite3 takes a
+ * quarter of a bare Node's start to load. It is slower at each row.
+ */
+export function preferNodesOwn(): void {
+  prefersNodes = true;
+}
+
+/**
+ * better-sqlite3, else `node:sqlite`; the other way round where that is preferred.
  *
  * @throws when neither can be loaded
  */
 export async function findDriver(): Promise<FoundDriver> {
-  found ??= await loadDriver();
+  found ??= loadDriver();
   return found;
 }
 
-async function loadDriver(): Promise<FoundDriver> {
+function loadDriver(): FoundDriver {
+  const nodes = prefersNodes ? loadNodesOwn() : null;
+  if (nodes !== null) return { driver: nodes, reasonAgainstBetter: null };
   try {
     return { driver: loadBetterSqlite3(), reasonAgainstBetter: null };
   } catch (error) {
-    return await loadOther(firstLine(error));
+    return loadOther(firstLine(error));
   }
 }
 
-async function loadOther(reasonAgainstBetter: string): Promise<FoundDriver> {
-  const { loadNodeSqlite } = await import('./node-sqlite.ts');
+/** Null: this Node has none. Then better-sqlite3 is asked, and whoever has neither is told why. */
+function loadNodesOwn(): Driver | null {
+  try {
+    return loadNodeSqlite();
+  } catch {
+    return null;
+  }
+}
+
+function loadOther(reasonAgainstBetter: string): FoundDriver {
   try {
     return { driver: loadNodeSqlite(), reasonAgainstBetter };
   } catch (error) {
