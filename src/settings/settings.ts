@@ -99,7 +99,7 @@ export const defaultSettings: Settings = {
     leaseMs: 60_000,
     archive: {},
     groupLimit: null,
-    childJobs: 1_000,
+    childJobs: 10_000,
     childMemoryBytes: 256 * megabyte,
     missedCap: 100,
   },

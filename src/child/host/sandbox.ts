@@ -66,25 +66,29 @@ export interface Meter {
   };
 }
 
-/** As the last job left it. */
+/** As the last job left them. */
 let lastRssBytes: number | null = null;
+let lastPeakBytes: number | null = null;
 
 export function startMeter(): Meter {
   const startedAt = performance.now();
-  const before = process.resourceUsage();
   lastRssBytes ??= readRssBytes();
-  const rssBefore = lastRssBytes;
+  lastPeakBytes ??= process.resourceUsage().maxRSS * 1024;
+  const [rssBefore, peakBefore] = [lastRssBytes, lastPeakBytes];
+  // All that is used would be asked for twice as long.
+  const before = process.cpuUsage();
   return {
     measure: (end) => {
       const durationMs = performance.now() - startedAt;
       const after = process.resourceUsage();
       const rssBytes = readRssBytes();
       lastRssBytes = rssBytes;
+      lastPeakBytes = after.maxRSS * 1024;
       const result = {
         ...end,
-        userCpuMs: (after.userCPUTime - before.userCPUTime) / 1000,
-        systemCpuMs: (after.systemCPUTime - before.systemCPUTime) / 1000,
-        maxRssBytes: peakBytes(before.maxRSS * 1024, after.maxRSS * 1024, rssBefore, rssBytes),
+        userCpuMs: (after.userCPUTime - before.user) / 1000,
+        systemCpuMs: (after.systemCPUTime - before.system) / 1000,
+        maxRssBytes: peakBytes(peakBefore, lastPeakBytes, rssBefore, rssBytes),
         rssDeltaBytes: rssBytes - rssBefore,
       };
       return { result, durationMs, rssBytes };

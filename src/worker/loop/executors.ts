@@ -148,6 +148,9 @@ const MOST_AHEAD = 16;
 /** What is claimed together is to be done within this: nobody else can begin it meanwhile. */
 const LONGEST_AHEAD_MS = 20;
 
+/** One that lasts longer is remembered no longer than one of this: for a dozen jobs. */
+const LONGEST_NOTED_MS = 200;
+
 /** Only as long as jobs are known to be short, and hold no place that others wait for. */
 function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
   const isAlone = runner.settings.queue.groupLimit !== null;
@@ -159,8 +162,10 @@ function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
     },
     note: ({ durationMs }) => {
       if (durationMs === null) usualMs = null;
-      // One that lasts is remembered for a while: a rare one must not be forgotten between two.
-      else usualMs = Math.max(durationMs, 0.9 * (usualMs ?? 0));
+      else {
+        const noted = Math.min(durationMs, LONGEST_NOTED_MS);
+        usualMs = usualMs === null ? noted : usualMs + (noted - usualMs) / 4;
+      }
     },
   };
 }
