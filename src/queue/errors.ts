@@ -67,7 +67,7 @@ const cures: Readonly<Record<JobState, Partial<Record<JobVerb | 'else', string>>
   },
   paused: { else: 'end or delete the jobs it waits for' },
   finished: { else: 'add a new one, or requeue it' },
-  failed: { bury: 'it has already been set aside', else: 'kick it first' },
+  failed: { bury: 'it stays failed until it is kicked', else: 'kick it first' },
   cancelled: { else: 'add a new one, or requeue it' },
 };
 

@@ -48,7 +48,10 @@ export function startHeartbeat(
     } catch (error) {
       if (isStopped || isStoreFailure(error)) return;
       // The jobs in hand go on: the next invocation meets the same, and says so.
-      call.events.emit('warning', `records of dead processes could not repaired: ${String(error)}`);
+      call.events.emit(
+        'warning',
+        `what dead processes have left could not be recovered: ${String(error)}`,
+      );
     } finally {
       isRescuing = false;
     }
