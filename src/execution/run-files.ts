@@ -26,10 +26,11 @@ export interface RunFiles {
 
 /** @param key of the run: its claim's token, or the id of a run that began without the log */
 export function runFilesOf(state: StateFolder, key: string): RunFiles {
+  // Asked for several times in each run: joining paths would be what a pass does most.
   return {
-    output: join(state.output, `${key}.log`),
-    result: join(state.results, `${key}.json`),
-    temporary: join(state.temporary, key),
+    output: `${state.output}/${key}.log`,
+    result: `${state.results}/${key}.json`,
+    temporary: `${state.temporary}/${key}`,
   };
 }
 

@@ -5,7 +5,6 @@ import {
   noOutput,
   type RunEnd,
 } from '../../execution/result/result.ts';
-import { createMasker, type Masker } from '../../execution/secrets.ts';
 import type { HandlerRequest } from '../../execution/start/request.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
@@ -14,7 +13,7 @@ import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/schema.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import type { ClaimedJob, HandledRun, QueueRecorder } from '../record/queue-recorder.ts';
-import { createProgressReport } from './run-job.ts';
+import { createProgressReport, maskerOf } from './run-job.ts';
 
 /** What one executor needs to run the handlers of its jobs. */
 export interface HandlerExecutor {
@@ -232,19 +231,9 @@ function requestOf(
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
-    masker: maskerOf(call),
+    masker: maskerOf(runner),
     stop: stop.signal,
     kill: stop.kill,
     onUpdate: (data) => recorder.update(claim, data),
   };
-}
-
-const maskers = new WeakMap<StoreInvocation, Masker>();
-
-/** Looking for secrets in the environment is too dear for each job. */
-function maskerOf(call: StoreInvocation): Masker {
-  const { runner } = call;
-  const masker = maskers.get(call) ?? createMasker(runner.settings, runner.environment);
-  maskers.set(call, masker);
-  return masker;
 }

@@ -2,10 +2,11 @@ import type { HeldScript } from '../../execution/isolated/held-script.ts';
 import { runScript } from '../../execution/isolated/run-script.ts';
 import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
-import { createMasker } from '../../execution/secrets.ts';
+import { createMasker, type Masker } from '../../execution/secrets.ts';
 import type { StartRequest } from '../../execution/start/request.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { readStartTicks } from '../../process/identity.ts';
+import type { Runner } from '../../settings/settings.ts';
 import type { TierPass } from '../invocation/invocation.ts';
 import {
   type BegunRun,
@@ -103,10 +104,19 @@ export function toRequest(
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
-    masker: createMasker(runner.settings, runner.environment),
+    masker: maskerOf(runner),
     stop: stop.signal,
     kill: stop.kill,
   };
+}
+
+const maskers = new WeakMap<Runner, Masker>();
+
+/** Looking for secrets in the environment is too dear for each run. */
+export function maskerOf(runner: Runner): Masker {
+  const masker = maskers.get(runner) ?? createMasker(runner.settings, runner.environment);
+  maskers.set(runner, masker);
+  return masker;
 }
 
 export interface ProgressReport {
