@@ -1,6 +1,6 @@
 import { listNames } from '../base/values.ts';
 import { fallbackStateFolderOf } from '../place/fallback.ts';
-import { LEASE_GRACE_MS } from '../queue/claim/leases.ts';
+import { LEASE_GRACE_MS } from '../queue/settle/retry-policy.ts';
 import type { Runner } from '../settings/settings.ts';
 import { hasSpool } from '../spool/files.ts';
 import type { Store } from '../store/contract.ts';

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { queryLog } from '../support/open-log.ts';
@@ -39,6 +39,9 @@ describe('under cron', () => {
     expect(['hourly', 'report', 'daily', 'hourly'].map(loadsBinary)).toEqual([
       ...[false, false, true, false],
     ]);
+    // An import too many, and it loads what settles jobs, reads rules or talks to children as well.
+    const loaded = readFileSync(join(root, 'loaded.txt'), 'utf8').split('\n');
+    expect(loaded.reduce((sum, file) => sum + statSync(file).size, 0)).toBeLessThan(170_000);
     expect(queryLog(root, 'select tier, state from workers order by id')).toEqual(
       ['hourly', 'daily', 'hourly'].map((tier) => ({ tier, state: 'finished' })),
     );

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobOptions } from '../../src/queue/api.ts';
-import { beatMs, endExpiredLeases, LEASE_GRACE_MS } from '../../src/queue/claim/leases.ts';
-import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import { beatMs, endExpiredLeases } from '../../src/queue/claim/leases.ts';
+import { LEASE_GRACE_MS, policyOf } from '../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { Store } from '../../src/store/contract.ts';
 

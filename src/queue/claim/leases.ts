@@ -2,7 +2,13 @@ import { isInstant } from '../../base/values.ts';
 import { checkLiveness } from '../../process/identity.ts';
 import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
-import { decideRetry, policyOf, policyOfJob, type RetryPolicy } from '../settle/retry-policy.ts';
+import {
+  decideRetry,
+  LEASE_GRACE_MS,
+  policyOf,
+  policyOfJob,
+  type RetryPolicy,
+} from '../settle/retry-policy.ts';
 import { toTransition } from '../settle/settle.ts';
 import { releaseClaims } from './claim.ts';
 
@@ -14,9 +20,6 @@ const LONGEST_BEAT_MS = 5_000;
 export function beatMs(leaseMs: number): number {
   return Math.min(leaseMs / BEATS_PER_LEASE, LONGEST_BEAT_MS);
 }
-
-/** A claim of who is no worker of the runner is over only this long after its lease. */
-export const LEASE_GRACE_MS = 2_000;
 
 /** What the settings say of leases, and of what follows the end of one. */
 interface LeaseSettings {

@@ -18,8 +18,9 @@ import {
   type VerbSession,
 } from '../read/jobs.ts';
 import { readEndedChildren } from '../settle/families.ts';
+import { LEASE_GRACE_MS } from '../settle/retry-policy.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
-import { endExpiredLeases, LEASE_GRACE_MS } from './leases.ts';
+import { endExpiredLeases } from './leases.ts';
 
 /** What a claim is made with, whoever asks for it. */
 interface Claimer {

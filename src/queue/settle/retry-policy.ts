@@ -23,6 +23,9 @@ export interface RetryPolicy {
  */
 const QUEUE_CRASH_TRIES = 10;
 
+/** A claim of who is no worker of the runner is over only this long after its lease. */
+export const LEASE_GRACE_MS = 2_000;
+
 /** What a script or handler says of itself; nothing is known of one that is gone. */
 export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): RetryPolicy {
   return {

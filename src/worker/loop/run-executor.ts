@@ -1,4 +1,4 @@
-import { LEASE_GRACE_MS } from '../../queue/claim/leases.ts';
+import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { type ClaimedJob, type HandledRun, idleTurn, type Turn } from '../record/queue-recorder.ts';
