@@ -3,15 +3,15 @@ const layers = [
   ['cli'],
   ['commands'],
   ['worker', 'report', 'hosting', 'queue/import'],
-  ['recovery'],
-  ['queue', 'execution', 'lock'],
-  ['discovery', 'spool'],
+  ['worker/recovery'],
+  ['queue', 'execution', 'worker/lock'],
+  ['discovery', 'store/spool'],
   ['schedule'],
   ['store'],
   ['settings'],
-  ['place'],
-  ['process'],
-  ['base'],
+  ['system/lock', 'system/place'],
+  ['system/process'],
+  ['system/base'],
 ];
 
 /** A room within another is a layer of its own: `queue/import` is none of `queue`. */

@@ -1,23 +1,23 @@
 import { writeSync } from 'node:fs';
 import packageJson from '../package.json' with { type: 'json' };
-import { errorCode, UsageError } from './base/errors.ts';
-import { printableName } from './base/values.ts';
 import type { CommandLine, Commands, Complaint } from './commands/program.ts';
 import { runTierCommand } from './commands/run/run-tier.ts';
 import type { CommandContext } from './commands/shared/context.ts';
 import { QueueError } from './queue/errors.ts';
 import { StoreUnavailable } from './store/failures.ts';
 import { preferNodesOwn } from './store/sqlite/driver.ts';
+import { errorCode, UsageError } from './system/base/errors.ts';
+import { printableName } from './system/base/values.ts';
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
 const commands: Commands = {
   init: async () => (await import('./commands/site/setup.ts')).initCommand,
   cron: async () => (await import('./commands/site/setup.ts')).cronCommand,
-  list: async () => (await import('./commands/show/list.ts')).listCommand,
+  list: async () => (await import('./commands/show/status.ts')).listCommand,
   due: async () => (await import('./commands/run/run.ts')).dueCommand,
   run: async () => (await import('./commands/run/run.ts')).runCommand,
   add: async () => (await import('./commands/jobs/queue.ts')).addCommand,
-  work: async () => (await import('./commands/run/work.ts')).workCommand,
+  work: async () => (await import('./commands/run/run.ts')).workCommand,
   jobs: async () => (await import('./commands/jobs/jobs.ts')).jobsCommand,
   job: async () => (await import('./commands/jobs/job.ts')).jobCommand,
   claim: async () => (await import('./commands/jobs/queue.ts')).claimCommand,

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { UsageError } from '../base/errors.ts';
+import { UsageError } from '../system/base/errors.ts';
 import type { CommandContext } from './shared/context.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
@@ -182,8 +182,8 @@ async function guessWords(
   words: readonly string[],
   commands: readonly string[],
 ): Promise<string | null> {
-  const { nearestName } = await import('../base/suggest.ts');
-  const { jobVerbs } = await import('./jobs/job-verbs.ts');
+  const { nearestName } = await import('../system/base/suggest.ts');
+  const { jobVerbs } = await import('./jobs/job.ts');
   const [first = '', second = ''] = words;
   const id = words.find((word) => /^\d+$/.test(word));
   const verb = nearestName(first === id ? second : first, jobVerbs);
@@ -218,7 +218,7 @@ async function isTier(
   args: readonly string[],
   { cwd, env }: TypedLine['context'],
 ): Promise<boolean> {
-  const { findRoot } = await import('../place/root.ts');
+  const { findRoot } = await import('../system/place/root.ts');
   const { tierNames } = await import('../discovery/jobs-folder.ts');
   const index = args.indexOf('--root');
   const option = index === -1 ? undefined : args[index + 1];

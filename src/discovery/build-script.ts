@@ -1,7 +1,7 @@
-import { printableName, shellWord } from '../base/values.ts';
 import { describeProblem } from '../settings/problem.ts';
 import type { ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
+import { printableName, shellWord } from '../system/base/values.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
 import {
   distrustOf,

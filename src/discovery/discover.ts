@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { nearestName } from '../base/suggest.ts';
-import { compareBytes } from '../base/values.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import { defaultSettings, type Settings } from '../settings/settings.ts';
+import { nearestName } from '../system/base/suggest.ts';
+import { compareBytes } from '../system/base/values.ts';
 import { plainFolder, readHandlers, readScriptNames, readTier } from './folder.ts';
 import { readJobsFolder, tierFolder, tierNames } from './jobs-folder.ts';
 import {

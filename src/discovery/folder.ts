@@ -1,6 +1,6 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
-import { compareBytes, printableName } from '../base/values.ts';
+import { compareBytes, printableName } from '../system/base/values.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
 import { isScriptExtension } from './launch.ts';

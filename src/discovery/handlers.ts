@@ -1,10 +1,10 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { errorCode } from '../base/errors.ts';
-import { compareBytes } from '../base/values.ts';
 import { withoutParameters } from '../settings/readers.ts';
 import type { Settings } from '../settings/settings.ts';
+import { errorCode } from '../system/base/errors.ts';
+import { compareBytes } from '../system/base/values.ts';
 import { readHandlers } from './folder.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
 import type { Script } from './script.ts';

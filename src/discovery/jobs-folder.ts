@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../base/errors.ts';
-import { nearestName } from '../base/suggest.ts';
-import { compareBytes, printableName } from '../base/values.ts';
+import { UsageError } from '../system/base/errors.ts';
+import { nearestName } from '../system/base/suggest.ts';
+import { compareBytes, printableName } from '../system/base/values.ts';
+
 import { describeReadFailure, QUEUE_TIER } from './place.ts';
 import type { Ignored } from './script.ts';
 

@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path';
-import { shellWord } from '../base/values.ts';
+import { shellWord } from '../system/base/values.ts';
 import type { Launch } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import type { CommentStyle } from './tags.ts';

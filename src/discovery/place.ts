@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { printableName, shellWord } from '../base/values.ts';
-import { type Distrust, describeDistrust, judgePath, judgeRoot } from '../place/trust.ts';
 import type { Settings } from '../settings/settings.ts';
+import { printableName, shellWord } from '../system/base/values.ts';
+import { type Distrust, describeDistrust, judgePath, judgeRoot } from '../system/place/trust.ts';
 
 /** A folder in `jobs/`, or that itself, and what speaks against whatever lies in it. */
 export interface JobsPlace {

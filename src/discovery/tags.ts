@@ -1,6 +1,6 @@
-import { nearestName } from '../base/suggest.ts';
 import type { Problem } from '../settings/problem.ts';
 import { type ScriptOptions, type ScriptSetting, scriptSettings } from '../settings/readers.ts';
+import { nearestName } from '../system/base/suggest.ts';
 
 /** `slashes`: JavaScript and its kin. `hashes`: shells, Python, Perl, Ruby. `php`: both, within `<?php`. */
 export type CommentStyle = 'slashes' | 'hashes' | 'php';

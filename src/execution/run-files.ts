@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { errorCode } from '../base/errors.ts';
-import type { StateFolder } from '../place/state-folder.ts';
+import { errorCode } from '../system/base/errors.ts';
+import type { StateFolder } from '../system/place/state-folder.ts';
 
 /** Where one run's files are while it runs. */
 export interface RunFiles {

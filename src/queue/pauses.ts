@@ -1,6 +1,6 @@
-import { shellWord } from '../base/values.ts';
 import type { Pause, StoreSession } from '../store/contract.ts';
 import type { PauseKind } from '../store/schema.ts';
+import { shellWord } from '../system/base/values.ts';
 import { matchGlob } from './glob.ts';
 
 /** The pause that keeps this tier, script, or job (`queue/mail/welcome`) from running: the widest one. */

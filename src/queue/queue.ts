@@ -1,11 +1,3 @@
-import { UsageError } from '../base/errors.ts';
-import { findRoot } from '../place/root.ts';
-import {
-  createStateFolder,
-  removeOutput,
-  type StateFolder,
-  stateFolderOf,
-} from '../place/state-folder.ts';
 import { parseRepeat } from '../schedule/repeat/parse.ts';
 import { planNext } from '../schedule/repeat/plan.ts';
 import type { RepeatRule } from '../schedule/repeat/rule.ts';
@@ -15,6 +7,14 @@ import { loadSettings } from '../settings/load.ts';
 import type { QueueSettings } from '../settings/settings.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
+import { UsageError } from '../system/base/errors.ts';
+import { findRoot } from '../system/place/root.ts';
+import {
+  createStateFolder,
+  removeOutput,
+  type StateFolder,
+  stateFolderOf,
+} from '../system/place/state-folder.ts';
 import { addJobs } from './add/add.ts';
 import {
   checkOptions,

@@ -1,9 +1,9 @@
-import { isInstant } from '../base/values.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
 import type { Pause } from '../store/contract.ts';
+import { isInstant } from '../system/base/values.ts';
 import type { JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
 import type { RunningRun, RunRecord } from './model/run.ts';

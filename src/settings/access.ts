@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../base/errors.ts';
-import type { StateFolder } from '../place/state-folder.ts';
+import { UsageError } from '../system/base/errors.ts';
+import type { StateFolder } from '../system/place/state-folder.ts';
 import {
   type Distrust,
   describeDistrust,
@@ -9,8 +9,9 @@ import {
   OVERRIDE_VARIABLE,
   orAllow,
   orAllowOutside,
-} from '../place/trust.ts';
-import { describeServedCopy, describeServedPlace } from '../place/web-exposure.ts';
+} from '../system/place/trust.ts';
+import { describeServedCopy, describeServedPlace } from '../system/place/web-exposure.ts';
+
 import type { Settings } from './settings.ts';
 
 /**

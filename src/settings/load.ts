@@ -2,14 +2,15 @@ import { existsSync, readFileSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UsageError } from '../base/errors.ts';
+import { UsageError } from '../system/base/errors.ts';
 import {
   describeDistrust,
   judgePath,
   judgeRoot,
   OVERRIDE_VARIABLE,
   orAllowOutside,
-} from '../place/trust.ts';
+} from '../system/place/trust.ts';
+
 import { describeProblem, type Problem } from './problem.ts';
 import type { SettingIssue } from './schema.ts';
 import { defaultSettings, type Settings } from './settings.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { nearestName } from '../base/suggest.ts';
+import { nearestName } from '../system/base/suggest.ts';
 import {
   type Reader,
   readBoolean,

@@ -1,4 +1,4 @@
-import type { StateFolder } from '../place/state-folder.ts';
+import type { StateFolder } from '../system/place/state-folder.ts';
 import type { ScriptOptions } from './readers.ts';
 
 /** What `runner.config.*` says, with every default filled in. */

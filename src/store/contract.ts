@@ -290,7 +290,7 @@ export interface RunStart {
 }
 
 /** A run that lasts: its row is there before its end. */
-export interface RunningRun extends RunStart {
+export interface LastingRun extends RunStart {
   readonly pid: number | null;
   readonly startTicks: number | null;
   readonly maxRssBytes: number | null;
@@ -334,7 +334,7 @@ export interface RunHistory {
 
 export interface RunStore {
   /** Writes rows of runs that go on; their numbers. */
-  start(runs: readonly RunningRun[]): Promise<number[]>;
+  start(runs: readonly LastingRun[]): Promise<number[]>;
   /** What is known of a run that goes on. */
   progress(
     run: RunRef,

@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
-import { errorCode } from '../base/errors.ts';
-import type { StateFolder } from '../place/state-folder.ts';
+import { errorCode } from '../system/base/errors.ts';
+import type { StateFolder } from '../system/place/state-folder.ts';
+
 import {
   isStoreFailure,
   kindOfStoreFailure,

@@ -1,4 +1,4 @@
-import { errorCode } from '../base/errors.ts';
+import { errorCode } from '../system/base/errors.ts';
 
 /** By the codes of SQLite, extended ones included, and of the file system. */
 const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { UsageError } from '../../src/base/errors.ts';
 import { guessCommand } from '../../src/commands/program.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

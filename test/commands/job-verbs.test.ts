@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { assertOptions, type JobSubcommand, readVerb } from '../../src/commands/jobs/job-verbs.ts';
+import { assertOptions, type JobSubcommand, readVerb } from '../../src/commands/jobs/job.ts';
 
 const taken: Readonly<Record<JobSubcommand, readonly string[]>> = {
   finish: ['result', 'data', 'token'],

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { inRoot } from '../support/in-root.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 

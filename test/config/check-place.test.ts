@@ -1,10 +1,10 @@
 import { chmodSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../src/base/errors.ts';
-import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import { checkCopy, checkPlace, checkWritable } from '../../src/settings/access.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
+import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeFound } from '../../src/base/values.ts';
+import { describeFound } from '../../src/system/base/values.ts';
 
 const circle: { self?: unknown } = {};
 circle.self = circle;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseExactly } from '../../src/base/values.ts';
+import { parseExactly } from '../../src/system/base/values.ts';
 
 test.each([
   '9007199254740993',

@@ -12,9 +12,12 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/place/fallback.ts';
-import { listStateFolders } from '../../src/place/state-folder.ts';
-import { usableStateFolder } from '../../src/place/usable.ts';
+import {
+  createFallbackStateFolder,
+  fallbackStateFolderOf,
+} from '../../src/system/place/fallback.ts';
+import { listStateFolders } from '../../src/system/place/state-folder.ts';
+import { usableStateFolder } from '../../src/system/place/usable.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

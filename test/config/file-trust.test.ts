@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeDistrust, judgePath, judgeRoot } from '../../src/place/trust.ts';
+import { describeDistrust, judgePath, judgeRoot } from '../../src/system/place/trust.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

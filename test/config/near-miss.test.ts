@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearestName, nearestPath } from '../../src/base/suggest.ts';
+import { nearestName, nearestPath } from '../../src/system/base/suggest.ts';
 
 const tags = ['timeout', 'retries', 'retry-delay', 'memory', 'nice', 'env', 'tags', 'description'];
 

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../src/base/errors.ts';
-import { findRoot, type RootSearch } from '../../src/place/root.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
+import { findRoot, type RootSearch } from '../../src/system/place/root.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { shellWord } from '../../src/base/values.ts';
+import { shellWord } from '../../src/system/base/values.ts';
 import { tries } from '../support/tries.ts';
 
 test('a plain path stays as it is', () => {

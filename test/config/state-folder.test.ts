@@ -5,7 +5,7 @@ import {
   createStateFolder,
   listStateFolders,
   stateFolderOf,
-} from '../../src/place/state-folder.ts';
+} from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('the state folder lies in the root, and knowing where makes nothing', () => {

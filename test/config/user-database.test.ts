@@ -5,7 +5,7 @@ import {
   nameUser,
   parseUserDatabase,
   readUserDatabase,
-} from '../../src/place/trust.ts';
+} from '../../src/system/place/trust.ts';
 
 const passwd = `root:x:0:0:root:/root:/bin/bash
 www-data:x:33:33::/var/www:/usr/sbin/nologin

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findWebRoot } from '../../src/place/web-exposure.ts';
+import { findWebRoot } from '../../src/system/place/web-exposure.ts';
 
 test.each([
   ['/home/me/public_html', '/home/me/public_html'],

@@ -12,10 +12,10 @@ import {
 import { join, relative } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../src/base/errors.ts';
 import { discover } from '../../src/discovery/discover.ts';
 import type { Script } from '../../src/discovery/script.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { tries } from '../support/tries.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { printableName } from '../../src/base/values.ts';
+import { printableName } from '../../src/system/base/values.ts';
 
 test.each([
   ['clean-tmp', 'clean-tmp'],

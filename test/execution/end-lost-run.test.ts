@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
-import { endLostRun, type LostRunRequest } from '../../src/recovery/dead-workers.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
+import { endLostRun, type LostRunRequest } from '../../src/worker/recovery/dead-workers.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
-import { endLostRun, type LostRunRequest } from '../../src/recovery/dead-workers.ts';
-import { sweepWarmFiles } from '../../src/recovery/sweep.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
+import { endLostRun, type LostRunRequest } from '../../src/worker/recovery/dead-workers.ts';
+import { sweepWarmFiles } from '../../src/worker/recovery/sweep.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { killGroup } from '../support/end-orphans.ts';

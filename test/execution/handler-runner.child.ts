@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { openHandlers } from '../../src/discovery/handlers.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import { createHandlerRunner } from '../../src/execution/warm/run.ts';
-import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */
 const [root = '', ...names] = process.argv.slice(2);

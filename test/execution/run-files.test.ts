@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createRunFiles, removeRunFiles, runFilesOf } from '../../src/execution/run-files.ts';
-import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
+import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function makeState() {

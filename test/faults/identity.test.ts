@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'no
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';

@@ -11,7 +11,7 @@ import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { engine } from '../support/engines.ts';
 import { distinctPoints, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';

@@ -1,9 +1,9 @@
 import { chownSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { LockHolder } from '../../src/lock/holder.ts';
-import { type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
+import type { LockHolder } from '../../src/system/lock/holder.ts';
+import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { leaveLock } from '../support/left-lock.ts';
 import { type Holder, startHolder } from '../support/lock-holder.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { identifyProcess } from '../../src/process/identity.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 import type { Guard } from '../lock/racer.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';

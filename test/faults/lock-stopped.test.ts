@@ -9,9 +9,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
-import { type TierLock, takeTier } from '../../src/lock/tier-lock.ts';
-import { identifyProcess, readStatFields } from '../../src/process/identity.ts';
+import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
+import { identifyProcess, readStatFields } from '../../src/system/process/identity.ts';
+import { type TierLock, takeTier } from '../../src/worker/lock/tier-lock.ts';
 
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';

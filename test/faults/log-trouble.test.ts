@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { runWithFault, startWithFault } from '../support/fault-points.ts';
 import { holdLog } from '../support/hold-log.ts';

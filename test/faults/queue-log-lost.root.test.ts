@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { handlersOfLoss, loseLog } from '../support/queue-log-loss.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

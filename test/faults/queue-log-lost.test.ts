@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { handlersOfLoss, loseLog } from '../support/queue-log-loss.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

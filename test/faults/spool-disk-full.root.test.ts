@@ -1,9 +1,9 @@
 import { statSync, unlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
-import { hasSpool, listSpoolFiles } from '../../src/spool/files.ts';
-import { readSpool } from '../../src/spool/read.ts';
-import { createSpoolWriter } from '../../src/spool/write.ts';
+import { hasSpool, listSpoolFiles } from '../../src/store/spool/files.ts';
+import { readSpool } from '../../src/store/spool/read.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
+import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
 
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';

@@ -10,9 +10,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/place/fallback.ts';
-import { usableStateFolder } from '../../src/place/usable.ts';
-import { readSpool } from '../../src/spool/read.ts';
+import { readSpool } from '../../src/store/spool/read.ts';
+import {
+  createFallbackStateFolder,
+  fallbackStateFolderOf,
+} from '../../src/system/place/fallback.ts';
+import { usableStateFolder } from '../../src/system/place/usable.ts';
 
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { fallbackStateFolderOf } from '../../src/place/fallback.ts';
+import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { nodeScript, shellScript } from '../support/invariants-evidence.ts';

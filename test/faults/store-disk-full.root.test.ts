@@ -1,12 +1,12 @@
 import { closeSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { isStoreFailure } from '../../src/store/failures.ts';
-import { backUp } from '../../src/store/sqlite/backup.ts';
+import { backUp } from '../../src/store/sqlite/create.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { drivers } from '../support/drivers.ts';

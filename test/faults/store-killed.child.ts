@@ -1,8 +1,8 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import type { Connection, Driver } from '../../src/store/sqlite/connection.ts';
 import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Opens the log of a root, and is killed right before the step that the pattern names. */
 const [root = '', pattern = ''] = process.argv.slice(2);

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeOldLog } from '../support/old-log.ts';

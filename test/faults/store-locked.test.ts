@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { fallbackStateFolderOf } from '../../src/place/fallback.ts';
-import { type StateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
+import { type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { diagnose } from '../hosting/doctor/doctor-place.ts';
 import { drivers } from '../support/drivers.ts';

@@ -9,8 +9,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../src/base/errors.ts';
 import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

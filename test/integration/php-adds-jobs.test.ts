@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import type { Ended } from '../support/run-command.ts';

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
-import { type LockFile, takeLockFile } from '../../src/lock/lock-file.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
+import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 /**
  * Takes the lock of `hourly` once, and holds it until it is told to go on by SIGUSR2. Writes down,

@@ -12,14 +12,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { LockHolder } from '../../src/lock/holder.ts';
+import type { LockHolder } from '../../src/system/lock/holder.ts';
 import {
   clearDeadLock,
   isLockHeldBy,
   type LockFile,
   takeLockFile,
-} from '../../src/lock/lock-file.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
+} from '../../src/system/lock/lock-file.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';

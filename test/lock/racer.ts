@@ -1,8 +1,9 @@
-import { takeLockFile } from '../../src/lock/lock-file.ts';
-import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/lock/registry.ts';
-import { takeTier } from '../../src/lock/tier-lock.ts';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
-import { checkLiveness, identifyProcess } from '../../src/process/identity.ts';
+import { takeLockFile } from '../../src/system/lock/lock-file.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { checkLiveness, identifyProcess } from '../../src/system/process/identity.ts';
+import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/worker/lock/registry.ts';
+import { takeTier } from '../../src/worker/lock/tier-lock.ts';
+
 import { engine } from '../support/engines.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { clearDeadLock } from '../../src/lock/lock-file.ts';
+import { clearDeadLock } from '../../src/system/lock/lock-file.ts';
 import { meet } from '../support/meet.ts';
 import { createRacer, type Guard } from './racer.ts';
 

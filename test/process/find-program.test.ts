@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { findOwnNode, findProgram } from '../../src/process/programs.ts';
+import { findOwnNode, findProgram } from '../../src/system/process/programs.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const { execPath } = process;

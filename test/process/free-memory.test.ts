@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readFreeMemory } from '../../src/process/memory.ts';
-import { countOwnProcesses } from '../../src/worker/loop/machine.ts';
+import { readFreeMemory } from '../../src/system/process/memory.ts';
+import { countOwnProcesses } from '../../src/worker/loop/limits.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
-import { readStatFields } from '../../src/process/identity.ts';
-import { readSharedRss } from '../../src/process/memory.ts';
-import { listGroup, listPids, readUsage } from '../../src/process/tree.ts';
+import { readStatFields } from '../../src/system/process/identity.ts';
+import { readSharedRss } from '../../src/system/process/memory.ts';
+import { listGroup, listPids, readUsage } from '../../src/system/process/tree.ts';
 
 import { killGroup } from '../support/end-orphans.ts';
 import { until } from '../support/until.ts';

@@ -9,8 +9,8 @@ import {
   isStartKnown,
   readStartTicks,
   readStatFields,
-} from '../../src/process/identity.ts';
-import { listTree } from '../../src/process/tree.ts';
+} from '../../src/system/process/identity.ts';
+import { listTree } from '../../src/system/process/tree.ts';
 
 import { startNode, startProcess } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -97,7 +97,7 @@ test('a zombie is dead, though a signal still reaches it', async () => {
 });
 
 test('a process of another user is alive, though no signal may reach it', () => {
-  const module = new URL('../../src/process/identity.ts', import.meta.url).href;
+  const module = new URL('../../src/system/process/identity.ts', import.meta.url).href;
   const program = `
     import { checkLiveness, identifyProcess } from ${JSON.stringify(module)};
     const identity = identifyProcess(1);

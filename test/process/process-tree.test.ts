@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listTree, readTreeUsage, type TreeUsage } from '../../src/process/tree.ts';
+import { listTree, readTreeUsage, type TreeUsage } from '../../src/system/process/tree.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { until } from '../support/until.ts';
 

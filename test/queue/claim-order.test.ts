@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import Sqlite from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import type { QueueSelection } from '../../src/queue/claim/claim.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { inRoot } from '../support/in-root.ts';
 import { changeLog } from '../support/open-log.ts';

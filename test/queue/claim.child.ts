@@ -1,4 +1,4 @@
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { engine } from '../support/engines.ts';
 import { meet } from '../support/meet.ts';

@@ -1,4 +1,3 @@
-import { identifyProcess } from '../../src/process/identity.ts';
 import {
   beginRun,
   claimJobs,
@@ -12,6 +11,7 @@ import { type RunToSettle, type Settled, settleRuns } from '../../src/queue/sett
 import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { ClaimedRow, RunStart, Store } from '../../src/store/contract.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { makeFinishedRun } from '../support/finished-run.ts';
 import type { TestQueue } from '../support/test-queue.ts';

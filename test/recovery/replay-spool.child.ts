@@ -1,10 +1,10 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { SqliteStatement } from 'kysely';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { meet } from '../support/meet.ts';
@@ -21,7 +21,7 @@ if (how === 'unlink') {
   fs.rmSync = die;
   syncBuiltinESMExports();
 }
-const { replaySpool } = await import('../../src/recovery/replay-spool.ts');
+const { replaySpool } = await import('../../src/worker/recovery/replay-spool.ts');
 
 let isAtWork = false;
 let writes = 0;

@@ -11,12 +11,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type StateFolder, stateFolderAt } from '../../src/place/state-folder.ts';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../src/queue/settle/settle.ts';
-import { replaySpool, type SpoolReplay } from '../../src/recovery/replay-spool.ts';
-import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/spool/format.ts';
-import { createSpoolWriter } from '../../src/spool/write.ts';
+import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/format.ts';
+import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
+import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
+import { replaySpool, type SpoolReplay } from '../../src/worker/recovery/replay-spool.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';

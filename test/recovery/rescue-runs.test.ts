@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { policyOf } from '../../src/queue/settle/retry-policy.ts';
+import type { ScriptOptions } from '../../src/settings/readers.ts';
+import type { FinishedRun } from '../../src/store/schema.ts';
 import {
   type EndLostRun,
   findLostRuns,
   type LostEnd,
   type Rescue,
   rescueRuns,
-} from '../../src/recovery/dead-workers.ts';
-import { hasOrphanedClaim } from '../../src/recovery/needed.ts';
-import type { ScriptOptions } from '../../src/settings/readers.ts';
-import type { FinishedRun } from '../../src/store/schema.ts';
+} from '../../src/worker/recovery/dead-workers.ts';
+import { hasOrphanedClaim } from '../../src/worker/recovery/needed.ts';
 
 import { openWorker } from '../queue/worker-claims.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runsToCsv, scriptsToCsv } from '../../src/report/csv.ts';
+import { runsToCsv, scriptsToCsv } from '../../src/commands/show/report.ts';
 import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
 

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import {
   discoveryToJson,
   formatJson,
@@ -11,6 +10,7 @@ import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
 import { selectRun } from '../../src/report/model/runs.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';

@@ -6,7 +6,7 @@ import {
   printable,
   printableLine,
   toPrintableLines,
-} from '../../src/base/text.ts';
+} from '../../src/system/base/text.ts';
 
 /** Everything that a terminal could act on. */
 const dangerous =

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import {
   type KnownTier,
   type OverviewQuery,
@@ -8,6 +7,7 @@ import {
   type ScriptOverview,
 } from '../../src/report/model/overview.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, type WrittenLog, writeLog } from '../support/written-log.ts';

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { identifyProcess } from '../../src/process/identity.ts';
 import { addJobs } from '../../src/queue/add/add.ts';
 import {
   selectActivityOfJob,
@@ -10,6 +9,7 @@ import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts'
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { takeLockFile } from '../../src/lock/lock-file.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
-import { mayNeedReconciling } from '../../src/recovery/needed.ts';
-import { newSpoolPath } from '../../src/spool/files.ts';
+import { newSpoolPath } from '../../src/store/spool/files.ts';
+import { takeLockFile } from '../../src/system/lock/lock-file.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
+import { mayNeedReconciling } from '../../src/worker/recovery/needed.ts';
 
 import { inRoot } from '../support/in-root.ts';
 import { runCommand } from '../support/run-command.ts';

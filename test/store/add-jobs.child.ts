@@ -1,5 +1,5 @@
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Adds so many scripts' jobs to the log, each in a transaction of its own with an event. */
 const [root = '', tier = '', count = '0'] = process.argv.slice(2);

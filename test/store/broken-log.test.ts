@@ -8,11 +8,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { isCorruption } from '../../src/store/failures.ts';
 import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';

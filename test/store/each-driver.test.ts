@@ -2,7 +2,7 @@ import { readdirSync, renameSync, statSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StoreSession } from '../../src/store/contract.ts';
 import { isStoreFailure } from '../../src/store/failures.ts';
-import { backUp } from '../../src/store/sqlite/backup.ts';
+import { backUp } from '../../src/store/sqlite/create.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';

@@ -1,5 +1,5 @@
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { meet } from '../support/meet.ts';
 

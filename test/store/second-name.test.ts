@@ -1,7 +1,7 @@
 import { existsSync, linkSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import { removeSecondName, unplacedLog } from '../../src/store/sqlite/file.ts';
+import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

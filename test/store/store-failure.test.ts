@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { stateFolderAt } from '../../src/place/state-folder.ts';
 import { describeStoreFailure } from '../../src/store/describe-failure.ts';
 import {
   isCorruption,
@@ -8,6 +7,7 @@ import {
   mayBeFull,
   StoreUnavailable,
 } from '../../src/store/failures.ts';
+import { stateFolderAt } from '../../src/system/place/state-folder.ts';
 
 const folder = stateFolderAt('/home/me/site/.runner');
 const withCode = (code: string, message = 'as the system says'): Error =>

@@ -1,5 +1,5 @@
-import { stateFolderOf } from '../../src/place/state-folder.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 /** Waits, closes the watch, and must then end by itself. */
 const [root = ''] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWakePace } from '../../src/store/sqlite/change-feed.ts';
+import { createWakePace } from '../../src/store/sqlite/store.ts';
 
 interface Wake {
   readonly laterMs: number;

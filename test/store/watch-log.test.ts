@@ -5,12 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import type { ChangeWatch } from '../../src/store/contract.ts';
-import { watchLog } from '../../src/store/sqlite/change-feed.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import { SqliteSession } from '../../src/store/sqlite/session.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+import { type SqliteStore, watchLog } from '../../src/store/sqlite/store.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 const PAGE_BYTES = 4096;
 

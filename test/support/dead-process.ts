@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { identifyProcess, type ProcessIdentity } from '../../src/process/identity.ts';
+import { identifyProcess, type ProcessIdentity } from '../../src/system/process/identity.ts';
 
 /** Who a process was that has just ended on this host. */
 export function identifyDeadProcess(): ProcessIdentity {

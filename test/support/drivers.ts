@@ -1,6 +1,5 @@
 import type { Driver } from '../../src/store/sqlite/connection.ts';
-import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
-import { loadNodeSqlite } from '../../src/store/sqlite/node-sqlite.ts';
+import { loadBetterSqlite3, loadNodeSqlite } from '../../src/store/sqlite/driver.ts';
 
 /** For `describe.each`: a test must not open one file with both at the same time. */
 export const drivers: readonly (readonly [string, Driver])[] = [

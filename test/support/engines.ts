@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { type StateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import type { Store } from '../../src/store/contract.ts';
+import { type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { showTables } from './log-tables.ts';
 
 /** What keeps a log, and how tests look at one from outside. */

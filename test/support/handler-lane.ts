@@ -10,8 +10,8 @@ import {
   type HandlerRunner,
   type HandlerRunnerOptions,
 } from '../../src/execution/warm/run.ts';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { makeStateOf } from './state-of.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import type { LogContent, RunProcess } from './invariants-log.ts';
 
 /** Every process that has this root in its environment: its scripts, and what these have started. */

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { checkLiveness } from '../../src/process/identity.ts';
+import { checkLiveness } from '../../src/system/process/identity.ts';
 
 import { engine } from './engines.ts';
 import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';

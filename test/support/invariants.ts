@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
-import { stateFolderOf } from '../../src/place/state-folder.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { checkActivity } from './invariants-activity.ts';
 import { checkEvidence, readEvidence } from './invariants-evidence.ts';
 import { checkFiles, listRunProcesses } from './invariants-files.ts';

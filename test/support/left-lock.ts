@@ -1,6 +1,6 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LockHolder } from '../../src/lock/holder.ts';
+import type { LockHolder } from '../../src/system/lock/holder.ts';
 
 /** A lock as its holder leaves it that cannot give it back, last refreshed so long ago; its path. */
 export function leaveLock(

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readStatFields } from '../../src/process/identity.ts';
+import { readStatFields } from '../../src/system/process/identity.ts';
 import { type Started, startProcess } from './start-command.ts';
 import { until } from './until.ts';
 

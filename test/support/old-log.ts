@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
-import type { StateFolder } from '../../src/place/state-folder.ts';
 import { loadBetterSqlite3 } from '../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 /** A log of an older runner, before the first migration of this one. */
 export function makeOldLog(folder: StateFolder): void {

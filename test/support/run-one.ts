@@ -4,8 +4,8 @@ import { runScript } from '../../src/execution/isolated/run-script.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
-import { createStateFolder, stateFolderOf } from '../../src/place/state-folder.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 

@@ -1,11 +1,11 @@
-import { identifyProcess } from '../../src/process/identity.ts';
 import type {
   SpooledEnd,
   SpooledRun,
   SpoolHeader,
   SpoolingWorker,
   SpoolRun,
-} from '../../src/spool/format.ts';
+} from '../../src/store/spool/format.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';

@@ -1,15 +1,16 @@
 import { hostname } from 'node:os';
 import type { Kysely } from 'kysely';
 import { onTestFinished } from 'vitest';
+import type { ActivityLog, FinishedRun, RunRow, WorkerKind } from '../../src/store/schema.ts';
+import { openStore } from '../../src/store/sqlite/open.ts';
+import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import {
   createStateFolder,
   type StateFolder,
   stateFolderOf,
-} from '../../src/place/state-folder.ts';
-import { identifyProcess } from '../../src/process/identity.ts';
-import type { ActivityLog, FinishedRun, RunRow, WorkerKind } from '../../src/store/schema.ts';
-import { openStore } from '../../src/store/sqlite/open.ts';
-import type { SqliteStore } from '../../src/store/sqlite/store.ts';
+} from '../../src/system/place/state-folder.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
+
 import { makeFinishedRun } from './finished-run.ts';
 
 /** A run's row and its output, as far as a test says. */

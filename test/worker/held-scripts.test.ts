@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findScriptProcess } from '../../src/recovery/sweep.ts';
+import { findScriptProcess } from '../../src/worker/recovery/sweep.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { kindOf, listFaultPoints } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';

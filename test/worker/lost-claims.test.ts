@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { heldOutputOf, runFilesOf } from '../../src/execution/run-files.ts';
-import { findLostRuns } from '../../src/recovery/dead-workers.ts';
+import { findLostRuns } from '../../src/worker/recovery/dead-workers.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';

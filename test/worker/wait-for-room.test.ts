@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { defaultSettings, type Limits } from '../../src/settings/settings.ts';
-import { waitForRoom } from '../../src/worker/loop/limits.ts';
-import type { Machine } from '../../src/worker/loop/machine.ts';
+import { type Machine, waitForRoom } from '../../src/worker/loop/limits.ts';
 
 const MB = 1024 * 1024;
 const never = new AbortController().signal;

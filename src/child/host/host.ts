@@ -22,8 +22,15 @@ import {
 } from '../contract.ts';
 import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
-import { HandlerShelf } from './modules.ts';
-import { emptyFolder, guardExit, Ledger, linkAnew, type Meter, startMeter } from './sandbox.ts';
+import {
+  emptyFolder,
+  guardExit,
+  HandlerShelf,
+  Ledger,
+  linkAnew,
+  type Meter,
+  startMeter,
+} from './sandbox.ts';
 
 /** Updates that were sent and of which nothing has been heard yet. */
 class HandlerUpdates {

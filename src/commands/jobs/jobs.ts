@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import type { Job, ListOptions } from '../../queue/api.ts';
 import { createClock } from '../../report/text/format.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
@@ -7,6 +6,7 @@ import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/rep
 import { formatInstant, hostZone } from '../../schedule/repeat/time.ts';
 import type { Store } from '../../store/contract.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
 import { readCount } from '../shared/options.ts';

@@ -1,9 +1,9 @@
 import { constants } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JsonValue, Queue } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
   type AddWords,

@@ -1,8 +1,8 @@
 import kleur from 'kleur';
 import { createLogUpdate } from 'log-update';
-import { firstLine, printableLine } from '../../base/text.ts';
 import { formatBytes, formatDuration } from '../../report/text/format.ts';
 import { isFailure, type Outcome } from '../../store/schema.ts';
+import { firstLine, printableLine } from '../../system/base/text.ts';
 import type {
   PassStarted,
   RunFinished,

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { findRoot } from '../../place/root.ts';
-import { stateFolderOf } from '../../place/state-folder.ts';
 import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
+import { findRoot } from '../../system/place/root.ts';
+import { stateFolderOf } from '../../system/place/state-folder.ts';
 
 /** What a command gets of the world, so that a test can give it another one. */
 export interface CommandContext {

@@ -1,14 +1,14 @@
-import { UsageError } from '../../base/errors.ts';
-import { nearestName, nearestPath } from '../../base/suggest.ts';
-import { printableLine } from '../../base/text.ts';
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { Tier } from '../../discovery/script.ts';
-import { stateFolderOf } from '../../place/state-folder.ts';
 import { matchGlob } from '../../queue/glob.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import { pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { loadSettingsIfRight } from '../../settings/load.ts';
 import { withoutParameters } from '../../settings/readers.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName, nearestPath } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
 import { lookIntoJobs } from './open.ts';
 

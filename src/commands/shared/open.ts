@@ -1,15 +1,19 @@
 import { existsSync } from 'node:fs';
-import { UsageError } from '../../base/errors.ts';
 import type { Discovery } from '../../discovery/script.ts';
-import { fallbackStateFolderOf } from '../../place/fallback.ts';
-import { findRoot } from '../../place/root.ts';
-import { createStateFolder, type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
 import type { KnownTier } from '../../report/model/overview.ts';
 import type { LogView } from '../../report/model/run.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
-import { hasSpool } from '../../spool/files.ts';
 import type { Pause, Store } from '../../store/contract.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
+import { hasSpool } from '../../store/spool/files.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { findRoot } from '../../system/place/root.ts';
+import {
+  createStateFolder,
+  type StateFolder,
+  stateFolderOf,
+} from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
 
 /** What a command reads from. Nothing in it is changed by reading. */

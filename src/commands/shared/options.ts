@@ -1,10 +1,10 @@
 import { text } from 'node:stream/consumers';
-import { UsageError } from '../../base/errors.ts';
-import { nearestName } from '../../base/suggest.ts';
-import { printableLine } from '../../base/text.ts';
-import { parseExactly } from '../../base/values.ts';
 import type { JobOptions, JsonValue, NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import { parseExactly } from '../../system/base/values.ts';
 
 /** The options of `runner add`, as they were typed. */
 export interface AddWords {

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
-import { nearestName } from '../../base/suggest.ts';
-import { printableName } from '../../base/values.ts';
 import { discover } from '../../discovery/discover.ts';
 import type { Script, Tier } from '../../discovery/script.ts';
 import { WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableName } from '../../system/base/values.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 

@@ -1,5 +1,5 @@
-import { parseExactly } from '../../base/values.ts';
 import type { Queue } from '../../queue/api.ts';
+import { parseExactly } from '../../system/base/values.ts';
 import type { CommandContext } from './context.ts';
 import { rootOf } from './open.ts';
 

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import {
   type Reader,
@@ -10,6 +9,7 @@ import {
   readWholeNumber,
 } from '../../settings/readers.ts';
 import { defaultSettings } from '../../settings/settings.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
 import { findScript, findTier, readBudget } from './tiers.ts';
 

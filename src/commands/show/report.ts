@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import type { KnownTier } from '../../report/model/overview.ts';
+import type { KnownTier, ScriptOverview } from '../../report/model/overview.ts';
+import type { RunRecord } from '../../report/model/run.ts';
 import type { RunFilter } from '../../report/model/runs.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';
 
@@ -89,8 +90,7 @@ async function reportAll(
     const { formatJson, overviewToJson } = await import('../../report/json.ts');
     return formatJson(overviewToJson(overview));
   }
-  if (options.csv)
-    return await (await import('../../report/csv.ts')).scriptsToCsv(overview.scripts);
+  if (options.csv) return await scriptsToCsv(overview.scripts);
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderNothing, renderOverview } = await import('../../report/terminal/overview.ts');
   const screen = createScreen(context);
@@ -113,7 +113,7 @@ async function reportScript(
     const { formatJson, runsToJson } = await import('../../report/json.ts');
     return formatJson(runsToJson(found.script, found.runs));
   }
-  if (options.csv) return await (await import('../../report/csv.ts')).runsToCsv(found.runs);
+  if (options.csv) return await runsToCsv(found.runs);
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRuns } = await import('../../report/terminal/runs.ts');
   return renderRuns(found, createScreen(context));
@@ -135,4 +135,60 @@ function parseLimit(text: string): number {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
   throw new UsageError(`--limit expects a whole number from 1, found ${JSON.stringify(text)}.`);
+}
+
+/** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
+export function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string> {
+  return formatCsv(scriptTitles, (instant) =>
+    scripts.map(({ summary, lastRun, ...script }) => ({
+      ...summary,
+      ...script,
+      lastRunId: lastRun?.id,
+      lastOutcome: lastRun?.outcome,
+      lastStartedAt: instant(lastRun?.startedAtMs ?? null),
+    })),
+  );
+}
+
+/** `runner report <script> --csv`: one line for each run. */
+export function runsToCsv(runs: readonly RunRecord[]): Promise<string> {
+  return formatCsv(runTitles, (instant) =>
+    runs.map(({ error, ...run }) => ({
+      ...run,
+      job: run.jobId,
+      scheduledFor: instant(run.scheduledForMs),
+      startedAt: instant(run.startedAtMs),
+      finishedAt: instant(run.finishedAtMs),
+      errorName: error?.name,
+      errorMessage: error?.message,
+    })),
+  );
+}
+
+const scriptTitles =
+  'script tier presence runs succeeded failed released successRate p50DurationMs p95DurationMs ' +
+  'maxDurationMs cpuMs maxRssBytes lastRunId lastOutcome lastStartedAt lastError';
+
+const runTitles =
+  'id script tier outcome attempt scheduledFor startedAt finishedAt durationMs userCpuMs systemCpuMs ' +
+  'maxRssBytes measuredBy exitCode signal reason warning errorName errorMessage contentHash pid ' +
+  'outputBytes outputDroppedBytes job';
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * File names and errors come from anywhere: a spreadsheet must not take one for a formula, so such
+ * a cell gets an apostrophe in front (https://owasp.org/www-community/attacks/CSV_Injection).
+ */
+async function formatCsv(
+  titles: string,
+  toRows: (instant: (atMs: number | null) => string | null) => readonly Row[],
+): Promise<string> {
+  const { stringify } = await import('csv-stringify/sync');
+  const { printable } = await import('../../system/base/text.ts');
+  const { instant } = await import('../../report/json.ts');
+  const columns = titles.split(' ');
+  const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
+  const rows = toRows(instant).map((row) => columns.map((title) => toCell(row[title])));
+  return stringify([columns, ...rows], { escape_formulas: true });
 }

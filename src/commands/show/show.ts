@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import type { RunWithOutput } from '../../report/model/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { type OpenLog, withLog } from '../shared/open.ts';
 
@@ -70,7 +70,7 @@ async function showText(
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRun, renderOutputTitle } = await import('../../report/terminal/runs.ts');
   const { readRunOutput } = await import('../../report/model/output.ts');
-  const { toPrintableLines } = await import('../../base/text.ts');
+  const { toPrintableLines } = await import('../../system/base/text.ts');
   const screen = createScreen(context);
   await output.write(renderRun(run, screen));
   let isFirst = true;

@@ -1,14 +1,17 @@
 import { Command } from 'commander';
-import { printableLine } from '../../base/text.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
+  discoverScripts,
   lookIntoJobs,
   noteSpooled,
   type OpenLog,
   print,
+  readPauses,
+  rootOf,
   stateFoldersOf,
   withLogIfAny,
 } from '../shared/open.ts';
@@ -158,4 +161,37 @@ function paintMark(verdict: WhyFinding['verdict'], palette: Palette) {
 
 function paintOf(verdict: WhyFinding['verdict'], palette: Palette) {
   return verdict === 'wrong' ? palette.bad : (text: string): string => text;
+}
+
+const LIST_HELP = `
+Examples:
+  runner list           each tier with its scripts, then ignored files with the reason
+  runner list --json    for programs; docs/json.md names the keys
+
+A refused script is skipped until you fix the problem shown.`;
+
+/** `runner list`: what is in `jobs/`. */
+export function listCommand(context: CommandContext): Command {
+  const command = new Command('list');
+  return command
+    .description('show every tier, its scripts with their options, and ignored files')
+    .option('--json', 'as JSON')
+    .addHelpText('after', LIST_HELP)
+    .action(() => list(context, command.optsWithGlobals<CommonOptions>()));
+}
+
+async function list(context: CommandContext, options: CommonOptions): Promise<void> {
+  const root = rootOf(context, options.root);
+  const discovery = await discoverScripts(root);
+  const pauses = await readPauses(context, root);
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  const output = openTextOutput(context.stdout);
+  if (options.json) {
+    const { discoveryToJson, formatJson } = await import('../../report/json.ts');
+    await output.write(formatJson(discoveryToJson(discovery, pauses)));
+    return;
+  }
+  const { createScreen } = await import('../../report/terminal/screen.ts');
+  const { renderList } = await import('../../report/terminal/overview.ts');
+  await output.write(renderList(discovery, root, createScreen(context), pauses));
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command } from 'commander';
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { findKnownTiers, withLog } from '../shared/open.ts';
 

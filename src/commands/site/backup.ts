@@ -10,11 +10,12 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import { utcStamp } from '../../base/values.ts';
-import { type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
 import { checkCopy } from '../../settings/access.ts';
 import type { SqliteStore } from '../../store/sqlite/store.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { utcStamp } from '../../system/base/values.ts';
+import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
+
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
@@ -67,7 +68,7 @@ function tellNoLog(context: CommandContext, { database }: StateFolder): void {
 }
 
 async function copy(context: CommandContext, store: SqliteStore, path: string): Promise<void> {
-  const { backUp } = await import('../../store/sqlite/backup.ts');
+  const { backUp } = await import('../../store/sqlite/create.ts');
   const { formatBytes } = await import('../../report/text/format.ts');
   const { bytes } = await backUp(store, path);
   context.stdout.write(`${path} ${formatBytes(bytes)}\n`);

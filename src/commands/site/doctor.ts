@@ -1,10 +1,9 @@
 import { Command } from 'commander';
-import { printableLine } from '../../base/text.ts';
-import type { FindingStatus } from '../../hosting/doctor/check.ts';
-import type { Checked } from '../../hosting/doctor/examine.ts';
+import type { Check, Checked, FindingStatus } from '../../hosting/doctor/check.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
 import { countOf } from '../../report/text/format.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
@@ -34,15 +33,45 @@ export function doctorCommand(context: CommandContext): Command {
 }
 
 async function examine(context: CommandContext, options: CommonOptions): Promise<void> {
-  const { examinePlace } = await import('../../hosting/doctor/examine.ts');
+  const { examinePlace } = await import('../../hosting/doctor/check.ts');
   const root = rootOf(context, options.root);
   const { env, distFolder, version, findWrongUse } = context;
   const nowMs = context.now();
-  const findings = examinePlace({ root, env, distFolder, version, nowMs, findWrongUse });
+  const place = { root, env, distFolder, version, nowMs, findWrongUse };
+  const findings = examinePlace(place, await loadChecks());
   const all = options.json
     ? await writeJson(context, findings)
     : await writeText(context, root, findings);
   context.setExitCode(isWell(all) ? 0 : 1);
+}
+
+/** In the order in which they are shown; loaded only here, as they load half of the runner. */
+export async function loadChecks(): Promise<readonly Check[]> {
+  const cron = await import('../../hosting/doctor/checks-cron.ts');
+  const files = await import('../../hosting/doctor/checks-files.ts');
+  const host = await import('../../hosting/doctor/checks-host.ts');
+  const root = await import('../../hosting/doctor/checks-root.ts');
+  return [
+    host.checkNode,
+    host.checkSqlite,
+    root.checkConfig,
+    root.checkJobs,
+    cron.checkCrontab,
+    cron.checkCron,
+    cron.checkCalls,
+    host.checkClock,
+    files.checkDisk,
+    files.checkFileSystem,
+    root.checkLocks,
+    host.checkLimits,
+    host.checkMemory,
+    host.checkProc,
+    host.checkSendmail,
+    files.checkPermissions,
+    root.checkLog,
+    root.checkLeftovers,
+    root.checkPauses,
+  ];
 }
 
 function isWell(all: readonly Checked[]): boolean {

@@ -1,7 +1,5 @@
 import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import { printableLine } from '../../base/text.ts';
 import type {
   BadJob,
   ForeignQueue,
@@ -16,6 +14,8 @@ import { countOf } from '../../report/text/format.ts';
 import type { Store } from '../../store/contract.ts';
 import type { ExternalDatabase } from '../../store/external/external-database.ts';
 import type { MissedPolicy } from '../../store/schema.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf, withLogIfAny, withWritableLog } from '../shared/open.ts';
 

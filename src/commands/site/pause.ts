@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import type { Pause } from '../../store/contract.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 

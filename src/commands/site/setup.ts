@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import { findRoot } from '../../place/root.ts';
-import { createStateFolder, stateFolderOf } from '../../place/state-folder.ts';
-import { describeServedState, findWebRoot } from '../../place/web-exposure.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { findRoot } from '../../system/place/root.ts';
+import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
+import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
+
 import type { CommandContext } from '../shared/context.ts';
 
 const INIT_HELP = `

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { readFreeMemory } from '../../process/memory.ts';
+import { readFreeMemory } from '../../system/process/memory.ts';
 import {
   closeOutput,
   createHeldFiles,

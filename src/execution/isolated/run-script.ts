@@ -2,7 +2,7 @@ import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob, ProbeResult } from '../../child/contract.ts';
-import { listGroup } from '../../process/tree.ts';
+import { listGroup } from '../../system/process/tree.ts';
 import { takeUpdates } from '../messages.ts';
 import {
   fieldsOf,
@@ -11,6 +11,7 @@ import {
   readHandlerReply,
 } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
+
 import { readProbeResult } from '../result/probe-result.ts';
 import {
   describeScriptError,

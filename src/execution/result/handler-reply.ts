@@ -1,6 +1,5 @@
 import { fstatSync, readSync } from 'node:fs';
 import prettyMilliseconds from 'pretty-ms';
-import { describeFound } from '../../base/values.ts';
 import {
   describeExcess,
   type HandlerDecision,
@@ -9,6 +8,7 @@ import {
   type SpokenAsk,
 } from '../../child/contract.ts';
 import { expectedDuration, parseDelayMs, readJobName } from '../../settings/readers.ts';
+import { describeFound } from '../../system/base/values.ts';
 import type { Masker } from '../secrets.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeScriptError, type RunEnd } from './result.ts';

@@ -1,8 +1,8 @@
-import { fstatSync, readSync, rmSync, statSync } from 'node:fs';
+import { createWriteStream, fstatSync, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ifPossible } from '../run-files.ts';
 import type { Cut } from '../secrets.ts';
-import { omission, type WrittenOutput } from '../watch/output-guard.ts';
+import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
 import type { CountedOutput } from './result.ts';
 
 /** How much of a run's output its row holds. */
@@ -29,7 +29,7 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
   const file = `${output.path}.gz`;
   try {
     // Most runs write little: they load no streams and no zlib.
-    await (await import('./compress-output.ts')).compressOutput(output, size, file);
+    await compressOutput(output, size, file);
     return { droppedBytes, file: basename(file), fileBytes: statSync(file).size };
   } catch {
     ifPossible(() => rmSync(file, { force: true }));
@@ -68,4 +68,33 @@ const HEAD_BYTES = 8 * 1024;
 export function readHead(fd: number): string {
   const head = Buffer.alloc(HEAD_BYTES);
   return head.toString('latin1', 0, readSync(fd, head, 0, HEAD_BYTES, 0));
+}
+
+const PIECE_BYTES = 256 * 1024;
+
+/** Compresses the first `size` bytes of an output file, masked, with a line where bytes were dropped. */
+async function compressOutput(output: WrittenOutput, size: number, path: string): Promise<void> {
+  const { createGzip } = await import('node:zlib');
+  const { pipeline } = await import('node:stream/promises');
+  await pipeline(readWithGap(output, size), createGzip(), createWriteStream(path, { mode: 0o600 }));
+}
+
+async function* readWithGap(output: WrittenOutput, size: number) {
+  const { fd, droppedBytes, maxBytes, masker } = output;
+  const isCut = droppedBytes > 0;
+  const head = isCut ? Math.min(size, headBytes(maxBytes)) : size;
+  if (head > 0) yield* masker.stream(readPieces(fd, 0, head), { end: isCut });
+  if (isCut) yield Buffer.from(omission(droppedBytes));
+  if (size > head) yield* masker.stream(readPieces(fd, head, size), { start: true });
+}
+
+/** No stream: that closes the file when it is left early, as on a full disk, `autoClose` or not. */
+function* readPieces(fd: number, start: number, end: number): Generator<Buffer> {
+  for (let position = start; position < end; ) {
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, end - position));
+    const length = readSync(fd, piece, 0, piece.length, position);
+    if (length === 0) return;
+    yield piece.subarray(0, length);
+    position += length;
+  }
 }

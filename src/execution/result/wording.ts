@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import formatBytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerDecision } from '../../child/contract.ts';
-import { readStartTicks } from '../../process/identity.ts';
+import { readStartTicks } from '../../system/process/identity.ts';
 import type { Exit } from '../start/process.ts';
 import type { Cause } from '../watch/terminate.ts';
 import type { MemoryExcess, MemoryWatch } from '../watch/watch.ts';

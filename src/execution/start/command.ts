@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 import { type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Launch } from '../../discovery/script.ts';
-import { findOwnNode, findProgram } from '../../process/programs.ts';
+import { findOwnNode, findProgram } from '../../system/process/programs.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { StartRequest } from './request.ts';
 

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Hold, PROBE_VARIABLE, type ProbeOptions } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
-import { readStatFields } from '../../process/identity.ts';
+import { readStatFields } from '../../system/process/identity.ts';
 import type { OpenOutput, RunFiles } from '../run-files.ts';
 import { buildCommand, buildEnvironment, findMissingInterpreter } from './command.ts';
 import type { StartRequest } from './request.ts';

@@ -1,6 +1,6 @@
 import type { HandlerJob } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Masker } from '../secrets.ts';
 
 /** What is only there where the script is a handler. */

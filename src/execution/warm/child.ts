@@ -12,7 +12,7 @@ import {
   splitLines,
   type ToChild,
 } from '../../child/contract.ts';
-import { readStartTicks } from '../../process/identity.ts';
+import { readStartTicks } from '../../system/process/identity.ts';
 import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from '../messages.ts';
 import { runFilesOf } from '../run-files.ts';
 import { buildEnvironment, buildNodeCommand } from '../start/command.ts';

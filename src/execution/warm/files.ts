@@ -12,11 +12,12 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { listNames } from '../../base/values.ts';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { type ProcessIdentity, readStartTicks } from '../../process/identity.ts';
+import { listNames } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
+
 import { ifPossible, type RunFiles, removeTree, restoreFolders } from '../run-files.ts';
 
 let made = 0;

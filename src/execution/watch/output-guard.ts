@@ -1,6 +1,7 @@
 import { fstatSync, ftruncateSync, readSync, writeSync } from 'node:fs';
-import { readStatFields } from '../../process/identity.ts';
-import { listTree } from '../../process/tree.ts';
+import { readStatFields } from '../../system/process/identity.ts';
+import { listTree } from '../../system/process/tree.ts';
+
 import type { Masker } from '../secrets.ts';
 import { signalGroup } from './terminate.ts';
 

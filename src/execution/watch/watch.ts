@@ -1,14 +1,14 @@
 import { constants, readFileSync, readlinkSync } from 'node:fs';
 import { SIGN_OF_LIFE_FD } from '../../child/contract.ts';
-import { readSharedRss } from '../../process/memory.ts';
+import type { ScriptOptions } from '../../settings/readers.ts';
+import { readSharedRss } from '../../system/process/memory.ts';
 import {
   listGroup,
   listTree,
   readProgress,
   readUsage,
   type TreeUsage,
-} from '../../process/tree.ts';
-import type { ScriptOptions } from '../../settings/readers.ts';
+} from '../../system/process/tree.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';
 import type { RunRequest } from '../start/request.ts';
 import { guardOutput } from './output-guard.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { type CronPeriod, stepSeconds } from './period.ts';
 
 /** What a crontab line calls, and how often. */

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
 import { tierFolder, tierNames } from '../../discovery/jobs-folder.ts';
-import { findOwnNode } from '../../process/programs.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { findOwnNode } from '../../system/process/programs.ts';
 import { type CronCall, callsOfLines, crontabBlock, crontabLines, readBlock } from './lines.ts';
 import { byFrequency, type CronPeriod, parseCronPeriod } from './period.ts';
 import { readCrontab } from './program.ts';

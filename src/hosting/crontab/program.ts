@@ -1,6 +1,7 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
-import { UsageError } from '../../base/errors.ts';
-import { printableLine } from '../../base/text.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
+
 import { crontabBlock, installBlock, removeBlock } from './lines.ts';
 
 /** Whether the crontab had to be changed. */

@@ -3,9 +3,9 @@ import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
-import { type StateFolder, stateFolderOf } from '../../place/state-folder.ts';
 import { loadSettings } from '../../settings/load.ts';
 import { defaultSettings, type Settings } from '../../settings/settings.ts';
+import { type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { type CrontabReading, readCrontabCalls } from './crontab-calls.ts';
 import { examineLogFile, type LogFile, type LogReading, readLogFacts } from './log-file.ts';
 
@@ -105,7 +105,7 @@ export interface DoctorPlace extends PlaceRequest {
   isLogUnread(): Promise<boolean>;
 }
 
-export function openPlace(request: PlaceRequest): DoctorPlace {
+function openPlace(request: PlaceRequest): DoctorPlace {
   const { root, env, distFolder } = request;
   const state = stateFolderOf(root);
   const settings = once(() => loadSettings(root, env));
@@ -130,4 +130,46 @@ function once<T>(read: () => T): () => T {
     kept ??= { value: read() };
     return kept.value;
   };
+}
+
+/** A finding with the name of the check that made it. */
+export interface Checked extends CheckFinding {
+  readonly name: string;
+}
+
+/** Looks at the place the runner runs in, one check after another; changes nothing. */
+export async function* examinePlace(
+  request: PlaceRequest,
+  checks: readonly Check[],
+): AsyncGenerator<Checked> {
+  const place = openPlace(request);
+  for (const check of checks) {
+    for (const finding of await runCheck(check, place)) yield { name: check.name, ...finding };
+  }
+}
+
+/** The checks have time limits of their own; this one is for what nobody thought of. */
+const LONGEST_CHECK_MS = 120_000;
+
+async function runCheck(check: Check, place: DoctorPlace): Promise<readonly CheckFinding[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<never>((_, reject) => {
+    const error = new Error(`no answer within ${LONGEST_CHECK_MS / 1000} s`);
+    timer = setTimeout(() => reject(error), LONGEST_CHECK_MS);
+  });
+  try {
+    return await Promise.race([(async () => check.run(place))(), tooLong]);
+  } catch (error) {
+    return [couldNotCheck(error)];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function couldNotCheck(error: unknown): CheckFinding {
+  const message = error instanceof Error ? error.message : String(error);
+  return warning(
+    `could not be checked: ${message.split('\n', 1)[0]}`,
+    'Fix what the other lines report, then look again.',
+  );
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
 import type { Tier } from '../../discovery/script.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { type CronChoice, choiceOfLines, planCrontab } from '../crontab/plan.ts';
 import {
   amountOf,

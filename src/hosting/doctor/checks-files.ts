@@ -14,12 +14,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { listNames } from '../../base/values.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { type Distrust, judgePath, judgeRoot } from '../../place/trust.ts';
-import { describeServedState, findWebRoot } from '../../place/web-exposure.ts';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
+import { listNames } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts';
+import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 import {
   amountOf,
   type Check,

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
-import { findOwnNode, findProgram } from '../../process/programs.ts';
 import { hostZone, machineZone } from '../../schedule/repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
+import { findOwnNode, findProgram } from '../../system/process/programs.ts';
+
 import { reasonToVanish } from '../crontab/plan.ts';
 import {
   amountOf,

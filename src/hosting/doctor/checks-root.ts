@@ -2,17 +2,17 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { UsageError } from '../../base/errors.ts';
-import { listNames } from '../../base/values.ts';
 import type { Script } from '../../discovery/script.ts';
-import { readHolderFile } from '../../lock/holder.ts';
-import { fallbackStateFolderOf } from '../../place/fallback.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { checkLiveness } from '../../process/identity.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
-import { hasSpool, listUnreadableSpoolFiles } from '../../spool/files.ts';
+import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID } from '../../store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { listNames } from '../../system/base/values.ts';
+import { readHolderFile } from '../../system/lock/holder.ts';
+import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
 import {
   amountOf,
   type Check,
@@ -212,7 +212,7 @@ function judgeSchema({ schemaVersion }: LogFile): CheckFinding[] {
 
 /** In processes of their own: within one, SQLite does not ask the file system. */
 const TAKE_LOCK = `
-  database.exec('create table if not exists tried (at integer); begin immediate; insert into tried values (1)');
+  database.exec('create table if not exists tried (at integer); begin immediate; pragma user_version = 1');
 `;
 
 const HOLD_LOCK = `${TAKE_LOCK}

@@ -1,9 +1,10 @@
 import { realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
-import { shellWord } from '../../base/values.ts';
-import { findRoot } from '../../place/root.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { shellWord } from '../../system/base/values.ts';
+import { findRoot } from '../../system/place/root.ts';
+
 import { readBlock } from '../crontab/lines.ts';
 import { readCrontab } from '../crontab/program.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';

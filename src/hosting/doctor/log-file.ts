@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
-import type { StateFolder } from '../../place/state-folder.ts';
 import type { Pause, Store } from '../../store/contract.ts';
 import { assertWritable } from '../../store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
   type Answer,
   askProgram,

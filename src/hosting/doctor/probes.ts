@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { findOwnNode } from '../../process/programs.ts';
-import { listPids } from '../../process/tree.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
+import { findOwnNode } from '../../system/process/programs.ts';
+import { listPids } from '../../system/process/tree.ts';
 
 export interface ProgramRequest {
   readonly env: NodeJS.ProcessEnv;

@@ -1,9 +1,9 @@
-import { describeFound } from '../../base/values.ts';
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { NewEvent, NewJobRow, StoreSession } from '../../store/contract.ts';
 import type { JobRow, JobState, MissedPolicy, StoredEvent } from '../../store/schema.ts';
+import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { stateOfNewChild } from '../settle/families.ts';

@@ -1,5 +1,3 @@
-import { nearestName } from '../../base/suggest.ts';
-import { describeFound, lastInstantMs } from '../../base/values.ts';
 import { describeExcess } from '../../child/contract.ts';
 import {
   parseDurationMs,
@@ -9,6 +7,8 @@ import {
   readJobName as readName,
   readRetryDelay,
 } from '../../settings/readers.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
 import { QueueError } from '../errors.ts';
 

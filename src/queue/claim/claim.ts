@@ -2,8 +2,8 @@ import type {
   ClaimedRow,
   ClaimRef,
   ClaimRequest,
+  LastingRun,
   Pause,
-  RunningRun,
   Selection,
   StoreSession,
 } from '../../store/contract.ts';
@@ -94,7 +94,7 @@ async function failFast(
 export async function beginRun(
   session: StoreSession,
   claim: ClaimRef,
-  run: RunningRun,
+  run: LastingRun,
 ): Promise<number | null> {
   if ((await session.claims.held([claim])).length === 0) return null;
   const { startedAt: started_at, attempt: attempts } = run;

@@ -1,6 +1,6 @@
-import { isInstant } from '../../base/values.ts';
-import { checkLiveness } from '../../process/identity.ts';
 import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts';
+import { isInstant } from '../../system/base/values.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
 import {
   decideRetry,

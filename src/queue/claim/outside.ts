@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { StateFolder } from '../../place/state-folder.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { ClaimedRow, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { openStore } from '../../store/sqlite/open.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { invalid, readLeaseMs, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { QueueError } from '../errors.ts';

@@ -1,6 +1,6 @@
-import { isInstant } from '../../base/values.ts';
 import type { StoreSession } from '../../store/contract.ts';
 import type { JobRow } from '../../store/schema.ts';
+import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';
 import type { Job, JobRef, JsonValue } from '../api.ts';
 import { noSuchJob, staleClaim } from '../errors.ts';

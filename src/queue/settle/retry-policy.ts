@@ -1,4 +1,3 @@
-import { lastInstantMs } from '../../base/values.ts';
 import {
   type CrashPolicy,
   defaultRetryDelay,
@@ -7,6 +6,7 @@ import {
   type ScriptOptions,
 } from '../../settings/readers.ts';
 import type { JobState, Outcome } from '../../store/schema.ts';
+import { lastInstantMs } from '../../system/base/values.ts';
 
 /** How often a job is tried, and when again. */
 export interface RetryPolicy {

@@ -1,6 +1,7 @@
-import { UsageError } from '../../base/errors.ts';
-import { nearestName } from '../../base/suggest.ts';
-import { printableLine } from '../../base/text.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+
 import type { KnownTier } from './overview.ts';
 import { type LogView, type RunRecord, tierOf } from './run.ts';
 import { type RunFilter, selectRuns, selectScriptNames } from './runs.ts';

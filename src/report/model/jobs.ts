@@ -1,5 +1,3 @@
-import { parseExactly } from '../../base/values.ts';
-import { checkLiveness } from '../../process/identity.ts';
 import type { Job, ListOptions } from '../../queue/api.ts';
 import { listJobs } from '../../queue/read/list.ts';
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
@@ -8,6 +6,8 @@ import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
 import type { ActivityEvent, JobState } from '../../store/schema.ts';
+import { parseExactly } from '../../system/base/values.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** Jobs of the queue, in the order asked for. */

@@ -3,9 +3,10 @@ import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
-import { printableLine, toPrintableLines } from '../../base/text.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
+import { printableLine, toPrintableLines } from '../../system/base/text.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+
 import type { TextOutput } from '../terminal/screen.ts';
 import { formatDuration } from '../text/format.ts';
 import { describeRunError } from '../text/words.ts';

@@ -1,9 +1,9 @@
-import { compareBytes } from '../../base/values.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { findMissedPasses, type MissedPasses } from '../../schedule/expected-call.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract.ts';
 import { isFailure, type Outcome } from '../../store/schema.ts';
+import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './run.ts';
 import {

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
 import { describeCrash } from '../../execution/result/wording.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { checkLiveness, type Liveness } from '../../process/identity.ts';
 import { WHOLE_QUEUE } from '../../queue/pauses.ts';
 import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../store/schema.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
 
 /**
  * The log, and the folder of what it does not hold. Nothing is repaired by reading it: what has died

@@ -1,11 +1,11 @@
-import type { StateFolder } from '../../place/state-folder.ts';
-import { hasSpool, listSpoolFiles } from '../../spool/files.ts';
+import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** How many runs were recorded without the log, and wait to be replayed into it. */
 export async function countSpooledRuns(states: readonly StateFolder[]): Promise<number> {
   const files = states.filter(hasSpool).flatMap(listSpoolFiles);
   if (files.length === 0) return 0;
-  const { readSpool } = await import('../../spool/read.ts');
+  const { readSpool } = await import('../../store/spool/read.ts');
   const runs = new Set<string>();
   for (const { path } of files) {
     try {

@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
-import { nearestPath } from '../../base/suggest.ts';
-import { compareBytes } from '../../base/values.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { ActivityLog } from '../../store/schema.ts';
+import { nearestPath } from '../../system/base/suggest.ts';
+import { compareBytes } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type LogView, type RunningRun, selectRunning } from './run.ts';
 import { selectUsualDuration } from './runs.ts';
 import { countSpooledRuns } from './spooled.ts';

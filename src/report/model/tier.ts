@@ -1,7 +1,4 @@
 import { type Kysely, sql } from 'kysely';
-import { findLockHolder } from '../../lock/lock-file.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { checkLiveness, type Liveness } from '../../process/identity.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { PASS_TRIES } from '../../schedule/due.ts';
 import { type ExpectedCall, expectCall, type PreviousCall } from '../../schedule/expected-call.ts';
@@ -15,6 +12,9 @@ import type {
   WorkerKind,
   WorkerState,
 } from '../../store/schema.ts';
+import { findLockHolder } from '../../system/lock/lock-file.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
 import type { TimeWindow } from './runs.ts';
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */

@@ -1,7 +1,7 @@
-import { firstLine, printable, printableLine } from '../../base/text.ts';
 import type { Job, JobCount, JobCounters } from '../../queue/api.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { JobState } from '../../store/schema.ts';
+import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { JobStory } from '../json.ts';
 import type { JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';

@@ -1,10 +1,10 @@
 import { relative, resolve } from 'node:path';
 import sparkly from 'sparkly';
-import { printableLine } from '../../base/text.ts';
 import type { Discovery, Ignored, Script, Tier, Unread } from '../../discovery/script.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/contract.ts';
 import { isFailure } from '../../store/schema.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
 import { type RunningRun, tierOf } from '../model/run.ts';
 import type { RecentRun } from '../model/runs.ts';

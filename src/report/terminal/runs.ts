@@ -1,4 +1,4 @@
-import { firstLine, printable, printableLine } from '../../base/text.ts';
+import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { ScriptRuns } from '../model/history.ts';
 import type { RunRecord } from '../model/run.ts';
 import type { RunWithOutput } from '../model/runs.ts';

@@ -1,5 +1,5 @@
-import { printableLine } from '../../base/text.ts';
 import type { Pause } from '../../store/contract.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun } from '../model/run.ts';
 import { describeSpooled } from '../model/spooled.ts';
 import {

@@ -1,10 +1,10 @@
-import { UsageError } from '../../base/errors.ts';
-import { nearestName } from '../../base/suggest.ts';
-import { printableLine } from '../../base/text.ts';
 import type { ListOptions } from '../../queue/api.ts';
 import { jobStates } from '../../queue/read/list.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
 import { type JobState, type Outcome, outcomes } from '../../store/schema.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { TimeWindow } from '../model/runs.ts';
 
 const DEFAULT_SINCE = '7d';

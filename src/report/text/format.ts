@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import { isInstant } from '../../base/values.ts';
 import { hostZone } from '../../schedule/repeat/time.ts';
+import { isInstant } from '../../system/base/values.ts';
 
 /** What stands where a figure or an instant is unknown. */
 export const UNKNOWN = '–';

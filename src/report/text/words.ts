@@ -1,4 +1,3 @@
-import { firstLine, lastLine, printableLine } from '../../base/text.ts';
 import type { Job } from '../../queue/api.ts';
 import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../queue/pauses.ts';
 import { isWaiting } from '../../queue/read/list.ts';
@@ -6,6 +5,7 @@ import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
+import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/run.ts';
 import { type Clock, countOf, formatBytes, formatDuration } from './format.ts';
 

@@ -1,8 +1,8 @@
 import { relative } from 'node:path';
-import { nearestName } from '../../base/suggest.ts';
-import { printableLine } from '../../base/text.ts';
 import type { Script } from '../../discovery/script.ts';
 import { isFailure } from '../../store/schema.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/run.ts';
 import { type Clock, countOf, formatDuration, formatPeriod } from '../text/format.ts';
 import {

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import type { Script } from '../../discovery/script.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
   type LogView,
   type RunningRun,

@@ -1,11 +1,11 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
-import { nearestName } from '../../base/suggest.ts';
-import { printable, printableLine } from '../../base/text.ts';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import type { Discovery, Ignored, Script, Unread } from '../../discovery/script.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
 import type { Pause } from '../../store/contract.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { LogView } from '../model/run.ts';
 import { selectScriptNames } from '../model/runs.ts';
 import type { TierState } from '../model/tier.ts';

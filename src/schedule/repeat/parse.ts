@@ -1,4 +1,4 @@
-import { nearestName } from '../../base/suggest.ts';
+import { nearestName } from '../../system/base/suggest.ts';
 import {
   type BaseMoment,
   type CalendarDay,

@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { errorCode, UsageError } from '../../base/errors.ts';
+import { errorCode, UsageError } from '../../system/base/errors.ts';
 import type { Connection } from '../sqlite/connection.ts';
 import { findDriver } from '../sqlite/driver.ts';
+
 import { APPLICATION_ID, completeOpening, type Opening } from '../sqlite/file.ts';
 
 /** A row as SQLite gives it. */

@@ -1,11 +1,13 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { listNames, utcStamp } from '../../base/values.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
+import { errorCode } from '../../system/base/errors.ts';
+import { listNames, utcStamp } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { NewEvent } from '../contract.ts';
 import { kindOfStoreFailure } from '../failures.ts';
 import type { Connection } from './connection.ts';
+import { findDriver } from './driver.ts';
 import {
   APPLICATION_ID,
   type Broken,
@@ -20,9 +22,10 @@ import {
   syncFile,
   unplacedLog,
 } from './file.ts';
-import { recordEvent } from './housekeeping.ts';
 import { migrate } from './migrations.ts';
 import { SqliteSession } from './session.ts';
+import { recordEvent } from './statements/housekeeping.ts';
+import type { SqliteStore } from './store.ts';
 
 interface Renewed {
   readonly found: InspectedLog;
@@ -275,4 +278,67 @@ async function beginWhenFree(lock: Connection, timeoutMs: number): Promise<void>
 function highestWorkerNumber({ output, results, temporary }: StateFolder): number {
   const names = [output, results, temporary].flatMap(listNames);
   return Math.max(0, ...names.flatMap((name) => /^\d{1,15}(?=\.|$)/.exec(name) ?? []).map(Number));
+}
+
+/** A copy of the log that stands alone. */
+interface Backup {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/**
+ * Copies the log as it is at one moment, while passes write to it. The copy appears under its name
+ * when it is whole and was looked through; a file of that name is replaced.
+ *
+ * @throws when it cannot be written, or is damaged; nothing is left of it then
+ */
+export async function backUp(store: SqliteStore, path: string): Promise<Backup> {
+  try {
+    await writeCopy(store, path);
+    return { path, bytes: statSync(path).size };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const message = `${path} was not written: ${describeFailure(error as Error, dirname(path))}`;
+    throw Object.assign(new Error(message, { cause: error }), { code });
+  }
+}
+
+function describeFailure(error: Error, folder: string): string {
+  const noRoom = `no space left in ${folder}; delete files that you do not need, or name another folder`;
+  const sentences: Readonly<Record<string, string>> = {
+    EACCES: `your user may not write in ${folder}; name a file in another folder`,
+    EROFS: `${folder} is read-only; name a file in another folder`,
+    // As in /proc: the folder is there.
+    ENOENT: `no file can be made in ${folder}; name one in another folder`,
+    ENOSPC: noRoom,
+    EDQUOT: noRoom,
+    SQLITE_FULL: noRoom,
+    SQLITE_BUSY: 'the log stays locked by another program; try again when that has ended',
+  };
+  return sentences[errorCode(error)] ?? error.message;
+}
+
+async function writeCopy(store: SqliteStore, path: string): Promise<void> {
+  const unfinished = `${path}.unfinished-${process.pid}`;
+  createPrivateFile(unfinished);
+  try {
+    store.connection.prepare('vacuum into ?').run([unfinished]);
+    await assertSound(unfinished);
+    syncFile(unfinished);
+    renameSync(unfinished, path);
+  } finally {
+    removeDatabase(unfinished);
+  }
+}
+
+async function assertSound(path: string): Promise<void> {
+  const { driver } = await findDriver();
+  const copy = driver.open(path, { timeoutMs: 0 });
+  try {
+    const answer = copy.pragma('integrity_check(1)');
+    if (answer === 'ok') return;
+    throw Object.assign(new Error(`the log is damaged: ${answer}`), { code: 'SQLITE_CORRUPT' });
+  } finally {
+    copy.close();
+  }
 }

@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption } from '../failures.ts';
 import type { Connection, Driver } from './connection.ts';
 import { SCHEMA_VERSION } from './migrations.ts';

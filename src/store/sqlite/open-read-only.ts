@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
 import type { Connection, ConnectionOptions } from './connection.ts';

@@ -1,4 +1,4 @@
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, kindOfStoreFailure } from '../failures.ts';
 import { findDriver } from './driver.ts';
 import {

@@ -1,5 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
-import type { StateFolder } from '../../place/state-folder.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** Enough for the last records of a pass, in the log and beside it. */
 const RESERVE_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SqliteStatement } from 'kysely';
-import { errorCode } from '../../base/errors.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import type { Durability } from '../contract.ts';
 import type { Connection } from './connection.ts';
 

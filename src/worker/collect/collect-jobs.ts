@@ -1,13 +1,13 @@
 import type { Script } from '../../discovery/script.ts';
 import { cancelScripts, deferScripts, enqueueScripts, isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import type { Orphan } from '../../recovery/reconcile.ts';
 import type { Pause, ScriptJobRow, Store, StoreSession } from '../../store/contract.ts';
 import type { WorkerKind } from '../../store/schema.ts';
 import type { WorkerEvents } from '../invocation/events.ts';
 import type { TierRequest } from '../invocation/invocation.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 import type { PassJob } from '../record/run-recorder.ts';
+import type { Orphan } from '../recovery/reconcile.ts';
 
 /** For whom jobs are collected. */
 export interface Collector {

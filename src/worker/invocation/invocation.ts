@@ -1,13 +1,13 @@
 import type { Script, Tier } from '../../discovery/script.ts';
-import type { WorkerRequest } from '../../lock/registry.ts';
-import { identifyProcess } from '../../process/identity.ts';
-import type { Orphan } from '../../recovery/reconcile.ts';
 import { periodStart } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { NewWorker, Store } from '../../store/contract.ts';
 import type { Trigger, WorkerKind } from '../../store/schema.ts';
+import { identifyProcess } from '../../system/process/identity.ts';
+import type { WorkerRequest } from '../lock/registry.ts';
 import type { Budget } from '../loop/budget.ts';
 import type { RunRecorder } from '../record/run-recorder.ts';
+import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerEvents } from './events.ts';
 import type { StopRequest } from './stop.ts';
 

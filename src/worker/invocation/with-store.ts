@@ -1,12 +1,12 @@
-import { createStateFolder } from '../../place/state-folder.ts';
-import { isSpooled, mayNeedReconciling } from '../../recovery/needed.ts';
-import type { Orphan } from '../../recovery/reconcile.ts';
 import type { Store } from '../../store/contract.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isCorruption, isStoreFailure } from '../../store/failures.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
 import { openStore } from '../../store/sqlite/open.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
+import { createStateFolder } from '../../system/place/state-folder.ts';
+import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';
+import type { Orphan } from '../recovery/reconcile.ts';
 import type { Invocation, StoreInvocation } from './invocation.ts';
 
 /**
@@ -69,7 +69,7 @@ async function reconcileNow(
   { runner, events }: Invocation,
   store: Store,
 ): Promise<readonly Orphan[]> {
-  const { reconcile } = await import('../../recovery/reconcile.ts');
+  const { reconcile } = await import('../recovery/reconcile.ts');
   const { orphans, notes } = await reconcile(runner, store, runner.now());
   for (const note of notes) events.emit('warning', note);
   return orphans;

@@ -1,13 +1,17 @@
 import { type Handlers, openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { createHandlerRunner } from '../../execution/warm/run.ts';
-import { readTreeUsage } from '../../process/tree.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { ChangeWatch } from '../../store/contract.ts';
+import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { createQueueRecorder, type HandledRun } from '../record/queue-recorder.ts';
-import { type LeaseHeartbeat, startHeartbeat } from './lease-heartbeat.ts';
+import {
+  createQueueRecorder,
+  type HandledRun,
+  type LeaseHeartbeat,
+  startHeartbeat,
+} from '../record/queue-recorder.ts';
 import type { waitForRoom } from './limits.ts';
 import {
   createFileWatch,
@@ -16,7 +20,8 @@ import {
   type WorkLimits,
   type WorkRequest,
 } from './queue-limits.ts';
-import type { HandlerExecutor } from './run-handler.ts';
+import type { HandlerExecutor } from './run-job.ts';
+
 import { createSelector } from './selection.ts';
 
 /** All that a worker works with, until it is closed. */

@@ -1,8 +1,77 @@
+import { existsSync, statSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import formatBytes from 'bytes';
 import type { Limits } from '../../settings/settings.ts';
+import { readFreeMemory } from '../../system/process/memory.ts';
+import { listPids } from '../../system/process/tree.ts';
 import type { Admission, Invocation } from '../invocation/invocation.ts';
 import { admitWithinBudget, type UsualDuration } from './budget.ts';
-import type { Machine } from './machine.ts';
+
+/** What of the machine the limits are about; null where it is not known. */
+export interface Machine {
+  readonly load: number | null;
+  readonly freeMemoryBytes: number | null;
+  readonly processes: number | null;
+}
+
+/** Only what is asked for is looked up. */
+function readMachine(wanted: Readonly<Record<keyof Machine, boolean>>): Machine {
+  return {
+    load: wanted.load ? readLoad() : null,
+    freeMemoryBytes: wanted.freeMemoryBytes ? readFreeMemory() : null,
+    processes: wanted.processes ? countOwnProcesses() : null,
+  };
+}
+
+/** Of the last minute. Without `/proc` Node says 0, or asks the kernel past what a container may see. */
+function readLoad(): number | null {
+  return existsSync('/proc/loadavg') ? (loadavg()[0] ?? null) : null;
+}
+
+/** Why the machine has no room for another script; null: it has, as far as is known. */
+function describeLack(limits: Limits, machine: Machine): string | null {
+  const { maxLoad, minFreeMemoryBytes, maxProcesses } = limits;
+  const { load, freeMemoryBytes, processes } = machine;
+  if (isAbove(load, maxLoad)) return `the load average is ${load?.toFixed(1)} (maxLoad ${maxLoad})`;
+  if (isAbove(minFreeMemoryBytes, freeMemoryBytes)) {
+    return `only ${size(freeMemoryBytes)} of memory is free (minFreeMemory ${size(minFreeMemoryBytes)})`;
+  }
+  if (isAbove(processes, maxProcesses)) {
+    return `${processes} processes are running (maxProcesses ${maxProcesses})`;
+  }
+  return null;
+}
+
+/** Limits that nobody can watch here, in one sentence; null: there are none. */
+function describeUnknown(limits: Limits, machine: Machine): string | null {
+  const unknown = [
+    limits.maxLoad !== null && machine.load === null ? 'maxLoad' : null,
+    limits.minFreeMemoryBytes !== null && machine.freeMemoryBytes === null ? 'minFreeMemory' : null,
+    limits.maxProcesses !== null && machine.processes === null ? 'maxProcesses' : null,
+  ].filter((each) => each !== null);
+  if (unknown.length === 0) return null;
+  return `${unknown.join(' and ')} cannot be watched here: there is no /proc`;
+}
+
+/** An unknown figure, or no limit, speaks against nothing. */
+function isAbove(one: number | null, other: number | null): boolean {
+  return one !== null && other !== null && one > other;
+}
+
+const size = (bytes: number | null): string =>
+  formatBytes(bytes ?? 0, { unitSeparator: ' ', decimalPlaces: 0 }) ?? `${bytes} bytes`;
+
+/** How many processes this user has, the runner's own included; null where there is no `/proc`. */
+export function countOwnProcesses(): number | null {
+  const uid = process.getuid?.();
+  const pids = listPids();
+  return pids.length === 0 ? null : pids.filter((pid) => readOwner(pid) === uid).length;
+}
+
+function readOwner(pid: number): number | null {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? null;
+}
 
 /**
  * What the call's budget and the settings' limits ask for; the first that speaks against it has the say. Null:
@@ -48,11 +117,6 @@ export async function waitForRoom(
   waiting: Waiting = {},
 ): Promise<string | null> {
   if (!hasLimit(limits)) return null;
-  // Without a limit, nothing of this is loaded.
-  const [{ readMachine }, { describeLack, describeUnknown }] = await Promise.all([
-    import('./machine.ts'),
-    import('./machine.ts'),
-  ]);
   const read = waiting.read ?? (() => readMachine(wantedBy(limits)));
   const deadline =
     performance.now() + Math.min(limits.maxWaitMs, waiting.leftMs ?? Number.POSITIVE_INFINITY);

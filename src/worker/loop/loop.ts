@@ -1,8 +1,23 @@
 import { hasRoomToHold, holdScript } from '../../execution/isolated/held-script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
-import type { TierPass } from '../invocation/invocation.ts';
-import type { ClaimedRun, EndedScript, PassJob, RecordedRun } from '../record/run-recorder.ts';
-import { runJob, type Turn, toRequest } from './run-job.ts';
+import type { Store } from '../../store/contract.ts';
+import { isStoreFailure } from '../../store/failures.ts';
+import { leaveRest } from '../collect/collect-jobs.ts';
+import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
+import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
+import type { WorkerRequest } from '../lock/registry.ts';
+import { pruneLog } from '../prune/prune-log.ts';
+import {
+  type ClaimedRun,
+  createFailoverRecorder,
+  createStoreRecorder,
+  type EndedScript,
+  type PassJob,
+  type RecordedRun,
+} from '../record/run-recorder.ts';
+import type { OpenSpool } from '../record/spool-recorder.ts';
+import { createAdmission } from './limits.ts';
+import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
 
 interface WorkedOff {
   readonly ends: readonly RunEnd[];
@@ -57,7 +72,7 @@ class Lane {
   /** Claimed, and not begun. */
   readonly #claimed: ClaimedRun[] = [];
   /** The one whose process is started, or is being started. */
-  #held: Promise<Turn | null> | null = null;
+  #held: Promise<ScriptTurn | null> | null = null;
 
   constructor(pass: TierPass, waiting: PassJob[], mayHold: boolean) {
     this.#pass = pass;
@@ -66,7 +81,7 @@ class Lane {
   }
 
   /** The next job, as this worker's own; null: none may be started. */
-  async next(): Promise<Turn | null> {
+  async next(): Promise<ScriptTurn | null> {
     const { stop } = this.#pass;
     if (stop.reason !== null) return null;
     const held = await this.#held;
@@ -98,7 +113,7 @@ class Lane {
     return null;
   }
 
-  async run(turn: Turn): Promise<RunEnd> {
+  async run(turn: ScriptTurn): Promise<RunEnd> {
     return await runJob(this.#pass, turn, {
       onStarted: () => this.#holdNext(turn),
       end: (ended) => this.#end(ended),
@@ -106,7 +121,7 @@ class Lane {
   }
 
   /** Starts the process of the next job while this one runs. */
-  #holdNext(running: Turn): void {
+  #holdNext(running: ScriptTurn): void {
     const job = this.#claimed[0] ?? this.#waiting[0];
     // It may have had to be started a second time.
     if (this.#held !== null || !this.#isToBeHeld(job, running)) return;
@@ -115,14 +130,14 @@ class Lane {
     this.#held.catch(() => {});
   }
 
-  async #hold(): Promise<Turn | null> {
+  async #hold(): Promise<ScriptTurn | null> {
     const run = this.#claimed.shift() ?? (await this.#claimNext());
     if (run === null) return null;
     const history = await this.#pass.recorder.readHistory(run);
     return { run, history, held: await holdScript(toRequest(this.#pass, run, history)) };
   }
 
-  #isToBeHeld(job: PassJob | undefined, { history }: Turn): boolean {
+  #isToBeHeld(job: PassJob | undefined, { history }: ScriptTurn): boolean {
     if (job === undefined || !this.#mayHold || this.#pass.stop.reason !== null) return false;
     const { launch, refusals } = job.script;
     const { lastDurationMs } = history;
@@ -154,5 +169,64 @@ class Lane {
       const { key, state, claim, ...job } = run;
       this.#waiting.unshift(job);
     }
+  }
+}
+
+/** What a worker that has its tier is to do. */
+interface Work {
+  readonly worker: WorkerRequest;
+  readonly workerId: number;
+  readonly jobs: readonly PassJob[];
+}
+
+/**
+ * Runs the jobs of a pass, then keeps the log in bounds. Should the log be lost on the way, the rest
+ * is recorded in the spool.
+ */
+export async function workPass(call: StoreInvocation, work: Work): Promise<readonly RunEnd[]> {
+  const { runner, stop, store } = call;
+  const { worker, workerId, jobs } = work;
+  let spool: OpenSpool | null = null;
+  const recorder = createFailoverRecorder({
+    store: createStoreRecorder(store, workerId, runner),
+    isLost: isStoreFailure,
+    replace: async (error) => {
+      const reason = reportStoreFailure(call, error);
+      call.spooledTiers.add(worker.tier);
+      spool = (await import('../record/spool-recorder.ts')).openSpool(call, worker, reason);
+      return spool.recorder;
+    },
+  });
+  const admit = createAdmission(call, ({ name }) =>
+    unlessLost(() => readUsualDuration(store, name)),
+  );
+  const pass = { ...call, tier: worker.tier, recorder, admit };
+  const { ends, rest } = await workOff(pass, jobs).finally(() => spool?.close());
+  await ifLogAllows(call, () => store.sync());
+  if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
+  if (spool !== null) return ends;
+  await ifLogAllows(call, async () => {
+    await leaveRest(store, rest, { workerId, at: runner.now(), stop, kind: worker.kind });
+    await pruneLog(runner, store, workerId);
+  });
+  return ends;
+}
+
+/** As many runs as tell what is usual now, not what it was last year. */
+const RUNS = 20;
+
+/** The median of a script's last successful runs, in milliseconds; null: there were none. */
+async function readUsualDuration(store: Store, script: string): Promise<number | null> {
+  const durations = await store.runs.durations(script, RUNS);
+  return durations.sort((one, other) => one - other)[Math.floor(durations.length / 2)] ?? null;
+}
+
+/** What the log cannot be asked any more is unknown. */
+async function unlessLost<T>(ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isStoreFailure(error)) throw error;
+    return null;
   }
 }

@@ -1,15 +1,15 @@
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { type ClaimedJob, type HandledRun, idleTurn, type Turn } from '../record/queue-recorder.ts';
+import { type HandledRun, type HeldJob, idleTurn, type Turn } from '../record/queue-recorder.ts';
 import type { Executor } from './executors.ts';
 import { waitForRoom } from './limits.ts';
-import { isLikeMost, runHandlers } from './run-handler.ts';
+import { isLikeMost, runHandlers } from './run-job.ts';
 
 /** What an executor has in hand. */
 interface Hand {
   /** Claimed, and not begun. */
-  readonly waiting: readonly ClaimedJob[];
+  readonly waiting: readonly HeldJob[];
   /** Over, and not in the log yet. */
   readonly ended: readonly HandledRun[];
   /** Which version of the log was seen before the claim. */
@@ -54,7 +54,7 @@ async function keepWaiting(executor: Executor, hand: Hand, version: number): Pro
   return { ...hand, waiting: kept, version };
 }
 
-async function giveBack(executor: Executor, waiting: readonly ClaimedJob[]): Promise<void> {
+async function giveBack(executor: Executor, waiting: readonly HeldJob[]): Promise<void> {
   if (waiting.length === 0) return;
   await executor.recorder.release(waiting.map(({ claim }) => claim));
   executor.work.settle(waiting.length, 0);
@@ -94,7 +94,7 @@ async function runWaiting(executor: Executor, hand: Hand): Promise<Hand> {
 }
 
 /** Those that can be run together: mostly all of them. */
-function choose(waiting: readonly ClaimedJob[]) {
+function choose(waiting: readonly HeldJob[]) {
   const other = waiting.findIndex((each) => !isLikeMost(each));
   const count = Math.max(1, other === -1 ? waiting.length : other);
   return { chosen: waiting.slice(0, count), rest: waiting.slice(count) };
@@ -102,11 +102,11 @@ function choose(waiting: readonly ClaimedJob[]) {
 
 async function runChosen(
   { heartbeat, call, ...executor }: Executor,
-  chosen: readonly ClaimedJob[],
+  chosen: readonly HeldJob[],
   { unsettled, onLasting }: Required<Parameters<typeof runHandlers>[2]>,
 ): Promise<readonly HandledRun[]> {
-  const told = new Set<ClaimedJob>();
-  const tell = (claimed: ClaimedJob | undefined): void => {
+  const told = new Set<HeldJob>();
+  const tell = (claimed: HeldJob | undefined): void => {
     if (claimed === undefined || told.has(claimed)) return;
     told.add(claimed);
     call.events.emit('run-started', { key: claimed.claim.token, script: claimed.script });
@@ -130,9 +130,9 @@ class ClaimedAhead {
   #hand: Hand;
   /** What runs has lasted long enough for others to begin all else sooner. */
   #isLasting = false;
-  #givenBack: readonly ClaimedJob[] = [];
+  #givenBack: readonly HeldJob[] = [];
 
-  constructor(executor: Executor, waiting: readonly ClaimedJob[], { ended, version }: Hand) {
+  constructor(executor: Executor, waiting: readonly HeldJob[], { ended, version }: Hand) {
     this.#executor = executor;
     this.#hand = { waiting, ended, version };
   }
@@ -148,7 +148,7 @@ class ClaimedAhead {
   }
 
   /** @param unbegun what was to be run with what lasts, and has not begun */
-  async giveBack(unbegun: readonly ClaimedJob[]): Promise<void> {
+  async giveBack(unbegun: readonly HeldJob[]): Promise<void> {
     this.#isLasting = true;
     this.#givenBack = unbegun;
     await giveBack(this.#executor, unbegun);
@@ -163,7 +163,7 @@ class ClaimedAhead {
   }
 
   /** @param unbegun what was to be run and has not begun: it comes first, unless it was given back */
-  async close(unbegun: readonly ClaimedJob[]): Promise<Hand> {
+  async close(unbegun: readonly HeldJob[]): Promise<Hand> {
     const kept = unbegun.filter((each) => !this.#givenBack.includes(each));
     return { ...this.#hand, waiting: [...kept, ...this.#hand.waiting] };
   }

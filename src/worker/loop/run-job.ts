@@ -1,13 +1,24 @@
+import type { Script } from '../../discovery/script.ts';
 import type { HeldScript } from '../../execution/isolated/held-script.ts';
 import { runScript } from '../../execution/isolated/run-script.ts';
-import { endNotStarted, type RunEnd } from '../../execution/result/result.ts';
+import {
+  endNotStarted,
+  endUnmeasured,
+  noOutput,
+  type RunEnd,
+} from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { createMasker, type Masker } from '../../execution/secrets.ts';
-import type { StartRequest } from '../../execution/start/request.ts';
+import type { HandlerRequest, StartRequest } from '../../execution/start/request.ts';
+import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
-import { readStartTicks } from '../../process/identity.ts';
+import { describeChildren } from '../../queue/settle/families.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { TierPass } from '../invocation/invocation.ts';
+import { isStoreFailure } from '../../store/failures.ts';
+import { isFailure } from '../../store/schema.ts';
+import { readStartTicks } from '../../system/process/identity.ts';
+import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
+import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
 import {
   type BegunRun,
   type ClaimedRun,
@@ -20,7 +31,7 @@ import {
 } from '../record/run-recorder.ts';
 
 /** A job whose turn has come, or comes next. */
-export interface Turn {
+export interface ScriptTurn {
   readonly run: ClaimedRun;
   readonly history: KnownHistory;
   /** Its process, where that was started before its turn. */
@@ -38,7 +49,7 @@ interface Surroundings {
 /** Runs a job's script once and records how it ended. */
 export async function runJob(
   pass: TierPass,
-  turn: Turn,
+  turn: ScriptTurn,
   { onStarted, end: recordEnd }: Surroundings,
 ): Promise<RunEnd> {
   const { recorder, events } = pass;
@@ -49,7 +60,7 @@ export async function runJob(
   const isRefused = script.refusals.length > 0;
   const end = isRefused
     ? endNotStarted(script.refusals.join('\n'), 0)
-    : await execute(pass, { ...turn, run }, onStarted);
+    : await executeScript(pass, { ...turn, run }, onStarted);
   const { decision, runId } = await recordEnd({ run, end, isRetryable: !isRefused });
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable(() => {
@@ -59,11 +70,15 @@ export async function runJob(
   return end;
 }
 
-interface BegunTurn extends Turn {
+interface BegunTurn extends ScriptTurn {
   readonly run: BegunRun;
 }
 
-async function execute(pass: TierPass, turn: BegunTurn, onStarted: () => void): Promise<RunEnd> {
+async function executeScript(
+  pass: TierPass,
+  turn: BegunTurn,
+  onStarted: () => void,
+): Promise<RunEnd> {
   const { recorder, events } = pass;
   const { run, history, held } = turn;
   const progress = createProgressReport(
@@ -113,13 +128,13 @@ export function toRequest(
 const maskers = new WeakMap<Runner, Masker>();
 
 /** Looking for secrets in the environment is too dear for each run. */
-export function maskerOf(runner: Runner): Masker {
+function maskerOf(runner: Runner): Masker {
   const masker = maskers.get(runner) ?? createMasker(runner.settings, runner.environment);
   maskers.set(runner, masker);
   return masker;
 }
 
-export interface ProgressReport {
+interface ProgressReport {
   start(pid: number): void;
   /** Takes the most memory that the run was seen with so far. */
   sample(maxRssBytes: number): void;
@@ -134,7 +149,7 @@ const RECORD_AFTER_MS = 100;
 const REPEAT_MS = 10_000;
 
 /** Writes down which process a run is, for the report and for whoever finds it without its runner. */
-export function createProgressReport(
+function createProgressReport(
   write: (progress: RunProgress) => Promise<void>,
   onFailure: (error: unknown) => void,
 ): ProgressReport {
@@ -164,5 +179,232 @@ export function createProgressReport(
       clearTimeout(timer);
       await recorded;
     },
+  };
+}
+
+/** What one executor needs to run the handlers of its jobs. */
+export interface HandlerExecutor {
+  readonly call: StoreInvocation;
+  readonly recorder: QueueRecorder;
+  readonly runner: HandlerRunner;
+}
+
+/** Among which other runs these are. */
+interface Serving {
+  /** So many of the last runs of this executor may not be in the log. */
+  readonly unsettled: number;
+  /** Told once a run has lasted a moment, and that none but so many have begun, or will. */
+  readonly onLasting?: (begun: number) => Promise<void>;
+}
+
+/** Runs a claimed job's handler once; whatever it does is a value. */
+export async function runHandler(
+  executor: HandlerExecutor,
+  claimed: HeldJob,
+  serving: Serving = { unsettled: 0 },
+): Promise<HandledRun> {
+  const startedAt = executor.call.runner.now();
+  const { job, handler } = claimed;
+  const ran = { claimed, startedAt };
+  if (handler === null) {
+    const reason = `there is no handler jobs/queue/${job.name} here`;
+    return { ...ran, end: endNotStarted(reason, 0), isRetryable: false };
+  }
+  const prepared = await prepare(executor, claimed, handler, startedAt);
+  if ('refusal' in prepared) {
+    return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
+  }
+  const [run] = await executeHandler(
+    executor,
+    [{ claimed, script: handler, job: prepared.job }],
+    serving,
+  );
+  return run as HandledRun;
+}
+
+/**
+ * Runs claimed jobs that are known to be short, one after the other, in the child that waits.
+ *
+ * @param claimed jobs that are like most
+ * @returns the runs of those that have begun
+ */
+export async function runHandlers(
+  executor: HandlerExecutor,
+  claimed: readonly HeldJob[],
+  serving: Serving,
+): Promise<readonly HandledRun[]> {
+  const [first] = claimed;
+  if (first === undefined) return [];
+  if (claimed.length === 1) return [await runHandler(executor, first, serving)];
+  const startedAt = executor.call.runner.now();
+  const calls = claimed.map((each) => ({
+    claimed: each,
+    script: each.handler as Script,
+    job: describePlain(each, startedAt),
+  }));
+  return await executeHandler(executor, calls, serving);
+}
+
+/** So short a limit is that of one run, not of some. */
+const SHORTEST_LIMIT_MS = 1_000;
+
+/** Whether all that its handler is told of is in its row, and it shares a process with others. */
+export function isLikeMost({ job, handler, attempt, timeoutMs }: HeldJob): boolean {
+  if (handler === null || handler.refusals.length > 0 || !isKeptWarm(handler)) return false;
+  const isAlone = job.parent_id === null && !job.has_unreported_children && job.repeat === null;
+  return isAlone && attempt === 1 && timeoutMs >= SHORTEST_LIMIT_MS;
+}
+
+function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJob {
+  return {
+    id: job.id,
+    name: job.name,
+    data: job.data,
+    attempt,
+    scheduledFor: job.scheduled_for,
+    startedAt,
+    latenessMs: startedAt - job.run_at,
+    lastSuccess: null,
+    previouslyCrashed: false,
+    parentData: null,
+    children: null,
+  };
+}
+
+/** One job must not take the worker with it, nor the jobs of its other executors. */
+function endDefect({ runner }: HandlerExecutor, error: unknown): RunEnd {
+  if (isStoreFailure(error)) throw error;
+  runner.abandon();
+  const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
+  const finishedAt = Date.now();
+  return endUnmeasured({
+    outcome: 'failed',
+    finishedAt,
+    durationMs: null,
+    reason,
+    output: noOutput,
+  });
+}
+
+/** It failed because it was ended with its worker, by that or by whoever ended both: that is no try of its own. */
+function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
+  const { outcome, signal } = end;
+  const isToldToo = outcome === 'killed' && ['SIGTERM', 'SIGINT', 'SIGHUP'].includes(signal ?? '');
+  const isEnded = stop.signal.aborted || (stop.isTold && isToldToo);
+  // A time limit was reached before that.
+  if (!isEnded || !isFailure(outcome) || outcome === 'timed-out') return end;
+  const asked = end.ask?.kind === 'retry' && end.ask;
+  return { ...end, outcome: 'released', ask: { kind: 'retry', delayMs: 0, ...asked } };
+}
+
+/** What a handler is told of its job. */
+type DescribedJob = HandlerRequest['job'];
+
+async function prepare(
+  { call }: HandlerExecutor,
+  claimed: HeldJob,
+  { refusals }: Script,
+  startedAt: number,
+): Promise<{ readonly job: DescribedJob } | { readonly refusal: string }> {
+  if (refusals.length > 0) return { refusal: refusals.join('\n') };
+  const { job, attempt } = claimed;
+  const { store } = call;
+  const children = job.has_unreported_children ? await describeChildren(store, job.id) : null;
+  if (children !== null && 'problem' in children) return { refusal: children.problem };
+  const [parent] = job.parent_id === null ? [] : await store.jobs.byId([job.parent_id]);
+  return {
+    job: {
+      ...describePlain(claimed, startedAt),
+      lastSuccess: job.repeat === null ? null : await readLastSuccess(call, job.name),
+      previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
+      parentData: parent?.data ?? null,
+      children: children?.json ?? null,
+    },
+  };
+}
+
+async function readLastSuccess({ store }: StoreInvocation, name: string): Promise<number | null> {
+  return (await store.runs.history(`queue/${name}`)).lastSuccess;
+}
+
+/** A handler that is to be called. */
+interface Call {
+  readonly claimed: HeldJob;
+  readonly script: Script;
+  readonly job: DescribedJob;
+}
+
+async function executeHandler(
+  executor: HandlerExecutor,
+  calls: readonly Call[],
+  { unsettled, onLasting }: Serving,
+): Promise<readonly HandledRun[]> {
+  const { recorder, call } = executor;
+  let begun = calls.length;
+  // Of several, only one can last.
+  let lasting = calls[0] as Call;
+  let startedAt = lasting.job.startedAt;
+  const progress = createProgressReport(
+    async (seen) => {
+      await onLasting?.(begun);
+      await recorder.recordProgress(lasting.claimed, startedAt, seen);
+    },
+    (error) =>
+      call.events.emit(
+        'warning',
+        `the process of ${lasting.script.name} could not be recorded: ${error}`,
+      ),
+  );
+  const requests = calls.map((each, index) =>
+    requestOf(executor, each, {
+      onSample: progress.sample,
+      onStarted: (pid) => {
+        if (index > 0) startedAt = call.runner.now();
+        lasting = each;
+        progress.start(pid);
+      },
+    }),
+  );
+  const running = executor.runner.runSome({
+    requests: requests as [HandlerRequest, ...HandlerRequest[]],
+    unsettled,
+    onLasting: (count) => {
+      begun = count;
+    },
+  });
+  const ends = await running
+    .catch((error): readonly BegunEnd[] => [{ end: endDefect(executor, error), afterMs: 0 }])
+    .finally(() => progress.settle());
+  return ends.map(({ end, afterMs }, index) => {
+    const { claimed, job } = calls[index] as Call;
+    const startedAt = job.startedAt + Math.round(afterMs);
+    return { claimed, startedAt, end: releaseIfEnded(executor.call, end), isRetryable: true };
+  });
+}
+
+function requestOf(
+  { call, recorder }: HandlerExecutor,
+  { claimed, script, job }: Call,
+  told: Pick<HandlerRequest, 'onStarted' | 'onSample'>,
+): HandlerRequest {
+  const { runner, stop } = call;
+  const { claim, timeoutMs } = claimed;
+  return {
+    ...told,
+    key: claim.token,
+    script,
+    job,
+    root: runner.root,
+    state: runner.state,
+    probePath: runner.probePath,
+    timeoutMs,
+    graceMs: GRACE_MS,
+    maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
+    variables: runner.settings.env,
+    environment: runner.environment,
+    masker: maskerOf(runner),
+    stop: stop.signal,
+    kill: stop.kill,
+    onUpdate: (data) => recorder.update(claim, data),
   };
 }

@@ -1,6 +1,6 @@
-import { removeOutput, type StateFolder } from '../../place/state-folder.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { PruneStep, Store, StoreSession } from '../../store/contract.ts';
+import { removeOutput, type StateFolder } from '../../system/place/state-folder.ts';
 
 /** Small, so that no step holds the write lock for long; a backlog is worked off over many passes. */
 const ROWS_PER_STEP = 500;

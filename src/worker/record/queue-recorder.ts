@@ -1,11 +1,11 @@
 import type { Handlers } from '../../discovery/handlers.ts';
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
-import { removeOutput } from '../../place/state-folder.ts';
 import { beginRun, claimJobs, releaseClaims } from '../../queue/claim/claim.ts';
+import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import { findJob } from '../../queue/read/jobs.ts';
 import { type Archive, createArchive } from '../../queue/settle/archive.ts';
-import { policyOf } from '../../queue/settle/retry-policy.ts';
+import { policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import {
   asRefused,
   type RunToSettle,
@@ -17,11 +17,16 @@ import { withoutParameters } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { ClaimedRow, ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
+import { removeOutput } from '../../system/place/state-folder.ts';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+import { reconcileIfNeeded } from '../invocation/with-store.ts';
 import type { Selector } from '../loop/selection.ts';
+import { findDeadWorkers } from '../recovery/dead-workers.ts';
+import { hasOrphanedClaim } from '../recovery/needed.ts';
 import type { RunProgress } from './run-recorder.ts';
 
 /** A claimed job that is going to be run, or is. */
-export interface ClaimedJob {
+export interface HeldJob {
   readonly job: ClaimedRow;
   readonly claim: ClaimRef;
   /** Null: there is none here. */
@@ -34,7 +39,7 @@ export interface ClaimedJob {
 
 /** A run of a handler that is over, and not in the log yet. */
 export interface HandledRun {
-  readonly claimed: ClaimedJob;
+  readonly claimed: HeldJob;
   readonly startedAt: number;
   readonly end: RunEnd;
   /** False: another try would end alike. */
@@ -44,7 +49,7 @@ export interface HandledRun {
 export interface Turn {
   /** One for each run that has ended. */
   readonly settled: readonly Settled[];
-  readonly next: readonly ClaimedJob[];
+  readonly next: readonly HeldJob[];
 }
 
 /** Records the runs of a queue worker. */
@@ -56,9 +61,9 @@ export interface QueueRecorder {
   /** Gives back what was claimed and has not begun. */
   release(claims: readonly ClaimRef[]): Promise<void>;
   /** Of what was claimed ahead, that which may still begin, though others have changed the log. */
-  keepHeld(claimed: readonly ClaimedJob[]): Promise<ClaimedJob[]>;
+  keepHeld(claimed: readonly HeldJob[]): Promise<HeldJob[]>;
   /** To be called once a run has lasted a moment: from then on it is seen by others. */
-  recordProgress(claimed: ClaimedJob, startedAt: number, progress: RunProgress): Promise<void>;
+  recordProgress(claimed: HeldJob, startedAt: number, progress: RunProgress): Promise<void>;
   /**
    * Progress: the job's data as its handler wants it from now on.
    *
@@ -123,7 +128,7 @@ class LogQueueRecorder implements QueueRecorder {
     }
   }
 
-  async #claimNext(session: StoreSession, wanted: number): Promise<ClaimedJob[]> {
+  async #claimNext(session: StoreSession, wanted: number): Promise<HeldJob[]> {
     const { runner, selector, handlers, workerId } = this.#recording;
     const { leaseMs: defaultLeaseMs, missedCap } = runner.settings.queue;
     const at = runner.now();
@@ -177,7 +182,7 @@ class LogQueueRecorder implements QueueRecorder {
     if (claims.length > 0) await this.#write((session) => releaseClaims(session, claims, at));
   }
 
-  async keepHeld(claimed: readonly ClaimedJob[]): Promise<ClaimedJob[]> {
+  async keepHeld(claimed: readonly HeldJob[]): Promise<HeldJob[]> {
     const { store, selector, runner } = this.#recording;
     const rows = await store.claims.held(claimed.map(({ claim }) => claim));
     const held = new Set(rows.map(({ claim_token }) => claim_token));
@@ -189,11 +194,7 @@ class LogQueueRecorder implements QueueRecorder {
     return kept;
   }
 
-  async recordProgress(
-    claimed: ClaimedJob,
-    startedAt: number,
-    progress: RunProgress,
-  ): Promise<void> {
+  async recordProgress(claimed: HeldJob, startedAt: number, progress: RunProgress): Promise<void> {
     const { store, workerId } = this.#recording;
     const { claim } = claimed;
     const row = this.#rows.get(claim.token);
@@ -213,7 +214,7 @@ class LogQueueRecorder implements QueueRecorder {
   }
 }
 
-function startOf(claimed: ClaimedJob, workerId: number, startedAt: number): RunStart {
+function startOf(claimed: HeldJob, workerId: number, startedAt: number): RunStart {
   const { job, claim, script, handler, attempt, timeoutMs } = claimed;
   return {
     ...{
@@ -228,7 +229,7 @@ function startOf(claimed: ClaimedJob, workerId: number, startedAt: number): RunS
 }
 
 /** A run belongs to its handler, whatever parameters stand in the name of its job. */
-function describeClaimed(job: ClaimedRow, handlers: Handlers): ClaimedJob {
+function describeClaimed(job: ClaimedRow, handlers: Handlers): HeldJob {
   const handler = handlers.find(job.name);
   return {
     job,
@@ -237,5 +238,98 @@ function describeClaimed(job: ClaimedRow, handlers: Handlers): ClaimedJob {
     script: `queue/${withoutParameters(job.name)}`,
     attempt: job.attempts + 1,
     timeoutMs: handler?.options.timeoutMs ?? defaultTimeoutMs('queue'),
+  };
+}
+
+const SHORTEST_BEAT_MS = 200;
+
+export interface LeaseHeartbeat {
+  /** A job's own lease may be shorter than all the others. */
+  note(leaseMs: number | null): void;
+  stop(): void;
+}
+
+interface Beating {
+  readonly workerId: number;
+  /** What the handler of a job of this name says of further tries. */
+  readonly policyOfName?: (name: string) => RetryPolicy;
+  /** Told when jobs were taken back that somebody may take now. */
+  readonly onTakenBack: () => void;
+}
+
+/**
+ * Renews the claims of a worker, and takes back what others have let expire or have died under. A beat that
+ * fails is made up for by the next one: being late alone gives no claim up.
+ */
+export function startHeartbeat(
+  call: StoreInvocation,
+  { workerId, policyOfName = () => policyOf(), onTakenBack }: Beating,
+): LeaseHeartbeat {
+  const { store, runner } = call;
+  const { queue } = runner.settings;
+  const { leaseMs: defaultLeaseMs } = queue;
+  let shortestMs = defaultLeaseMs;
+  let isStopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  // It may have to end what runs beyond its time limit: the renewals do not wait for that.
+  let isRescuing = false;
+  const isOrphaned = async (): Promise<boolean> =>
+    (await findDeadWorkers(store, runner.state)).length > 0 || (await hasOrphanedClaim(store));
+  const rescueDead = async (): Promise<void> => {
+    isRescuing = true;
+    try {
+      await reconcileIfNeeded(call, store);
+      onTakenBack();
+    } catch (error) {
+      if (isStopped || isStoreFailure(error)) return;
+      // The jobs in hand go on: the next invocation meets the same, and says so.
+      call.events.emit(
+        'warning',
+        `what dead processes have left could not be recovered: ${String(error)}`,
+      );
+    } finally {
+      isRescuing = false;
+    }
+  };
+  /** What the dead have left may tell how their runs have ended: before their leases are looked at. */
+  const takeBack = async (): Promise<void> => {
+    if (isRescuing) return;
+    if (await isOrphaned()) void rescueDead();
+    else if ((await endExpiredLeases(store, runner.now, queue, policyOfName)) > 0) onTakenBack();
+  };
+  const beat = async (): Promise<void> => {
+    let heldMs = shortestMs;
+    // What is claimed meanwhile is noted; a claim that has ended by then is not.
+    shortestMs = defaultLeaseMs;
+    try {
+      const renewed = await store.transaction(
+        (session) => session.claims.renew(workerId, runner.now(), defaultLeaseMs),
+        'soon',
+      );
+      heldMs = renewed ?? defaultLeaseMs;
+      await takeBack();
+    } catch (error) {
+      // Once it is stopped, the log may be closed under it.
+      if (!isStopped && !isStoreFailure(error)) throw error;
+    }
+    shortestMs = Math.min(shortestMs, heldMs);
+    schedule();
+  };
+  const schedule = (): void => {
+    clearTimeout(timer);
+    if (isStopped) return;
+    timer = setTimeout(beat, Math.max(beatMs(shortestMs), SHORTEST_BEAT_MS)).unref();
+  };
+  schedule();
+  return {
+    note: (leaseMs) => {
+      if (leaseMs === null || leaseMs >= shortestMs) return;
+      shortestMs = leaseMs;
+      schedule();
+    },
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
   };
 }

@@ -1,12 +1,12 @@
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
 import { beginRun, releaseClaims } from '../../queue/claim/claim.ts';
 import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts';
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** A script that a pass is to run. */
 export interface PassJob {

@@ -1,4 +1,3 @@
-import { UsageError } from '../../base/errors.ts';
 import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import type { Tier } from '../../discovery/script.ts';
@@ -6,6 +5,7 @@ import type { RunEnd } from '../../execution/result/result.ts';
 import { cancelScripts, isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { ScriptJobRow, Store } from '../../store/contract.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { runPass } from './run-pass.ts';
 

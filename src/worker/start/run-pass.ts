@@ -1,6 +1,4 @@
 import type { RunEnd } from '../../execution/result/result.ts';
-import { skipTier, type WorkerRequest } from '../../lock/registry.ts';
-import { takeTier } from '../../lock/tier-lock.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
@@ -13,6 +11,8 @@ import {
   type TierRequest,
 } from '../invocation/invocation.ts';
 import { ifLogAllows, reconcileIfSpooled, reportStoreFailure } from '../invocation/with-store.ts';
+import { skipTier, type WorkerRequest } from '../lock/registry.ts';
+import { takeTier } from '../lock/tier-lock.ts';
 import type { PassJob } from '../record/run-recorder.ts';
 
 /** When and how the lock file was lost. */
@@ -124,7 +124,7 @@ async function workOn(
   jobs: readonly PassJob[],
 ): Promise<readonly RunEnd[]> {
   if (jobs.length === 0) return [];
-  const { workPass } = await import('./work-pass.ts');
+  const { workPass } = await import('../loop/loop.ts');
   return await workPass(call, { worker, workerId, jobs });
 }
 

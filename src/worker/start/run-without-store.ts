@@ -1,20 +1,20 @@
 import type { Script, Tier } from '../../discovery/script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
-import { describeHolder } from '../../lock/holder.ts';
-import { takeLockFile } from '../../lock/lock-file.ts';
-import type { WorkerRequest } from '../../lock/registry.ts';
-import { fallbackStateFolderOf } from '../../place/fallback.ts';
-import type { StateFolder } from '../../place/state-folder.ts';
-import { usableStateFolder } from '../../place/usable.ts';
-import { findScriptProcess } from '../../recovery/sweep.ts';
 import { periodStart } from '../../schedule/period.ts';
-import { listSpoolFiles, type SpoolFile } from '../../spool/files.ts';
-import type { SpoolHeader } from '../../spool/format.ts';
-import { readSpool } from '../../spool/read.ts';
+import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
+import type { SpoolHeader } from '../../store/spool/format.ts';
+import { readSpool } from '../../store/spool/read.ts';
+import { describeHolder } from '../../system/lock/holder.ts';
+import { takeLockFile } from '../../system/lock/lock-file.ts';
+import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
+import type { WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { workOff } from '../loop/loop.ts';
 import { openSpool } from '../record/spool-recorder.ts';
+import { findScriptProcess } from '../recovery/sweep.ts';
 
 /**
  * A pass that records its runs in the spool: scripts run, whatever becomes of the log. Only the lock

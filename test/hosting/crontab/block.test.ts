@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../../src/base/errors.ts';
 import { crontabBlock, installBlock, removeBlock } from '../../../src/hosting/crontab/lines.ts';
+import { UsageError } from '../../../src/system/base/errors.ts';
 
 const ROOT = '/home/mé/site';
 const LINES = ['7 * * * * node bin.cjs hourly', '9 3 * * * node bin.cjs daily'];

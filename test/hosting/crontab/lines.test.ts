@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { UsageError } from '../../../src/base/errors.ts';
 import {
   type CrontabRequest,
   crontabLines,
@@ -13,6 +12,7 @@ import {
 } from '../../../src/hosting/crontab/lines.ts';
 import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
+import { UsageError } from '../../../src/system/base/errors.ts';
 import { tries } from '../../support/tries.ts';
 
 const HOUR = 3600;

@@ -1,7 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
-import { examinePlace } from '../../../src/hosting/doctor/examine.ts';
+import { loadChecks } from '../../../src/commands/site/doctor.ts';
+import { examinePlace } from '../../../src/hosting/doctor/check.ts';
 import { runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
@@ -159,7 +160,7 @@ test('a check that fails itself is a finding, and the others go on', async () =>
   const place = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
   const request = { ...place, findWrongUse: async () => null };
   const findings = [];
-  for await (const finding of examinePlace(request)) findings.push(finding);
+  for await (const finding of examinePlace(request, await loadChecks())) findings.push(finding);
   expect(findings.filter(({ name }) => name === 'clock')).toEqual([
     {
       name: 'clock',

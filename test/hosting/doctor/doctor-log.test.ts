@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { pause } from '../../../src/queue/pauses.ts';
-import { newSpoolPath } from '../../../src/spool/files.ts';
+import { newSpoolPath } from '../../../src/store/spool/files.ts';
 
 import { identifyDeadProcess } from '../../support/dead-process.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';

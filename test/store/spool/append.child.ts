@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
-import { stateFolderOf } from '../../../src/place/state-folder.ts';
-import { createSpoolWriter } from '../../../src/spool/write.ts';
+import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { createSpoolWriter } from '../../../src/worker/record/spool-recorder.ts';
 
 import { makeSpooledRun, makeSpoolingWorker } from '../../support/spool.ts';
 

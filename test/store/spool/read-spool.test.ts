@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, chmodSync, symlinkSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stateFolderOf } from '../../../src/place/state-folder.ts';
-import { identifyProcess } from '../../../src/process/identity.ts';
-import type { SpoolFile } from '../../../src/spool/files.ts';
-import { isReady, readSpool } from '../../../src/spool/read.ts';
+import type { SpoolFile } from '../../../src/store/spool/files.ts';
+import { isReady, readSpool } from '../../../src/store/spool/read.ts';
+import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { identifyProcess } from '../../../src/system/process/identity.ts';
 
 import { makeSpooledRun, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/spool.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';

@@ -2,12 +2,12 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { type StateFolder, stateFolderOf } from '../../../src/place/state-folder.ts';
-import { hasSpool, listSpoolFiles } from '../../../src/spool/files.ts';
-import type { SpoolEntry } from '../../../src/spool/format.ts';
-import { isReady, readSpool } from '../../../src/spool/read.ts';
-import { createSpoolWriter, newSpoolId } from '../../../src/spool/write.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
+import { hasSpool, listSpoolFiles } from '../../../src/store/spool/files.ts';
+import type { SpoolEntry } from '../../../src/store/spool/format.ts';
+import { isReady, readSpool } from '../../../src/store/spool/read.ts';
+import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { createSpoolWriter, newSpoolId } from '../../../src/worker/record/spool-recorder.ts';
 
 import {
   makeSpooledEnd,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { claimJobs } from '../../../src/queue/claim/claim.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { startHeartbeat } from '../../../src/worker/loop/lease-heartbeat.ts';
+import { startHeartbeat } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 
 import { holdLog } from '../../support/hold-log.ts';

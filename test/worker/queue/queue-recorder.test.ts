@@ -3,8 +3,8 @@ import type { Handlers } from '../../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/result/result.ts';
 import { createSelector } from '../../../src/worker/loop/selection.ts';
 import {
-  type ClaimedJob,
   createQueueRecorder,
+  type HeldJob,
   idleTurn,
 } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
@@ -44,7 +44,7 @@ async function open(names: readonly string[] = ['a', 'a', 'b']) {
   return { ...log, recorder, next, refused, states };
 }
 
-function ended(claimed: ClaimedJob | undefined, end: Partial<RunEnd> = {}) {
+function ended(claimed: HeldJob | undefined, end: Partial<RunEnd> = {}) {
   if (claimed === undefined) throw new Error('There is none.');
   const finishedAt = Date.now();
   const succeeded = { outcome: 'succeeded', finishedAt, durationMs: 1, reason: null } as const;
@@ -104,7 +104,7 @@ test('what others have taken, or paused, is not begun any more', async () => {
 
 test('a run that lasts has a row, which its end completes; one whose claim is lost gets none', async () => {
   const { recorder, next, queue, runs, states } = await open();
-  const [first, second] = next as [ClaimedJob, ClaimedJob];
+  const [first, second] = next as [HeldJob, HeldJob];
   await recorder.recordProgress(first, 5, seen);
   await recorder.recordProgress(first, 5, { ...seen, pid: 4712, maxRssBytes: 7 });
   const row = { id: 1, key: first.claim.token, started_at: 5, attempt: 1 };

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { openHandlers } from '../../../src/discovery/handlers.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { type HandlerExecutor, runHandler } from '../../../src/worker/loop/run-handler.ts';
-import type { ClaimedJob } from '../../../src/worker/record/queue-recorder.ts';
+import { type HandlerExecutor, runHandler } from '../../../src/worker/loop/run-job.ts';
+import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
 
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { changeLog } from '../../support/open-log.ts';
@@ -29,7 +29,7 @@ async function openBroken(error: Error) {
     ...{ claim: { id: 1, token: '7.1' }, script: 'queue/a', handler: handlers.find('a') },
     ...{ job: { ...job, parent_id: null, has_unreported_children: false } },
     ...{ attempt: 1, timeoutMs: 60_000 },
-  } as unknown as ClaimedJob;
+  } as unknown as HeldJob;
   return { root, executor, claimed, told };
 }
 

@@ -1,7 +1,12 @@
-import { isSameProcess, type Liveness } from '../process/identity.ts';
-import type { NewWorker, Store, StoreSession } from '../store/contract.ts';
-import type { SkipCode, WorkerRow } from '../store/schema.ts';
-import { type DeadHolder, describeDead, describeHolder, type LockHolder } from './holder.ts';
+import type { NewWorker, Store, StoreSession } from '../../store/contract.ts';
+import type { SkipCode, WorkerRow } from '../../store/schema.ts';
+import {
+  type DeadHolder,
+  describeDead,
+  describeHolder,
+  type LockHolder,
+} from '../../system/lock/holder.ts';
+import { isSameProcess, type Liveness } from '../../system/process/identity.ts';
 
 /** Who asks for a tier, and what for. */
 export interface WorkerRequest extends NewWorker {

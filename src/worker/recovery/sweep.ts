@@ -1,17 +1,17 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { listNames } from '../base/values.ts';
-import { HOST_VARIABLE } from '../child/contract.ts';
-import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
-import { ownerOf, readLedgers, removeWarmFiles } from '../execution/warm/files.ts';
-import type { StateFolder } from '../place/state-folder.ts';
-import { TRY_PREFIX } from '../place/usable.ts';
-import { checkLiveness, identifyProcess, readStatFields } from '../process/identity.ts';
-import { listPids } from '../process/tree.ts';
-import type { Runner } from '../settings/settings.ts';
-import { hasSpool } from '../spool/files.ts';
-import type { Store } from '../store/contract.ts';
+import { HOST_VARIABLE } from '../../child/contract.ts';
+import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
+import { ownerOf, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { Store } from '../../store/contract.ts';
+import { hasSpool } from '../../store/spool/files.ts';
+import { listNames } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { TRY_PREFIX } from '../../system/place/usable.ts';
+import { checkLiveness, identifyProcess, readStatFields } from '../../system/process/identity.ts';
+import { listPids } from '../../system/process/tree.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 

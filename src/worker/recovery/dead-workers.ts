@@ -1,46 +1,46 @@
 import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listNames } from '../base/values.ts';
-import type { HandlerDecision, ProbeResult } from '../child/contract.ts';
-import { fieldsOf, readNodeWords } from '../execution/result/handler-reply.ts';
-import { keepOutput } from '../execution/result/output.ts';
-import { readProbeResult } from '../execution/result/probe-result.ts';
+import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
+import { fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
+import { keepOutput } from '../../execution/result/output.ts';
+import { readProbeResult } from '../../execution/result/probe-result.ts';
 import {
   describeScriptError,
   endUnmeasured,
   type KeptOutput,
   measureBySelf,
   type RunEnd,
-} from '../execution/result/result.ts';
+} from '../../execution/result/result.ts';
 import {
   describeCrash,
   describeExit,
   describeOverdue,
   judgeExit,
-} from '../execution/result/wording.ts';
-import { heldOutputOf, ifPossible, runFilesOf } from '../execution/run-files.ts';
-import type { Masker } from '../execution/secrets.ts';
-import { type LedgerEntry, readLedgers } from '../execution/warm/files.ts';
-import { signalGroup } from '../execution/watch/terminate.ts';
-import { type DeadHolder, describeDead } from '../lock/holder.ts';
-import { clearDeadLock } from '../lock/lock-file.ts';
-import { markCrashed } from '../lock/registry.ts';
-import { checkWorker } from '../lock/tier-lock.ts';
-import type { StateFolder } from '../place/state-folder.ts';
+} from '../../execution/result/wording.ts';
+import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
+import type { Masker } from '../../execution/secrets.ts';
+import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
+import { signalGroup } from '../../execution/watch/terminate.ts';
+import { releaseClaims } from '../../queue/claim/claim.ts';
+import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
+import { asRefused, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { withoutParameters } from '../../settings/readers.ts';
+import type { ClaimOfWorker, RunStart, Store } from '../../store/contract.ts';
+import { isStoreFailure } from '../../store/failures.ts';
+import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
+import { listNames } from '../../system/base/values.ts';
+import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
+import { clearDeadLock } from '../../system/lock/lock-file.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
   checkLiveness,
   type ProcessIdentity,
   readAgeMs,
   readStartTicks,
-} from '../process/identity.ts';
-import { releaseClaims } from '../queue/claim/claim.ts';
-import type { RetryPolicy } from '../queue/settle/retry-policy.ts';
-import { asRefused, type RunToSettle, settleRuns } from '../queue/settle/settle.ts';
-import { withoutParameters } from '../settings/readers.ts';
-import type { ClaimOfWorker, RunStart, Store } from '../store/contract.ts';
-import { isStoreFailure } from '../store/failures.ts';
-import type { FinishedRun, JobRow, WorkerRow } from '../store/schema.ts';
+} from '../../system/process/identity.ts';
+import { markCrashed } from '../lock/registry.ts';
+import { checkWorker } from '../lock/tier-lock.ts';
 import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
 
 /** Ends the rows of workers that the log believes to be at work and whose process is gone. */

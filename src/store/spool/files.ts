@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { listNames } from '../base/values.ts';
-import type { StateFolder } from '../place/state-folder.ts';
+import { listNames } from '../../system/base/values.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { SpoolingWorker } from './format.ts';
 
 /** One file of the spool. */

@@ -1,14 +1,14 @@
 import type {
   EndedRun,
+  LastingRun,
   RunHistory,
-  RunningRun,
   RunStart,
   RunStore,
   StartedRunRow,
-} from '../contract.ts';
-import type { FinishedRun, Outcome, RunRow } from '../schema.ts';
+} from '../../contract.ts';
+import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
+import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
-import type { Statements } from './session.ts';
 
 const startColumns = [
   ...[
@@ -137,7 +137,7 @@ function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpool
   };
 }
 
-function start(db: Statements, scripts: ScriptNumbers, run: RunningRun): number {
+function start(db: Statements, scripts: ScriptNumbers, run: LastingRun): number {
   return db.insert(startText, [
     ...startValues(scripts, run),
     ...[run.timeoutMs, 'running', run.pid, run.startTicks, run.maxRssBytes],

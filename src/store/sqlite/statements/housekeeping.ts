@@ -5,12 +5,12 @@ import type {
   PauseStore,
   PruneStep,
   PruneStore,
-} from '../contract.ts';
-import { kindOfStoreFailure } from '../failures.ts';
-import { isFailure, outcomes } from '../schema.ts';
+} from '../../contract.ts';
+import { kindOfStoreFailure } from '../../failures.ts';
+import { isFailure, outcomes } from '../../schema.ts';
+import type { SqliteSession, Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 import { deleteJobs } from './jobs.ts';
-import type { SqliteSession, Statements } from './session.ts';
 
 export function eventStatements(db: Statements): Sync<EventStore> {
   return {

@@ -1,10 +1,10 @@
-import { listNames } from '../base/values.ts';
-import { fallbackStateFolderOf } from '../place/fallback.ts';
-import { LEASE_GRACE_MS } from '../queue/settle/retry-policy.ts';
-import type { Runner } from '../settings/settings.ts';
-import { hasSpool } from '../spool/files.ts';
-import type { Store } from '../store/contract.ts';
-import { hasSecondName } from '../store/sqlite/file.ts';
+import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { Store } from '../../store/contract.ts';
+import { hasSpool } from '../../store/spool/files.ts';
+import { hasSecondName } from '../../store/sqlite/file.ts';
+import { listNames } from '../../system/base/values.ts';
+import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 

@@ -1,4 +1,12 @@
-import { chmodSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 /** Where everything lives that the runner itself writes: `<root>/.runner/`. */
@@ -67,4 +75,46 @@ export function removeOutput({ output }: StateFolder, files: readonly string[]):
       rmSync(join(output, file), { force: true });
     } catch {}
   }
+}
+
+/**
+ * Brings a kept output file to where a log looks for it. Whoever was interrupted in the middle of it, or
+ * does the same in the same moment, changes nothing about the result.
+ *
+ * @returns whether it is there now
+ */
+export function moveOutput(name: string, from: StateFolder, to: StateFolder): boolean {
+  const target = join(to.output, name);
+  if (from.path !== to.path) moveFile(join(from.output, name), target);
+  return statSync(target, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** A source that is gone has been moved before, by whoever was interrupted, or is lost. */
+function moveFile(source: string, target: string): void {
+  try {
+    rename(source, target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}
+
+function rename(source: string, target: string): void {
+  try {
+    renameSync(source, target);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+    copyFile(source, target);
+  }
+}
+
+/** To another file system: whole, or not at all. */
+function copyFile(source: string, target: string): void {
+  const temporary = `${target}.${process.pid}`;
+  try {
+    copyFileSync(source, temporary);
+    renameSync(temporary, target);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  unlinkSync(source);
 }

@@ -1,19 +1,23 @@
-import { discover } from '../discovery/discover.ts';
-import { openHandlers } from '../discovery/handlers.ts';
-import { toFinishedRun } from '../execution/result/result.ts';
-import { removeRunFiles, runFilesOf } from '../execution/run-files.ts';
-import { createMasker } from '../execution/secrets.ts';
-import { GRACE_MS } from '../execution/watch/terminate.ts';
-import { fallbackStateFolderOf } from '../place/fallback.ts';
-import type { StateFolder } from '../place/state-folder.ts';
-import { checkLiveness, type ProcessIdentity, readStartTicks } from '../process/identity.ts';
-import { endExpiredLeases } from '../queue/claim/leases.ts';
-import { policyOf, type RetryPolicy } from '../queue/settle/retry-policy.ts';
-import { defaultTimeoutMs } from '../schedule/period.ts';
-import type { Runner } from '../settings/settings.ts';
-import type { Store } from '../store/contract.ts';
-import type { JobRow } from '../store/schema.ts';
-import { removeSecondName } from '../store/sqlite/file.ts';
+import { discover } from '../../discovery/discover.ts';
+import { openHandlers } from '../../discovery/handlers.ts';
+import { toFinishedRun } from '../../execution/result/result.ts';
+import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
+import { createMasker } from '../../execution/secrets.ts';
+import { GRACE_MS } from '../../execution/watch/terminate.ts';
+import { endExpiredLeases } from '../../queue/claim/leases.ts';
+import { policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
+import { defaultTimeoutMs } from '../../schedule/period.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { Store } from '../../store/contract.ts';
+import type { JobRow } from '../../store/schema.ts';
+import { removeSecondName } from '../../store/sqlite/file.ts';
+import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import {
+  checkLiveness,
+  type ProcessIdentity,
+  readStartTicks,
+} from '../../system/process/identity.ts';
 import {
   clearDeadLocks,
   endLostRun,

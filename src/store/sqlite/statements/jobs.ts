@@ -5,10 +5,10 @@ import type {
   JobFilter,
   JobStore,
   NewJobRow,
-} from '../contract.ts';
-import type { JobRow } from '../schema.ts';
+} from '../../contract.ts';
+import type { JobRow } from '../../schema.ts';
+import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
-import type { Statements } from './session.ts';
 
 /** So much is one statement's text of values at the most. */
 const LARGEST_PORTION = 8 * 1024 * 1024;

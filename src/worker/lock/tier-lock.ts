@@ -1,9 +1,14 @@
-import type { StateFolder } from '../place/state-folder.ts';
-import { checkLiveness, isStartKnown, type Liveness } from '../process/identity.ts';
-import type { Store } from '../store/contract.ts';
-import type { WorkerRow } from '../store/schema.ts';
-import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from './holder.ts';
-import { isLockHeldBy, type LockFile, takeLockFile } from './lock-file.ts';
+import type { Store } from '../../store/contract.ts';
+import type { WorkerRow } from '../../store/schema.ts';
+import {
+  type DeadHolder,
+  describeHolder,
+  type LockTiming,
+  usualTiming,
+} from '../../system/lock/holder.ts';
+import { isLockHeldBy, type LockFile, takeLockFile } from '../../system/lock/lock-file.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
+import { checkLiveness, isStartKnown, type Liveness } from '../../system/process/identity.ts';
 import { holderOf, skipTier, type TierSlot, takeTierSlot, type WorkerRequest } from './registry.ts';
 
 /** A tier's lock: held until released, or lost on the way (`onCompromised`). */

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { checkLiveness } from '../process/identity.ts';
-import type { FinishedRun } from '../store/schema.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
+import type { FinishedRun } from '../schema.ts';
 import type { SpoolFile } from './files.ts';
 import {
   SPOOL_VERSION,

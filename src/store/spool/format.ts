@@ -1,5 +1,5 @@
-import type { CrashPolicy, RetryDelay } from '../settings/readers.ts';
-import type { FinishedRun, Trigger, WorkerKind } from '../store/schema.ts';
+import type { CrashPolicy, RetryDelay } from '../../settings/readers.ts';
+import type { FinishedRun, Trigger, WorkerKind } from '../schema.ts';
 
 /** Raised when a reader of the version before would misunderstand what is written. */
 export const SPOOL_VERSION = 1;

@@ -1,0 +1,430 @@
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
+import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import type { RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
+import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
+import type {
+  SpooledEnd,
+  SpooledRun,
+  SpoolFinish,
+  SpoolHeader,
+  SpoolRun,
+} from '../../store/spool/format.ts';
+import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
+import { reasonAgainstPrivateFolder } from '../../system/place/fallback.ts';
+import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
+
+/** A run that began without the log, and whose end its runner did not record. */
+export interface LostSpooledRun {
+  readonly run: SpoolRun;
+  readonly worker: SpoolHeader;
+  /** Where its files are. */
+  readonly state: StateFolder;
+}
+
+export interface SpoolReplay extends SpoolTaker {
+  /** Where the log is, and with it the output files that it tells of. */
+  readonly state: StateFolder;
+  /** How a lost run ended; null: its process outlived its runner and still runs. */
+  readonly endLostRun: (lost: LostSpooledRun) => Promise<FinishedRun | null>;
+}
+
+interface ReplayedSpool {
+  /** How many runs are in the log that were not there before. */
+  readonly runs: number;
+  /** Lost runs that have been ended: their files can go. */
+  readonly ended: readonly LostSpooledRun[];
+  /** Lost runs that still run: their scripts are not to be started a second time. */
+  readonly alive: readonly LostSpooledRun[];
+  /** What somebody should know, one sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** So many runs are recorded at once, so that others need not wait long for the log. */
+const RUNS_PER_STEP = 200;
+
+/**
+ * Replays what was recorded without the log, each run once: whoever is killed on the way, at
+ * any point, or does the same in the same moment. What cannot be replayed stays where it is, and a
+ * note tells why.
+ *
+ * @param folders where spools are looked for: the state folder, and the one that took its place
+ */
+export async function replaySpool(
+  store: Store,
+  folders: readonly StateFolder[],
+  taking: SpoolReplay,
+): Promise<ReplayedSpool> {
+  const context: Context = { store, taking, runs: 0, ended: [], alive: [], notes: [] };
+  for (const folder of folders) {
+    for (const file of listTrusted(context, folder)) await tryFile(context, folder, file);
+  }
+  const { runs, ended, alive, notes } = context;
+  return { runs, ended, alive, notes };
+}
+
+interface Context {
+  readonly store: Store;
+  readonly taking: SpoolReplay;
+  runs: number;
+  readonly ended: LostSpooledRun[];
+  readonly alive: LostSpooledRun[];
+  readonly notes: string[];
+}
+
+function listTrusted({ taking, notes }: Context, folder: StateFolder): readonly SpoolFile[] {
+  try {
+    const files = listSpoolFiles(folder);
+    if (files.length === 0 || folder.path === taking.state.path) return files;
+    const reason = reasonAgainstPrivateFolder(folder.path);
+    if (reason === null) return files;
+    notes.push(`${folder.spool} could not be read: ${reason}.`);
+  } catch (error) {
+    notes.push(`${folder.spool} could not be read: ${(error as Error).message}.`);
+  }
+  return [];
+}
+
+async function tryFile(context: Context, folder: StateFolder, file: SpoolFile): Promise<void> {
+  try {
+    if (isReady(file, context.taking.at)) await takeInFile(context, folder, file);
+  } catch (error) {
+    // Another worker took it in, or its own one has just closed it.
+    if (!existsSync(file.path)) return;
+    context.notes.push(`${file.path} stays where it is: ${(error as Error).message}.`);
+  }
+}
+
+/** One file on its way into the log. */
+interface Taking {
+  readonly context: Context;
+  readonly folder: StateFolder;
+  readonly file: SpoolFile;
+  worker: SpoolHeader | null;
+  finish: SpoolFinish | null;
+  /** Without an end so far. */
+  readonly begun: Map<string, SpoolRun>;
+  /** Read, and not yet recorded. */
+  ended: (SpooledRun | SpooledEnd)[];
+  problem: string | null;
+  isTorn: boolean;
+  lastAt: number;
+}
+
+async function takeInFile(context: Context, folder: StateFolder, file: SpoolFile): Promise<void> {
+  const taking: Taking = {
+    ...{ context, folder, file, worker: null, finish: null, begun: new Map(), ended: [] },
+    ...{ problem: null, isTorn: false, lastAt: 0 },
+  };
+  for (const line of readSpool(file.path)) {
+    noteLine(taking, line);
+    // Without its first line nobody knows whose the others are.
+    if (taking.worker === null) break;
+    if (taking.ended.length >= RUNS_PER_STEP) await recordStep(taking, taking.worker);
+  }
+  const alive = taking.worker === null ? [] : await conclude(taking, taking.worker);
+  if (alive.length === 0) putAway(taking);
+}
+
+function noteLine(taking: Taking, line: SpoolLine): void {
+  switch (line.type) {
+    case 'worker':
+      taking.worker = line;
+      break;
+    case 'begun':
+      taking.begun.set(line.spoolId, line);
+      break;
+    case 'run':
+    case 'end':
+      taking.begun.delete(line.spoolId);
+      taking.ended.push(line);
+      taking.lastAt = line.run.finished_at ?? line.startedAt;
+      break;
+    case 'finished':
+      taking.finish = line;
+      break;
+    case 'not-understood':
+      taking.problem ??= line.problem;
+      break;
+    case 'torn':
+      taking.isTorn = true;
+  }
+}
+
+/** Records what is left, the lost runs last; those that still run are the answer. */
+async function conclude(taking: Taking, worker: SpoolHeader): Promise<LostSpooledRun[]> {
+  const { context } = taking;
+  const { lost, alive } = await endLostRuns(taking, worker);
+  await recordStep(taking, worker, endOf(taking));
+  context.ended.push(...lost);
+  context.alive.push(...alive);
+  return alive;
+}
+
+async function endLostRuns({ context, folder, begun, ended }: Taking, worker: SpoolHeader) {
+  const lost: LostSpooledRun[] = [];
+  const alive: LostSpooledRun[] = [];
+  for (const run of begun.values()) {
+    const known = await context.store.runs.knownSpoolIds([run.spoolId]);
+    if (known.length > 0) continue;
+    const each: LostSpooledRun = { run, worker, state: folder };
+    const end = await context.taking.endLostRun(each);
+    if (end === null) alive.push(each);
+    else {
+      lost.push(each);
+      ended.push({ ...run, type: 'run', run: end });
+    }
+  }
+  return { lost, alive };
+}
+
+/** Until its last line is read, a worker counts as one that did not come to its end. */
+function endOf({ context, file, worker, finish, lastAt }: Taking): SpoolWorkerEnd {
+  if (finish !== null) return { ...finish, state: 'finished' };
+  if (!file.isClosed) return crashed(context);
+  const finishedAt = Math.max(lastAt, worker?.startedAt ?? 0);
+  return { state: 'finished', finishedAt, reason: 'its end could not be written' };
+}
+
+function crashed({ taking }: Context): SpoolWorkerEnd {
+  const reason = 'its process has gone without finishing';
+  return { state: 'crashed', finishedAt: taking.at, reason };
+}
+
+async function recordStep(
+  taking: Taking,
+  worker: SpoolHeader,
+  end: SpoolWorkerEnd = crashed(taking.context),
+): Promise<void> {
+  const { context, folder } = taking;
+  const { store, taking: taker } = context;
+  const runs = taking.ended.map((ended) => ({
+    ...ended,
+    run: withMovedOutput(ended.run, folder, taker.state),
+  }));
+  taking.ended = [];
+  context.runs += await recordSpooledRuns(store, { worker, end, runs }, taker);
+}
+
+/** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
+function putAway({ context, file, worker, problem, isTorn }: Taking): void {
+  const { path } = file;
+  if (isTorn)
+    context.notes.push(`The last line of ${path} is incomplete; it was never acknowledged.`);
+  if (problem === null) {
+    rmSync(path, { force: true });
+    return;
+  }
+  renameSync(path, unreadablePath(path));
+  const what = worker === null ? 'Nothing of it' : 'Its readable part';
+  context.notes.push(
+    `${path} was quarantined as ${basename(unreadablePath(path))}: ${problem}. ` +
+      `${what} is in the log; look at the file, then remove it.`,
+  );
+}
+
+/** The run as it is to be recorded: without its output file, if that is nowhere any more. */
+function withMovedOutput(run: FinishedRun, from: StateFolder, to: StateFolder): FinishedRun {
+  if (run.output_file === null) return run;
+  return moveOutput(run.output_file, from, to) ? run : withoutFile(run);
+}
+
+/** The row must not promise what is not there; what it holds itself is still kept. */
+function withoutFile(run: FinishedRun): FinishedRun {
+  const { output_bytes: bytes, output } = run;
+  const dropped = bytes === null ? null : Math.max(0, bytes - Buffer.byteLength(output ?? ''));
+  return { ...run, output_file: null, output_file_bytes: null, output_dropped_bytes: dropped };
+}
+
+/** How a worker without the log ended, as far as is known. */
+interface SpoolWorkerEnd {
+  readonly state: 'finished' | 'crashed';
+  readonly finishedAt: number;
+  readonly reason: string | null;
+}
+
+interface SpooledRuns {
+  readonly worker: SpoolHeader;
+  readonly end: SpoolWorkerEnd;
+  readonly runs: readonly (SpooledRun | SpooledEnd)[];
+}
+
+/** Who replays them; null: no worker. */
+interface SpoolTaker {
+  readonly workerId: number | null;
+  readonly at: number;
+  /** How many missed times of a repeating job are made up for. */
+  readonly missedCap: number;
+  /** What a job's script says of further tries. */
+  readonly policyOf: (job: JobRow) => Promise<RetryPolicy>;
+}
+
+/**
+ * Settles runs that were recorded without the log, with their worker, in one transaction: each of them once,
+ * however often it is told. How many were not in the log.
+ */
+function recordSpooledRuns(
+  store: Store,
+  { worker, end, runs }: SpooledRuns,
+  taker: SpoolTaker,
+): Promise<number> {
+  return store.transaction(async (session) => {
+    const row = await session.workers.find(worker);
+    const ended = toWorkerEnd(worker, end);
+    // Of its tier another one may be at work by now.
+    const workerId = row?.id ?? (await session.workers.addEnded(worker, ended));
+    const isNews = row === null || mayCorrect(row, end);
+    if (row !== null && isNews) await session.workers.correct(workerId, ended);
+    const known = new Set(await session.runs.knownSpoolIds(runs.map(({ spoolId }) => spoolId)));
+    let count = 0;
+    for (const run of runs) {
+      if (known.has(run.spoolId)) continue;
+      known.add(run.spoolId);
+      if (
+        await replay(session, run, { ...taker, spoolWorkerId: workerId, isOfThisLog: row !== null })
+      )
+        count += 1;
+    }
+    if (count > 0 || isNews) {
+      const detail = describe(count, worker.reason);
+      const { at } = taker;
+      await session.events.record([
+        { at, event: 'spool-replayed', workerId: taker.workerId, detail },
+      ]);
+    }
+    return count;
+  });
+}
+
+function describe(count: number, reason: string): string {
+  const what = count === 0 ? 'a pass' : count === 1 ? '1 run' : `${count} runs`;
+  return `${what} that ${count > 1 ? 'were' : 'was'} recorded without the log, because ${reason}`;
+}
+
+/** What the worker said of itself counts more than that it was found dead. */
+function mayCorrect({ state }: WorkerRow, end: SpoolWorkerEnd): boolean {
+  return state === 'running' || (state === 'crashed' && end.state === 'finished');
+}
+
+function toWorkerEnd(
+  { reason: cause }: SpoolHeader,
+  { state, finishedAt: at, reason }: SpoolWorkerEnd,
+) {
+  const without = `it ran without the log, because ${cause}`;
+  return { state, at, reason: reason === null ? without : `${reason}; ${without}` };
+}
+
+interface Replaying extends SpoolTaker {
+  readonly spoolWorkerId: number;
+  /** Whether its worker had begun in this log: one that was made anew, or put back, knows nothing of it. */
+  readonly isOfThisLog: boolean;
+}
+
+/** False: it began in this log, and whoever took its job over meanwhile has the say. */
+async function replay(
+  session: StoreSession,
+  run: SpooledRun | SpooledEnd,
+  replaying: Replaying,
+): Promise<boolean> {
+  if (run.type === 'end') {
+    const { claim, policy, isRetryable } = run;
+    // Whoever spooled it did not know whether it had lasted long enough to have a row.
+    const row = await session.runs.running(claim.id);
+    const runId = row?.key === claim.token ? row.id : null;
+    const told = toSettle(run, claim, replaying, { policy, isRetryable, runId });
+    if (await settle(session, told, replaying)) return true;
+    if (replaying.isOfThisLog) return false;
+  }
+  const { id, waiting } = await findJob(session, run);
+  const claim = { id, token: run.spoolId };
+  const begun = { ...claim, state: 'running' as const, at: run.startedAt };
+  const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
+  const isRetryable = run.run.outcome !== 'not-started';
+  const policy = run.type === 'end' ? run.policy : await policyFor(waiting, replaying);
+  const told = toSettle(run, claim, replaying, { policy, isRetryable, runId: null });
+  if (claimed !== undefined) await settle(session, told, replaying);
+  else await recordAlone(session, told);
+  return true;
+}
+
+/** Without the log there was nothing that could have tried it again. */
+const once: RetryPolicy = {
+  maxAttempts: 1,
+  delay: { firstMs: 0, factor: 1, longestMs: 0 },
+  onCrash: null,
+};
+
+/** Of what waited in the log, its script says how it is tried again. */
+async function policyFor(waiting: JobRow | null, { policyOf }: Replaying): Promise<RetryPolicy> {
+  return waiting === null || waiting.attempts === 0 ? once : await policyOf(waiting);
+}
+
+interface FoundJob {
+  readonly id: number;
+  /** The row that this run settles; null: somebody else has the say by now. */
+  readonly waiting: JobRow | null;
+}
+
+/** The script's row: what it was queued for when the log was lost, else begun anew unless it is younger. */
+async function findJob(
+  session: StoreSession,
+  { script, tier, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
+): Promise<FoundJob> {
+  const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script };
+  const find = async () =>
+    (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script);
+  const row = await find();
+  if (row !== undefined && row.finished_at === null) {
+    const isForIt = row.run_at <= at || (row.state === 'retrying' && row.id === jobId);
+    return { id: row.id, waiting: isForIt && row.created_at <= at ? row : null };
+  }
+  if (row?.finished_at != null && row.finished_at >= at) return { id: row.id, waiting: null };
+  await session.scriptJobs.enqueue([{ ...name, scheduledFor, at }]);
+  const made = (await find()) as JobRow;
+  return { id: made.id, waiting: made };
+}
+
+interface Told extends Pick<RunToSettle, 'policy' | 'isRetryable' | 'runId'> {}
+
+function toSettle(
+  run: SpooledRun | SpooledEnd,
+  claim: RunToSettle['claim'],
+  { spoolWorkerId }: Replaying,
+  told: Told,
+): RunToSettle {
+  const start: RunStart = {
+    jobId: claim.id,
+    workerId: spoolWorkerId,
+    // A claim of another log says nothing in this one.
+    key: run.type === 'end' && claim.token === run.claim.token ? claim.token : null,
+    script: run.script,
+    contentHash: run.contentHash,
+    attempt: run.attempt,
+    scheduledFor: run.scheduledFor,
+    startedAt: run.startedAt,
+    timeoutMs: run.timeoutMs,
+  };
+  const { spoolId, run: end } = run;
+  return { ...told, claim, start, end, result: null, decision: null, spoolId };
+}
+
+async function settle(
+  session: StoreSession,
+  run: RunToSettle,
+  { at, missedCap }: Replaying,
+): Promise<boolean> {
+  // Only what is tried again counts from now on.
+  const isTriedAgain = run.end.outcome !== 'succeeded' && run.policy !== once;
+  const context = { missedCap, ...(isTriedAgain && { observedAt: at }) };
+  const [settled] = await settleRuns(session, [run], context);
+  return settled !== undefined && settled.decision !== null;
+}
+
+/** Of a script that is run by somebody else by now: its job is left alone. */
+async function recordAlone(session: StoreSession, run: RunToSettle): Promise<void> {
+  const leftJob = run.end.outcome === 'succeeded' ? null : ('failed' as const);
+  const { start, end, spoolId = null } = run;
+  await session.runs.end([{ ...start, runId: null, end, leftJob, spoolId }]);
+}
