@@ -83,7 +83,7 @@ test('children that are killed at any moment, also between two jobs, lose none a
       const victim = handlers[Math.floor(random() * handlers.length)];
       // A machine that is slow gives few chances.
       const isMeant = killed < 3 || random() < 0.2;
-      if (victim !== undefined && isMeant && tryKill(victim.pid)) killed += 1;
+      if (victim !== undefined && isMeant && tryKill(victim.pid, anySignal())) killed += 1;
       return queryLog(root, open).length === 0;
     },
     300_000,
@@ -101,13 +101,40 @@ test('children that are killed at any moment, also between two jobs, lose none a
   checkInvariants(root);
 }, 400_000);
 
-function tryKill(pid: number): boolean {
+const anySignal = () => (random() < 0.5 ? 'SIGKILL' : 'SIGSEGV');
+
+function tryKill(pid: number, signal: 'SIGKILL' | 'SIGSEGV'): boolean {
   try {
-    return process.kill(pid, random() < 0.5 ? 'SIGKILL' : 'SIGSEGV');
+    return process.kill(pid, signal);
   } catch {
     return false;
   }
 }
+
+test('a worker that dies together with its child: what had begun of all that it had claimed is told, and no more', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/short.mjs': nodeHandler({ tags: [soon, '@retries 100'] }),
+  });
+  const queue = await openQueue({ root, env: {} });
+  await queue.addMany(Array.from({ length: 400 }, () => ({ name: 'short' })));
+  await queue.close();
+  for (let round = 0; round < rounds(60); round += 1) {
+    const before = readSeenTries(root).length;
+    const worker = startWaiting(root);
+    // A few one by one, then several at once.
+    const wanted = before + 20 + Math.floor(random() * 20);
+    await until('some have begun', () => readSeenTries(root).length >= wanted);
+    const children = listRunProcesses(root).map(({ pid }) => pid);
+    for (const pid of [worker.pid as number, ...children]) tryKill(pid, 'SIGKILL');
+    await worker.ended;
+    expect(await drain(root)).toEqual([]);
+    checkInvariants(root);
+    const again = await openQueue({ root, env: {} });
+    await again.addMany(Array.from({ length: 100 }, () => ({ name: 'short' })));
+    await again.close();
+  }
+  expect(queryLog(root, "select 1 from runs where outcome = 'crashed'").length).toBeGreaterThan(0);
+}, 400_000);
 
 test.each([
   ['warm', { outcome: 'succeeded' }],
