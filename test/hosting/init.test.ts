@@ -35,7 +35,7 @@ test('a new root has three tiers and the queue with one example each, and a stat
       'jobs/queue/post-webhook.ts',
       '.runner',
       '.runner/.gitignore',
-    ].map((path) => ({ path, state: 'made' })),
+    ].map((path) => ({ path, state: 'created' })),
   );
   const copy = readFileSync(join(root, 'jobs/15min/check-site.ts'), 'utf8');
   expect(copy).toBe(readFileSync(join(packageFolder, 'jobs/15min/check-site.ts'), 'utf8'));
@@ -115,11 +115,13 @@ test('a command outside its package is a defect, told as such', () => {
 const init = (cwd: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Ended =>
   runCommand(['init', ...args], { cwd, env: { HOME: cwd, PATH: '/usr/bin:/bin', ...env } });
 
-test('init tells what it made and what to do next', () => {
+test('init says what it created and what to do next', () => {
   const root = makeTemporaryRoot();
   const { status, stdout, stderr } = init(root);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/ made +jobs\/hourly\n +made +jobs\/hourly\/clean-temporary-files\.ts\n/);
+  expect(stdout).toMatch(
+    / created +jobs\/hourly\n +created +jobs\/hourly\/clean-temporary-files\.ts\n/,
+  );
   expect(stdout).toMatch(/Next:[\s\S]*npx runner hourly[\s\S]*npx runner cron --install/);
   expect(stderr).toBe('');
 });
@@ -138,7 +140,7 @@ test('init a second time says that all is there already', () => {
   init(root);
   const { status, stdout } = init(root);
   expect(status).toBe(0);
-  expect(stdout).not.toMatch(/ made /);
+  expect(stdout).not.toMatch(/ created /);
   expect(stdout).toContain('already there  jobs/hourly');
 });
 
@@ -179,5 +181,5 @@ test('a place where nothing can be made is told in a sentence, with exit code 2'
   const root = makeTemporaryRoot({ taken: 'a file' });
   const { status, stderr } = init(root, ['taken']);
   expect(status).toBe(2);
-  expect(stderr).toMatch(/could not be made.*a file is where a folder is needed/);
+  expect(stderr).toMatch(/could not be created.*a file is where a folder is needed/);
 });

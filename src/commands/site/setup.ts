@@ -90,7 +90,7 @@ const DENY_ALL = `<IfModule mod_authz_core.c>
 /** A path, relative to the root, that is there now. */
 interface RootEntry {
   readonly path: string;
-  readonly state: 'made' | 'already there';
+  readonly state: 'created' | 'already there';
 }
 
 interface StartedRoot {
@@ -200,7 +200,7 @@ function writeNew(root: string, path: string, content: string, mode = 0o644): Ro
 function unlessThere(make: () => void): RootEntry['state'] {
   try {
     make();
-    return 'made';
+    return 'created';
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return 'already there';
     throw error;
@@ -218,7 +218,7 @@ function explainFailure(root: string, error: NodeJS.ErrnoException): Error {
     EDQUOT: 'your quota is used up',
   };
   const reason = reasons[error.code ?? ''] ?? error.message;
-  return new UsageError(`${error.path} could not be made for the root ${root}: ${reason}.`);
+  return new UsageError(`${error.path} could not be created for the root ${root}: ${reason}.`);
 }
 
 interface CronOptions {
