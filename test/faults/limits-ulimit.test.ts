@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { checkInvariants } from '../support/invariants.ts';
 import { commandPath } from '../support/run-command.ts';
 import { runOne } from '../support/run-one.ts';
-import { cronEnv, readRuns } from '../support/run-pass.ts';
+import { cronEnv, readRuns, runPass } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { runLimited } from './run-limited.ts';
 
@@ -111,4 +111,12 @@ test('CPU time (ulimit -t) that is used up is the reason', async () => {
     signal: 'SIGXCPU',
     reason: 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)',
   });
+});
+
+test('what Node needs of processes for itself it has before its first script', () => {
+  const count = 'grep Threads /proc/$PPID/status';
+  const { run } = runPass({ 'a.sh': `#!/bin/sh\n${count}; sleep 0.5; ${count}\n` });
+  const [first, later] = run('a').output?.trim().split('\n') ?? [];
+  expect(first).toMatch(/^Threads:/);
+  expect(first).toBe(later);
 });

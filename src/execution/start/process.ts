@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -62,6 +63,12 @@ export async function startProcess(
   });
 }
 
+/**
+ * Node starts its threads for files once it needs them, and aborts where the limit of processes allows none. They
+ * begin before anything else of ours may take their room.
+ */
+let threads: Promise<unknown> | undefined;
+
 /** Starts a program in the root, as a leader; if there is a fourth `stdio`, its channel is that. */
 export async function startCommand(
   request: Pick<StartRequest, 'root' | 'script' | 'stop'>,
@@ -72,6 +79,8 @@ export async function startCommand(
     const child = spawn(program, args, { ...options, cwd: request.root, detached: true });
     return confirmStart(child, request.script);
   };
+  threads ??= stat('/');
+  await threads;
   try {
     return await withBackoff(start, request.stop);
   } catch (error) {
