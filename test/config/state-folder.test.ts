@@ -1,11 +1,27 @@
-import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import {
+  createFallbackStateFolder,
+  fallbackStateFolderOf,
+} from '../../src/system/place/fallback.ts';
 import {
   createStateFolder,
   listStateFolders,
   stateFolderOf,
 } from '../../src/system/place/state-folder.ts';
+import { usableStateFolder } from '../../src/system/place/usable.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('the state folder lies in the root, and knowing where makes nothing', () => {
@@ -52,3 +68,93 @@ test.each([0o755, 0o770, 0o777, 0o600, 0o500, 0o000])(
     }
   },
 );
+
+/** A temporary folder of the test's own, as the system's one is: everybody can write there. */
+function makeTemporaryPlace(mode = 0o1777): string {
+  const place = mkdtempSync(join(realpathSync(tmpdir()), 'place-'));
+  onTestFinished(() => rmSync(place, { recursive: true, force: true }));
+  chmodSync(place, mode);
+  vi.stubEnv('TMPDIR', place);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return place;
+}
+
+test("it is under the system's temporary folder, by user and root, and knowing where makes nothing", () => {
+  const place = makeTemporaryPlace();
+  const [one, other] = [makeTemporaryRoot(), makeTemporaryRoot()];
+  const { path } = fallbackStateFolderOf(one);
+  expect(dirname(path)).toBe(place);
+  expect(basename(path)).toMatch(new RegExp(`^folder-runner-${process.getuid?.()}-[\\da-f]{16}$`));
+  expect(existsSync(path)).toBe(false);
+  expect(fallbackStateFolderOf(other).path).not.toBe(path);
+  symlinkSync(one, join(place, 'link'));
+  expect(fallbackStateFolderOf(join(place, 'link')).path).toBe(path);
+});
+
+test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
+  "its folders are its owner's alone, even with umask %o",
+  (umask) => {
+    makeTemporaryPlace();
+    const state = fallbackStateFolderOf(makeTemporaryRoot());
+    const before = process.umask(umask);
+    onTestFinished(() => void process.umask(before));
+    createFallbackStateFolder(state);
+    createFallbackStateFolder(state);
+    for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
+  },
+);
+
+const cure = 'Remove it, or set TMPDIR to a folder that only you can write.';
+
+test.each([
+  ['a symlink', (path: string) => symlinkSync(makeTemporaryRoot(), path), 'it is no folder'],
+  ['a file', (path: string) => writeFileSync(path, ''), 'it is no folder'],
+  [
+    'a folder that others can enter',
+    (path: string) => {
+      mkdirSync(path);
+      chmodSync(path, 0o711);
+    },
+    'others have access to it (mode 0711)',
+  ],
+])('%s by its name is refused, and left as it is', (_what, make, reason) => {
+  makeTemporaryPlace();
+  const state = fallbackStateFolderOf(makeTemporaryRoot());
+  make(state.path);
+  expect(() => createFallbackStateFolder(state)).toThrow(
+    `${state.path} is not used: ${reason}. ${cure}`,
+  );
+  expect(existsSync(state.spool)).toBe(false);
+});
+
+test('a place where others can replace it is refused', () => {
+  const place = makeTemporaryPlace(0o777);
+  const state = fallbackStateFolderOf(makeTemporaryRoot());
+  expect(() => createFallbackStateFolder(state)).toThrow(
+    `${state.path} is not used: others can replace files in ${place} (mode 0777). ${cure}`,
+  );
+});
+
+test('a state folder that can be written is the one that is used', () => {
+  makeTemporaryPlace();
+  const root = makeTemporaryRoot();
+  expect(usableStateFolder(root).path).toBe(join(root, '.runner'));
+  expect(existsSync(fallbackStateFolderOf(root).path)).toBe(false);
+});
+
+test('where it cannot be made, the other one takes its place', () => {
+  const place = makeTemporaryPlace();
+  const root = makeTemporaryRoot({ '.runner': 'a file' });
+  const state = usableStateFolder(root);
+  expect(dirname(state.path)).toBe(place);
+  expect(existsSync(state.output)).toBe(true);
+});
+
+test('where neither can be written, one sentence names both', () => {
+  makeTemporaryPlace();
+  const root = makeTemporaryRoot({ '.runner': 'a file' });
+  writeFileSync(fallbackStateFolderOf(root).path, '');
+  expect(() => usableStateFolder(root)).toThrow(
+    /^No script can be run: .+\.runner cannot be written \(EEXIST.+ \(.+ is not used: it is no folder\..+\)\. Make one of them writable\.$/,
+  );
+});

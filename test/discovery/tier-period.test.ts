@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { nextPeriodStart, periodStart, tierPeriodMs } from '../../src/schedule/period.ts';
+import {
+  defaultTimeoutMs,
+  nextPeriodStart,
+  periodStart,
+  tierPeriodMs,
+} from '../../src/schedule/period.ts';
 import { tries } from '../support/tries.ts';
 
 const minute = 60_000;
@@ -188,4 +193,13 @@ describe('in America/Havana', () => {
     const noon = Date.parse('2026-03-08T12:00:00-04:00');
     expect(periodStart('daily', noon)).toBe(Date.parse('2026-03-08T01:00:00-04:00'));
   });
+});
+
+test.each([
+  ['15min', 900_000],
+  ['hourly', 3_600_000],
+  ['daily', 3_600_000],
+  ['by-hand', 3_600_000],
+])('a script of the tier %s has %i ms', (tier, timeoutMs) => {
+  expect(defaultTimeoutMs(tier)).toBe(timeoutMs);
 });

@@ -1,14 +1,133 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { globSync } from 'glob';
-import { expect, test } from 'vitest';
+import ts from 'typescript';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   makeExamplePlace,
   readExamples,
   repository,
   writeExampleFile,
 } from '../support/doc-examples.ts';
+import { runNode } from '../support/run-command.ts';
+
+/** Outside of the repository, whose own `node_modules` would be found otherwise. */
+const site = realpathSync(mkdtempSync(join(tmpdir(), 'published-types-')));
+const installed = join(site, 'node_modules/folder-runner');
+
+beforeAll(() => {
+  mkdirSync(join(installed, 'dist'), { recursive: true });
+  cpSync(join(repository, 'package.json'), join(installed, 'package.json'));
+  for (const file of globSync('dist/*.{mjs,mts,cts}', { cwd: repository })) {
+    cpSync(join(repository, file), join(installed, file));
+  }
+  writeFileSync(join(site, 'module.mts'), use);
+  writeFileSync(join(site, 'script.cts'), `${use}${required}`);
+});
+
+afterAll(() => rmSync(site, { recursive: true }));
+
+const use = `
+import {
+  defineConfig,
+  defineHandler,
+  type Handler,
+  type JobContext,
+  openQueue,
+  QueueError,
+  StoreUnavailable,
+} from 'folder-runner';
+
+interface Mail { to: string }
+interface Sent { at: Date | string; tries: number }
+
+export const settings = defineConfig({ queue: { lease: '5m' } });
+export const typed = defineHandler<Mail, { sent: true }>(async ({ data, signal }) => {
+  if (signal.aborted) throw new Error(data.to);
+  return { sent: true };
+});
+export const handler = (async ({ data, retry }) => retry({ name: data.to })) satisfies Handler<Mail>;
+export const script = ({ signal }: JobContext): boolean => signal.aborted;
+
+export async function work(sent: Sent): Promise<string> {
+  const queue = await openQueue({ root: '.', env: { HOME: '/', EMPTY: undefined } });
+  const mail: Mail = { to: 'a@example.org' };
+  await queue.add('mail', mail, { uniqueKey: 'a' });
+  const job = await queue.claim<Mail>('mail', { wait: '1s' });
+  if (job !== null) await queue.finish(job, { result: sent, data: mail });
+  const read = await queue.get<Mail, Sent>(1);
+  await queue.close();
+  return read?.data.to ?? sent.tries.toFixed();
+}
+
+export const isOurs = (error: unknown): boolean =>
+  error instanceof QueueError ? error.code === 'invalid' : error instanceof StoreUnavailable;
+`;
+
+const required = `
+import runner = require('folder-runner');
+export const opened: Promise<runner.Queue> = runner.openQueue();
+`;
+
+const { NodeNext, Node16, Preserve, ESNext } = ts.ModuleKind;
+const { Bundler } = ts.ModuleResolutionKind;
+
+describe.each([
+  ['nodenext', { module: NodeNext }, ['module.mts', 'script.cts']],
+  ['node16', { module: Node16 }, ['module.mts', 'script.cts']],
+  ['a bundler', { module: Preserve, moduleResolution: Bundler }, ['module.mts', 'script.cts']],
+  ['modules alone', { module: ESNext, moduleResolution: Bundler }, ['module.mts']],
+])('the built types pass the strictest check of %s', (_, options, files) => {
+  test.each([
+    ['@types/node', { types: ['node'], typeRoots: [join(repository, 'node_modules/@types')] }],
+    ['the libraries of browsers', { types: [] }],
+    ['the language alone', { types: [], lib: ['lib.es2022.d.ts'] }],
+  ])('with %s', (_, surroundings) => {
+    expect(checkTypes(files, { ...options, ...surroundings })).toEqual([]);
+  });
+});
+
+test('what `require` gives is what `import` gives', () => {
+  const same = `
+    const required = require('folder-runner');
+    import('folder-runner').then((imported) => {
+      console.log(Object.keys(required).every((name) => required[name] === imported[name]));
+      console.log(Object.keys(required).filter((name) => name !== '__esModule').join());
+    });`;
+  const { stdout, stderr } = runNode(['-e', same], { cwd: site, env: {} });
+  expect(stderr).toBe('');
+  expect(stdout).toBe('true\nQueueError,StoreUnavailable,defineConfig,defineHandler,openQueue\n');
+});
+
+/** What the compiler has to say of these files, and of the package's own. */
+function checkTypes(files: readonly string[], options: ts.CompilerOptions): readonly string[] {
+  const paths = files.map((file) => join(site, file));
+  const program = ts.createProgram(paths, { ...strictest, ...options });
+  const checked = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(site));
+  expect(checked.length).toBeGreaterThan(files.length);
+  const found = [
+    ...program.getOptionsDiagnostics(),
+    ...program.getGlobalDiagnostics(),
+    ...checked.flatMap((file) => program.getSyntacticDiagnostics(file)),
+    ...checked.flatMap((file) => program.getSemanticDiagnostics(file)),
+  ];
+  return found.map(
+    ({ file, messageText }) =>
+      `${file?.fileName ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
+  );
+}
+
+const strictest: ts.CompilerOptions = {
+  target: ts.ScriptTarget.ES2022,
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  noUnusedLocals: true,
+  skipLibCheck: false,
+  noEmit: true,
+};
 
 const pages = globSync(['README.md', 'docs/**/*.md'], { cwd: repository }).sort();
 

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { findPause, pause, pausedPatterns } from '../../src/queue/pauses.ts';
+import {
+  findPause,
+  pause,
+  pausedPattern,
+  pausedPatterns,
+  pauseNameOf,
+  resumeCommandOf,
+  wordsOfPaused,
+} from '../../src/queue/pauses.ts';
 import type { Pause } from '../../src/store/contract.ts';
 import type { PauseKind } from '../../src/store/schema.ts';
-
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
@@ -110,4 +117,19 @@ describe('Queue.pause', () => {
     await expect(paused).rejects.toMatchObject({ code: 'invalid' });
     expect(dump()).toBe(before);
   });
+});
+
+test.each([
+  ['*', '*', 'everything', 'runner resume'],
+  ['queue', '*', 'the queue', 'runner resume queue'],
+  ['queue/mail/*', 'mail/*', 'mail/*', "runner resume 'mail/*'"],
+  ['queue/mail/welcome', 'mail/welcome', 'mail/welcome', 'runner resume mail/welcome'],
+  ["queue/it's", "it's", "it's", String.raw`runner resume 'it'\''s'`],
+  ['hourly', null, 'hourly', 'runner resume hourly'],
+  ['hourly/clean-tmp', null, 'hourly/clean-tmp', 'runner resume hourly/clean-tmp'],
+])('a pause named %s holds back jobs like %s, and is called %s', (name, pattern, words, resume) => {
+  expect(pausedPattern(name)).toBe(pattern);
+  expect(wordsOfPaused(name)).toBe(words);
+  expect(resumeCommandOf(name)).toBe(resume);
+  if (name !== '*' && pattern !== null) expect(pauseNameOf(pattern)).toBe(name);
 });

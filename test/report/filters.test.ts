@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseTimeWindow } from '../../src/report/text/filters.ts';
+import { parseTimeWindow, readJobStates } from '../../src/report/text/filters.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -58,4 +58,21 @@ describe('a time window', () => {
       '--since 1d is not before --until 2d',
     );
   });
+});
+
+test.each([
+  ['failed', { state: ['failed'] }],
+  ['queued, retrying', { state: ['queued', 'retrying'] }],
+  ['ready', { due: 'ready' }],
+  ['delayed', { due: 'delayed' }],
+])('%j asks for %j', (text, asked) => {
+  expect(readJobStates(text)).toEqual(asked);
+});
+
+test.each([
+  ['faild', 'found "faild"; did you mean failed?'],
+  ['failed,ready', 'ready or delayed alone, found "ready"'],
+  ['', 'found ""'],
+])('%j is wrong use', (text, message) => {
+  expect(() => readJobStates(text)).toThrow(message);
 });

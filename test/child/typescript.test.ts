@@ -1,5 +1,9 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { compileCached } from '../../src/child/typescript/cache.ts';
 import { type Pass, runPass, runPassAgain } from '../support/run-pass.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** What a script prints, or how it fails. */
 type Expectation = string | { readonly fails: RegExp };
@@ -149,4 +153,91 @@ describe('TypeScript scripts print what they are meant to and nothing else', () 
       expect({ name, got }).toEqual({ name, got: wanted });
     }
   });
+});
+
+const SCRIPT = `const text: string = 'first';\nconsole.log(text);\n`;
+
+test('the second run takes what the first one compiled', () => {
+  const first = runPass({ 'a.ts': SCRIPT });
+  const folder = join(first.root, '.runner/cache/typescript');
+  const [entry = ''] = readdirSync(folder);
+  const kept = readFileSync(join(folder, entry), 'utf8');
+  // Behind the source that it was made from; nothing but the compiled code is altered.
+  const end = kept.lastIndexOf("'first'");
+  writeFileSync(join(folder, entry), `${kept.slice(0, end)}'cached'${kept.slice(end + 7)}`);
+  expect(first.run('a').output).toBe('first\n');
+  expect(runPassAgain(first.root).run('a').output).toBe('cached\n');
+});
+
+test('a changed script is compiled anew', () => {
+  const { root } = runPass({ 'a.ts': SCRIPT });
+  writeFileSync(join(root, 'jobs/hourly/a.ts'), SCRIPT.replace('first', 'second'));
+  expect(runPassAgain(root).run('a').output).toBe('second\n');
+});
+
+test('without a writable cache a script runs all the same, and says nothing of it', () => {
+  const files = { '.runner/cache/typescript': 'not a folder' };
+  const { status, run } = runPass({ 'a.ts': SCRIPT }, { files });
+  expect({ status, output: run('a').output }).toEqual({ status: 0, output: 'first\n' });
+});
+
+test('a damaged entry is compiled anew', () => {
+  const { root } = runPass({ 'a.ts': SCRIPT });
+  const folder = join(root, '.runner/cache/typescript');
+  for (const entry of readdirSync(folder)) writeFileSync(join(folder, entry), 'garbage');
+  expect(runPassAgain(root).run('a').output).toBe('first\n');
+});
+
+test('two paths that share an entry never get each other’s code', () => {
+  const folder = join(makeTemporaryRoot(), 'cache');
+  // Two names with one FNV-1a hash of 32 bits, known from the hash's own documentation.
+  const compile = (path: string, source: string) =>
+    compileCached(folder, path, source, () => ({ format: 'module', code: `compiled ${source}` }));
+  for (const [path, source] of [
+    ['costarring', 'one'],
+    ['liquid', 'other'],
+    ['costarring', 'one'],
+  ] as const) {
+    expect(compile(path, source).code).toBe(`compiled ${source}`);
+  }
+  expect(readdirSync(folder)).toHaveLength(1);
+});
+
+test('a stack names the line and column of the source, be it only stripped or rewritten', () => {
+  const { root, run } = runPass({
+    'stripped.ts': `interface Unused { a: string }
+
+const fail = (text: string): never => { throw new TypeError(text); };
+fail('at line 3');
+`,
+    'rewritten.ts': `enum Unused {
+  One,
+  Two,
+}
+function fail(text: string): never {
+  throw new TypeError(text);
+}
+fail('at line 6');
+`,
+  });
+  expect(run('stripped').error_stack).toContain(`${root}/jobs/hourly/stripped.ts:3:47`);
+  expect(run('stripped').error_stack).toContain(`${root}/jobs/hourly/stripped.ts:4:1`);
+  expect(run('rewritten').error_stack).toContain(`${root}/jobs/hourly/rewritten.ts:6:9`);
+  expect(run('rewritten').error_stack).toContain(`${root}/jobs/hourly/rewritten.ts:8:1`);
+});
+
+test('a syntax error names its file and line', () => {
+  const { root, run } = runPass({
+    'stripped.ts': `const fine: number = 1;\nconst broken: = 2;\n`,
+    'rewritten.ts': `enum Fine { One }\n\nconst broken: = 2;\n`,
+    'imports.ts': `import { value } from './_library/broken';\nconsole.log(value);\n`,
+    '_library/broken.ts': `\n\n\nexport const value: number = ;\n`,
+  });
+  const placeOf = (label: string, file: string) =>
+    expect(`${run(label).error_message}${run(label).output}`.split(`${root}/jobs/hourly/${file}`));
+  placeOf('stripped', 'stripped.ts:2').not.toHaveLength(1);
+  placeOf('rewritten', 'rewritten.ts:3').not.toHaveLength(1);
+  placeOf('imports', '_library/broken.ts:4').not.toHaveLength(1);
+  expect(run('imports').error_name).toBe('SyntaxError');
+  expect(run('imports').error_message).toContain(`${root}/jobs/hourly/_library/broken.ts:4`);
 });

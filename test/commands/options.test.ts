@@ -1,6 +1,88 @@
 import { describe, expect, test } from 'vitest';
-import { nameLine, readJobLines } from '../../src/commands/shared/options.ts';
+import {
+  nameLine,
+  numberIn,
+  parseJson,
+  readJobLines,
+  readJobOptions,
+} from '../../src/commands/shared/options.ts';
 import { QueueError } from '../../src/queue/errors.ts';
+
+test('what was not said is left out', () => {
+  expect(readJobOptions({})).toEqual({});
+  expect(Object.keys(readJobOptions({ at: '+1h' }))).toEqual(['runAt']);
+});
+
+test('each option has its name in the queue', () => {
+  const words = {
+    at: '+10 minutes',
+    priority: '-5',
+    retries: '3',
+    retryDelay: 'exponential',
+    unique: 'k',
+    onDuplicate: 'merge',
+    repeat: 'HOURLY',
+    missed: 'skip',
+    parent: '7',
+    onChildFailure: 'fail',
+    group: 'g',
+    lease: '5m',
+  };
+  expect(readJobOptions({ ...words, json: true } as typeof words)).toEqual({
+    runAt: '+10 minutes',
+    priority: -5,
+    retries: 3,
+    retryDelay: 'exponential',
+    uniqueKey: 'k',
+    onDuplicate: 'merge',
+    repeat: 'HOURLY',
+    missed: 'skip',
+    parent: 7,
+    onChildFailure: 'fail',
+    group: 'g',
+    lease: '5m',
+  });
+});
+
+test.each([
+  ['12', 12],
+  ['-1', -1],
+  ['1.5', '1.5'],
+  ['0x10', '0x10'],
+  ['', ''],
+  ['many', 'many'],
+])('%j is %j', (word, value) => {
+  expect(numberIn(word)).toBe(value);
+});
+
+test.each([['{"a":1}'], ['[]'], ['"x"'], ['1'], ['null'], [' true ']])('%s is JSON', (text) => {
+  expect(parseJson(text, 'The data')).toEqual(JSON.parse(text));
+});
+
+test('JSON that is nested too deep is reported', () => {
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+  expect(() => parseJson(deep, 'The data')).toThrow(/\(nested too deep\); expected JSON/);
+});
+
+test.each([
+  ['', '(it is empty)'],
+  ['  \n', '(it is empty)'],
+  ['{secret:1}', '(error at character 2)'],
+  ['{"secret":', '(it ends too early)'],
+  ['secret', '(not a JSON value)'],
+])('%j is none, and is not shown: it may be secret', (text, found) => {
+  let message = '';
+  try {
+    parseJson(text, 'The data');
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  expect(message).toMatch(
+    /^The data is not valid JSON \(.*\); expected JSON such as '.*' in single quotes\.$/,
+  );
+  expect(message).toContain(found);
+  expect(message).not.toContain('secret');
+});
 
 test('each line that is not empty is a job, and keeps its number', () => {
   expect(readJobLines('{"name":"a"}\r\n\n  {"name":"b","data":[1],"priority":7}\n')).toEqual([

@@ -1,0 +1,91 @@
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  describeFound,
+  parseExactly,
+  printableName,
+  shellWord,
+} from '../../src/system/base/values.ts';
+import { tries } from '../support/tries.ts';
+
+const circle: { self?: unknown } = {};
+circle.self = circle;
+
+test.each([
+  ['soon', '"soon"'],
+  [undefined, 'undefined'],
+  [10n, '10n'],
+  [Symbol('a'), 'Symbol(a)'],
+  ['x'.repeat(100), `"${'x'.repeat(79)}…`],
+  [circle, 'what is no JSON'],
+  [{ a: 1n }, 'what is no JSON'],
+])('what was found is shown, whatever it is: %#', (found, shown) => {
+  expect(describeFound(found)).toBe(shown);
+});
+
+test.each([
+  '9007199254740993',
+  '-9223372036854775808',
+  '0.12345678901234567890',
+  '1e400',
+  '-0',
+  '[1.50,{"a":[20e3]}]',
+  '{"__proto__":{"id":9007199254740993},"constructor":1.0}',
+])('%s is written again letter by letter', (text) => {
+  expect(JSON.stringify(parseExactly(text))).toBe(text);
+});
+
+test('all else is read as it always is', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      expect(JSON.stringify(parseExactly(text))).toBe(text);
+      expect(JSON.parse(JSON.stringify(parseExactly(text)))).toEqual(JSON.parse(text));
+    }),
+  );
+  expect(parseExactly('{"a":[1,"9007199254740993",null,true]}')).toEqual({
+    a: [1, '9007199254740993', null, true],
+  });
+});
+
+test('what is no JSON is refused', () => {
+  expect(() => parseExactly('{a:1}')).toThrow(SyntaxError);
+});
+
+test('a plain path stays as it is', () => {
+  expect(shellWord('jobs/15min/clean-tmp.v2.sh')).toBe('jobs/15min/clean-tmp.v2.sh');
+});
+
+test('a shell reads back any path as one word', () => {
+  const path = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !text.includes('\0'));
+  const nasty = fc
+    .array(fc.constantFrom("'", '"', '$x', '`', '\\', ' ', '\n', '%', '*', '-', '~', '!'))
+    .map((signs) => `a${signs.join('')}`);
+  fc.assert(
+    fc.property(fc.oneof(path, nasty), (given) => {
+      const printed = execFileSync('/bin/sh', ['-c', `printf '%s' ${shellWord(given)}`]);
+      expect(printed.toString()).toBe(given);
+    }),
+    { numRuns: tries(50) },
+  );
+});
+
+test.each([
+  ['clean-tmp', 'clean-tmp'],
+  ['größe 100% "x" \'y\' 👩‍💻', 'größe 100% "x" \'y\' 👩‍💻'],
+  ['a\nb\tc\r', 'a\\nb\\tc\\r'],
+  ['\u001b[31m\u0000', '\\u001b[31m\\u0000'],
+  ['\u007f\u0085\u2028', '\\u007f\\u0085\\u2028'],
+  ['gpj\u202ehs', 'gpj\\u202ehs'],
+])('%j is shown as %s', (name, shown) => {
+  expect(printableName(name)).toBe(shown);
+});
+
+test('no name is shown with a control character', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (name) => {
+      expect(printableName(name)).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
+    }),
+  );
+});
