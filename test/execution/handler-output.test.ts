@@ -82,7 +82,7 @@ export default async ({ log }) => {
   expect(existsSync(output)).toBe(false);
 });
 
-test('what a log that was set aside has left under the same key is none of it', async () => {
+test('what a quarantined log has left under the same key is none of it', async () => {
   const lane = openLane({ 'a.mjs': `export default () => { process.exit(1); };\n` });
   const files = runFilesOf(lane.state, '1.1');
   writeFileSync(files.output, 'old');

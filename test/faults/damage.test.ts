@@ -37,7 +37,7 @@ function write(path: string, sql: string): void {
   database.close();
 }
 
-const isSetAside: Readonly<Record<string, Damage>> = {
+const isQuarantined: Readonly<Record<string, Damage>> = {
   'text in its place': (path) => {
     writeFileSync(path, 'Dear diary, today nothing happened. '.repeat(1000));
     return undefined;
@@ -75,12 +75,12 @@ const isLeftAlone: Readonly<Record<string, Damage>> = {
   },
 };
 
-const setAside = (root: string): string[] =>
+const quarantined = (root: string): string[] =>
   readdirSync(stateFolderOf(root).path).filter((name) => name.includes('.broken-'));
 
 /** Without what stood beside it, and goes with it. */
 const databases = (root: string): string[] =>
-  setAside(root).filter((name) => !/-(wal|shm|journal)$/.test(name));
+  quarantined(root).filter((name) => !/-(wal|shm|journal)$/.test(name));
 
 /** What the first pass has left in a log that came back. */
 const keptRuns = 'select count(*) - 6 as kept from runs';
@@ -103,7 +103,7 @@ async function makeDamagedRoot(damage: Damage) {
   return { root, cure };
 }
 
-test.each(Object.entries(isSetAside))('of the log is left: %s', async (_, damage) => {
+test.each(Object.entries(isQuarantined))('of the log is left: %s', async (_, damage) => {
   const { root } = await makeDamagedRoot(damage);
   const said = await pass(root);
   expect(databases(root)).toEqual([expect.stringMatching(/^activity\.db\.broken-/)]);
@@ -135,6 +135,6 @@ test.each(Object.entries(isLeftAlone))('instead of the log there is: %s', async 
     'select count(*) as runs, count(distinct spool_id) as spooled from runs where id > ?';
   const [{ kept }] = queryLog<{ kept: number }>(root, keptRuns) as [{ kept: number }];
   expect(queryLog(root, since, kept)).toEqual([{ runs: 6, spooled: 3 }]);
-  expect(setAside(root)).toEqual([]);
+  expect(quarantined(root)).toEqual([]);
   checkInvariants(root, { isPruned: kept > 0 });
 });

@@ -108,8 +108,8 @@ class Site {
           await queue.kickMany('*', 100);
           break;
         case 'pause':
-        case 'fuse':
-          await queue.pause(step.pattern, { fail: step.do === 'fuse' });
+        case 'fail-fast':
+          await queue.pause(step.pattern, { fail: step.do === 'fail-fast' });
           break;
         case 'resume':
           await queue.resume(step.pattern);

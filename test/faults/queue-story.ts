@@ -9,7 +9,7 @@ export type Verb =
   | { readonly do: 'finish' | 'retry' | 'fail' | 'bury'; readonly claim: number }
   | { readonly do: 'kick' | 'cancel' | 'delete' | 'update'; readonly job: number }
   | { readonly do: 'kick all' }
-  | { readonly do: 'pause' | 'fuse' | 'resume'; readonly pattern: string };
+  | { readonly do: 'pause' | 'fail-fast' | 'resume'; readonly pattern: string };
 
 /** Workers that work off what is due, of which one may be killed, and what is done meanwhile. */
 export interface Work {
@@ -58,7 +58,7 @@ const verb = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      do: fc.constantFrom('pause', 'fuse', 'resume', 'resume'),
+      do: fc.constantFrom('pause', 'fail-fast', 'resume', 'resume'),
       pattern: fc.constantFrom('*', 'warm', 'p*'),
     }),
   },
