@@ -206,7 +206,10 @@ function wrapStatement(statement: StatementSync, text: string): SqliteStatement 
     return readNumbers(statement, values) ?? statement.all(...toInput(values)).map(toRow);
   };
   return {
-    reader: statement.columns().length > 0,
+    // Not before somebody asks: it describes every column.
+    get reader() {
+      return statement.columns().length > 0;
+    },
     all: (values) => named(() => read(values)),
     run: (values) => named(() => statement.run(...toInput(values))),
     *iterate(values) {
