@@ -1,5 +1,4 @@
 import { relative, resolve } from 'node:path';
-import sparkly from 'sparkly';
 import type { Discovery, Ignored, Script, Tier, Unread } from '../../discovery/script.ts';
 import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/contract.ts';
@@ -266,10 +265,16 @@ function paintLast(text: string, { lastRun }: ScriptOverview, palette: Palette):
   return lastRun === null ? palette.dim(text) : paintOutcome(palette, lastRun.outcome)(text);
 }
 
+const BARS = [...'▁▂▃▄▅▆▇█'];
+
 /** Measured from zero: a bar twice as high took twice as long. */
 function sparkline(runs: readonly RecentRun[]): string {
-  const durations = runs.map((run) => run.durationMs ?? '');
-  return durations.every((duration) => duration === '') ? '' : sparkly(durations, { minimum: 0 });
+  const durations = runs.map((run) => run.durationMs);
+  if (durations.every((duration) => duration === null)) return '';
+  const longest = Math.max(...durations.map((duration) => duration ?? 0)) || 1;
+  const barOf = (duration: number): string =>
+    BARS[Math.max(0, Math.ceil((duration / longest) * BARS.length) - 1)] as string;
+  return durations.map((duration) => (duration === null ? ' ' : barOf(duration))).join('');
 }
 
 /** One character is one run; those that failed stand out. */
