@@ -130,7 +130,7 @@ type NodeSqlite = typeof DatabaseSync;
 type Values = readonly unknown[];
 
 /**
- * Node's own SQLite, for where better-sqlite3's binary cannot be loaded.
+ * Node's own SQLite, for a process that asks little, and where better-sqlite3's binary cannot be loaded.
  *
  * @throws when this Node has none, or was told not to have it
  */
