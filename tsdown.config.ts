@@ -113,6 +113,8 @@ export default defineConfig([
     define,
     deps: { neverBundle: [/^\.\/cli\.cjs$/], onlyBundle: false },
     plugins: [withoutUnneeded],
+    // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
+    inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
     outputOptions: {
       codeSplitting: {
         groups: [

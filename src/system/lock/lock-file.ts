@@ -2,12 +2,15 @@ import {
   closeSync,
   fstatSync,
   lstatSync,
+  mkdir,
   mkdirSync,
   openSync,
   readdirSync,
   renameSync,
+  rmdir,
   rmdirSync,
   rmSync,
+  stat,
   unlinkSync,
   utimes,
   writeFile,
@@ -109,61 +112,95 @@ function holdLock(
     removePrepared(entry.path);
     const takenOverFrom = collectDeadHolders(entry.path);
     const stop = keepFresh(entry, onCompromised, timing);
-    return { takenOverFrom, release: async () => releaseLock(entry, stop) };
+    return { takenOverFrom, release: () => releaseLock(entry, stop) };
   } catch (error) {
     leaveLock(entry);
     throw error;
   }
 }
 
-/** After a refresh that failed, though the file is still there. */
+/** After an attempt that failed, though the lock is still there. */
 const RETRY_MS = 1_000;
 
-/** Refreshes the lock, and notices when it is lost: its holder's file is gone then. */
+/**
+ * Its file is as fresh as can be when the lock is taken: until it is to be refreshed, nothing is loaded and nothing
+ * started for that. Most passes have ended by then.
+ */
 function keepFresh(
   entry: LockEntry,
   onCompromised: (reason: string) => void,
-  { refreshMs, staleMs }: LockTiming,
-): () => void {
+  timing: LockTiming,
+): () => Promise<void> {
   // By a clock that nobody sets.
-  let freshAtS = process.uptime();
-  let timer: NodeJS.Timeout | null = null;
-  const refreshIn = (ms: number): void => {
-    timer = setTimeout(() => touch(entry, note), ms).unref();
-  };
-  const note = (error: Error | null): void => {
-    if (timer === null) return;
-    const isStale = (process.uptime() - freshAtS) * 1000 > staleMs;
-    if (error !== null && (errorCode(error) === 'ENOENT' || isStale)) {
-      timer = null;
-      onCompromised(error.message);
-      return;
+  const takenAtS = process.uptime();
+  let isReleased = false;
+  let refreshing: Promise<(() => Promise<void>) | null> | null = null;
+  const begin = async (): Promise<(() => Promise<void>) | null> => {
+    try {
+      return await startRefreshing(entry, onCompromised, timing);
+    } catch (error) {
+      if (isReleased) return null;
+      const isStale = (process.uptime() - takenAtS) * 1000 > timing.staleMs;
+      if (errorCode(error) === 'ENOENT' || isStale) onCompromised((error as Error).message);
+      else timer = beginIn(RETRY_MS);
+      return null;
     }
-    if (error === null) freshAtS = process.uptime();
-    refreshIn(error === null ? refreshMs : RETRY_MS);
   };
-  refreshIn(refreshMs);
-  return () => {
-    clearTimeout(timer ?? undefined);
-    timer = null;
+  const beginIn = (ms: number): NodeJS.Timeout =>
+    setTimeout(() => {
+      refreshing = begin();
+    }, ms).unref();
+  let timer = beginIn(timing.refreshMs);
+  return async () => {
+    isReleased = true;
+    clearTimeout(timer);
+    const stop = await refreshing;
+    await stop?.();
   };
 }
 
 /**
- * Writing sets the file's time by the file system's clock, which all hosts share. The bytes are the same, in
- * the same place: who reads meanwhile misses nothing.
+ * The library refreshes the lock and notices its loss. It is not asked who gets the lock: two can
+ * take a stale one from it (https://github.com/moxystudio/node-proper-lockfile/issues/121).
  */
-function touch(entry: LockEntry, done: (error: Error | null) => void): void {
-  const path = holderPath(entry);
-  writeFile(path, JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
-    // A full disk takes no lock from anybody.
-    if (error === null || error.code === 'ENOENT') done(error);
-    else utimes(path, new Date(), new Date(), done);
+async function startRefreshing(
+  entry: LockEntry,
+  onCompromised: (reason: string) => void,
+  { refreshMs, staleMs }: LockTiming,
+): Promise<() => Promise<void>> {
+  const { default: lockfile } = await import('proper-lockfile');
+  return await lockfile.lock(entry.path, {
+    lockfilePath: heartbeatPath(entry),
+    realpath: false,
+    stale: staleMs,
+    update: refreshMs,
+    fs: fileSystemThatTouches(entry),
+    // The library's default throws from a timer, which would end the runner in the middle of a pass.
+    onCompromised: (error) => onCompromised(error.message),
   });
 }
 
-function releaseLock(entry: LockEntry, stopRefreshing: () => void): void {
-  stopRefreshing();
+/**
+ * The library sets times by this host's clock; writing sets the file system's, which all hosts
+ * share. The bytes are the same, in the same place: who reads meanwhile misses nothing.
+ */
+function fileSystemThatTouches(entry: LockEntry) {
+  const refresh = (path: string, at: Date, mtime: Date, done: (error: unknown) => void): void => {
+    writeFile(holderPath(entry), JSON.stringify(entry.self), { flag: 'r+' }, (error) => {
+      if (error?.code === 'ENOENT') done(error);
+      // A full disk takes no lock from anybody.
+      else utimes(path, at, mtime, done);
+    });
+  };
+  return { mkdir, rmdir, rmdirSync, stat, utimes: refresh };
+}
+
+async function releaseLock(entry: LockEntry, stopRefreshing: () => Promise<void>): Promise<void> {
+  try {
+    await stopRefreshing();
+  } catch {
+    // Lost, which was already reported, or removed by somebody.
+  }
   try {
     leaveLock(entry);
   } catch {
@@ -196,6 +233,7 @@ interface LockContent {
 }
 
 const holderPath = ({ path, token }: LockEntry): string => join(path, `${token}.json`);
+const heartbeatPath = ({ path, token }: LockEntry): string => join(path, `${token}.lock`);
 const preparedPath = ({ path, token }: LockEntry): string => `${path}.${token}.new`;
 
 /** Gets into the lock, unless somebody's file is in it, be he dead or alive. */
@@ -236,6 +274,7 @@ function clearLock(path: string, { holders, otherNames }: LockContent): void {
 
 /** Gives the lock back, whatever else has got into it meanwhile. */
 function leaveLock(entry: LockEntry): void {
+  rmSync(heartbeatPath(entry), { recursive: true, force: true });
   rmSync(holderPath(entry), { force: true });
   const content = readLock(entry.path);
   if (content.holders.length === 0) removeLock(entry.path, content);
