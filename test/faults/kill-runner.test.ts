@@ -77,6 +77,14 @@ const scenarios: readonly Scenario[] = [
     next: [['daily'], ['hourly']],
   },
   {
+    name: 'a pass over an empty tier, which Node’s own SQLite records',
+    args: ['hourly'],
+    files: { 'jobs/hourly/.keep': '', ...daily },
+    prepare: (root) => runWithFault(root, ['daily']),
+    reaches: ['sql insert workers', 'sql update workers set state', 'sql commit'],
+    next: [['hourly'], ['daily']],
+  },
+  {
     name: 'a rescue by the tier itself, of a run that came to its end alone',
     args: ['hourly'],
     files: { ...hourly, ...daily },

@@ -212,13 +212,18 @@ function wrapDatabase(prototype) {
 const wrappedModules = new Set();
 const load = Module._load;
 Module._load = function (request, ...rest) {
-  const loaded = load.call(this, request, ...rest);
+  return watchDriver(request, load.call(this, request, ...rest));
+};
+const { getBuiltinModule } = process;
+process.getBuiltinModule = (id) => watchDriver(id, getBuiltinModule.call(process, id));
+
+function watchDriver(request, loaded) {
   const isDriver = /^(?:node:sqlite|(?:\.\/)?better-sqlite3(?:\.cjs)?)$/.test(request);
-  if (!isDriver || wrappedModules.has(request)) return loaded;
+  if (!isDriver || loaded === undefined || wrappedModules.has(request)) return loaded;
   wrappedModules.add(request);
   wrapDatabase((loaded.DatabaseSync ?? loaded.Database ?? loaded).prototype);
   return loaded;
-};
+}
 
 if (clock !== undefined) setClock();
 if (pace !== undefined) setPace(Number(pace));
