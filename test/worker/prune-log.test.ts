@@ -220,7 +220,10 @@ test('a pass prunes with the settings’ own limits', async () => {
   const file = queryLog<{ output_file: string }>(root, 'select output_file from runs')[0];
   const path = join(root, '.runner', 'output', file?.output_file as string);
   expect(existsSync(path)).toBe(true);
-  changeLog(root, 'update runs set started_at = started_at - 120000');
+  changeLog(
+    root,
+    'update runs set started_at = started_at - 120000, finished_at = finished_at - 120000',
+  );
   expect(pass()).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(queryLog(root, 'select id from runs')).toEqual([{ id: 2 }]);
   expect(existsSync(path)).toBe(false);
