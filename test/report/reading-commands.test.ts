@@ -142,6 +142,18 @@ describe('runner report', () => {
 });
 
 describe('runner show', () => {
+  test.each<[string, object, string | null]>([
+    ['printed nothing', { output: '', output_bytes: 0 }, ''],
+    ['was cut off by an unknown number of bytes', { output: null, output_bytes: null }, null],
+  ])('tells as JSON the output of a run that %s', async (_how, fields, output) => {
+    const root = makeTemporaryRoot();
+    const log = await writeLog(root);
+    const id = await log.addRun('hourly/a', Date.now(), fields);
+    expect(JSON.parse((await runner(root, 'show', String(id), '--json')).out)).toMatchObject({
+      output,
+    });
+  });
+
   test('shows one run with its output, made safe', async () => {
     const root = makeTemporaryRoot(scripts);
     const { out, code } = await runner(root, 'show', String(await writeFailure(root)));

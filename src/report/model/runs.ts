@@ -178,7 +178,7 @@ export async function selectRuns(
 
 /** A run with what it has written. */
 export interface RunWithOutput extends RunRecord {
-  /** Head and tail, as the log holds them. */
+  /** Head and tail, as the log holds them; null: unknown. */
   readonly output: string | null;
   /** The compressed file that holds all that was kept, where the log could not. */
   readonly outputFile: string | null;
@@ -191,11 +191,13 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
   const written = await log.db
     .selectFrom('runs')
     .leftJoin('outputs', 'outputs.run_id', 'runs.id')
-    .select(['outcome', 'output', 'output_file', 'worker_id', 'claim_number'])
+    .select(['outcome', 'output', 'output_bytes', 'output_file', 'worker_id', 'claim_number'])
     .where('id', '=', id)
     .executeTakeFirst();
   if (run === undefined || written === undefined) return null;
-  const { outcome, output, output_file: outputFile, worker_id, claim_number } = written;
+  const { outcome, output_file: outputFile, worker_id, claim_number } = written;
+  // What has printed nothing has no row; of an unknown number of bytes, what they were is unknown.
+  const output = written.output ?? (written.output_bytes === 0 ? '' : null);
   const hasFiles = outcome === 'running' && worker_id !== null;
   return { ...run, output, outputFile, filesKey: hasFiles ? `${worker_id}.${claim_number}` : null };
 }
