@@ -113,6 +113,8 @@ test('a run that died with its runner has crashed, with its output', async () =>
   });
   await killRunner(root, 100);
   process.kill(-Number(recordedPid(root)), 'SIGKILL');
+  // Killed while it wrote its result down.
+  writeFileSync(join(root, '.runner/results/1.1.json.4711'), '{"exitCode":');
   nextPass(root);
   const [crashed, next] = queryLog<{ outcome: string; reason: string; output: string }>(
     root,

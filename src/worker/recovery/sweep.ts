@@ -25,16 +25,26 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
   const keys = new Set(names.flatMap((name) => runKey.exec(name)?.[1] ?? []));
   const held = new Set((await store.claims.ofWorkers()).map(({ token }) => token));
   const isSpooled = hasSpool(state);
-  for (const key of keys) {
+  const ended = [...keys].filter((key) => {
     const isOpen = held.has(key) || (!isClaim(key) && isSpooled);
     // One that a quarantined log knows may still go on.
-    if (!isOpen && findRunProcess(root, key) === null) removeRunFiles(runFilesOf(state, key));
-  }
+    return !isOpen && findRunProcess(root, key) === null;
+  });
+  for (const key of ended) removeRunFiles(runFilesOf(state, key));
+  sweepUnfinishedResults(state, new Set(ended));
   for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
     rmSync(join(state.temporary, name), { force: true });
   }
   await sweepKeptOutput(store, state, names, held);
   sweepWarmFiles(root, state);
+}
+
+/** A process that died while it wrote its result down has left that under a name of its own. */
+function sweepUnfinishedResults({ results }: StateFolder, ended: ReadonlySet<string>): void {
+  for (const name of listNames(results)) {
+    const [, key] = /^(.+)\.json\.\d+$/.exec(name) ?? [];
+    if (key !== undefined && ended.has(key)) rmSync(join(results, name), { force: true });
+  }
 }
 
 /** Else it is that of a run which began without the log. */
