@@ -31,7 +31,7 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
     return !isOpen && findRunProcess(root, key) === null;
   });
   for (const key of ended) removeRunFiles(runFilesOf(state, key));
-  sweepUnfinishedResults(state, new Set(ended));
+  sweepUnfinishedResults(state, names, new Set(ended));
   for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
     rmSync(join(state.temporary, name), { force: true });
   }
@@ -40,8 +40,12 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
 }
 
 /** A process that died while it wrote its result down has left that under a name of its own. */
-function sweepUnfinishedResults({ results }: StateFolder, ended: ReadonlySet<string>): void {
-  for (const name of listNames(results)) {
+function sweepUnfinishedResults(
+  { results }: StateFolder,
+  names: readonly string[],
+  ended: ReadonlySet<string>,
+): void {
+  for (const name of names) {
     const [, key] = /^(.+)\.json\.\d+$/.exec(name) ?? [];
     if (key !== undefined && ended.has(key)) rmSync(join(results, name), { force: true });
   }

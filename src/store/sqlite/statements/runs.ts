@@ -10,17 +10,14 @@ import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
 
+/** What is known of a run when it begins, in the order of {@link startValues}. */
+const beginningColumns = [
+  ...['job_id', 'worker_id', 'script_id', 'version_id', 'claim_number', 'attempt'],
+  ...['scheduled_for', 'started_at'],
+] as const satisfies readonly (keyof RunRow)[];
+
 const startColumns = [
-  ...[
-    'job_id',
-    'worker_id',
-    'script_id',
-    'version_id',
-    'claim_number',
-    'attempt',
-    'scheduled_for',
-    'started_at',
-  ],
+  ...beginningColumns,
   ...['timeout_ms', 'outcome', 'pid', 'pid_start_ticks', 'max_rss_bytes'],
 ] as const satisfies readonly (keyof RunRow)[];
 
@@ -38,16 +35,7 @@ const endColumns = [
 ] as const satisfies readonly (keyof FinishedRun)[];
 
 const wholeColumns = [
-  ...[
-    'job_id',
-    'worker_id',
-    'script_id',
-    'version_id',
-    'claim_number',
-    'attempt',
-    'scheduled_for',
-    'started_at',
-  ],
+  ...beginningColumns,
   ...['left_job', 'spool_id', ...endColumns],
 ] as const satisfies readonly (keyof RunRow)[];
 
