@@ -45,7 +45,7 @@ function loadDriver(): FoundDriver {
   }
 }
 
-/** Null: this Node has none. Then better-sqlite3 is asked, and whoever has neither is told why. */
+/** Null: this Node has none. Where better-sqlite3 is missing, too, `loadOther` says why. */
 function loadNodesOwn(): Driver | null {
   try {
     return loadNodeSqlite();
@@ -81,36 +81,29 @@ declare const BETTER_SQLITE3: string | undefined;
 export function loadBetterSqlite3(): Driver {
   const name = typeof BETTER_SQLITE3 === 'undefined' ? 'better-sqlite3' : BETTER_SQLITE3;
   const Sqlite = createRequire(import.meta.filename)(name) as BetterSqlite;
-  takingUris(() => {
-    // The binary is not loaded before the first database.
-    new Sqlite(':memory:').close();
-  });
+  // The binary is not loaded before the first database.
+  new Sqlite(':memory:').close();
   return {
     name: 'better-sqlite3',
-    open: (path, options) => wrap(openDatabase(Sqlite, path, options)),
+    open: (path, options) => openBetterSqlite3(Sqlite, path, options),
   };
 }
 
-/** Its binary looks once, when it is loaded, whether it may; there is no other way to say `immutable`. */
-function takingUris(load: () => void): void {
-  const { SQLITE_USE_URI: before } = process.env;
-  process.env.SQLITE_USE_URI = '1';
-  try {
-    load();
-  } finally {
-    if (before === undefined) delete process.env.SQLITE_USE_URI;
-    else process.env.SQLITE_USE_URI = before;
-  }
-}
-
-function openDatabase(
+/**
+ * Node's own opens what is `immutable`: better-sqlite3 takes URIs only where the environment said so before
+ * anything in this process loaded its binary. No lock is held on such a file, so none can be lost.
+ */
+function openBetterSqlite3(
   Sqlite: BetterSqlite,
   path: string,
-  { timeoutMs, access }: ConnectionOptions,
-): SqliteDatabase.Database {
-  const isWritable = access === undefined || access === 'read-write';
-  const place = access === 'immutable' ? `${pathToFileURL(path)}?immutable=1` : path;
-  return new Sqlite(place, { timeout: timeoutMs, fileMustExist: true, readonly: !isWritable });
+  options: ConnectionOptions,
+): Connection {
+  const { timeoutMs: timeout, access = 'read-write' } = options;
+  const nodes = access === 'immutable' ? loadNodesOwn() : null;
+  if (nodes !== null) return nodes.open(path, options);
+  return wrap(
+    new Sqlite(path, { timeout, fileMustExist: true, readonly: access !== 'read-write' }),
+  );
 }
 
 function wrap(database: SqliteDatabase.Database): Connection {
