@@ -137,7 +137,8 @@ export interface JobsTable {
   readonly parent_id: number | null;
   /** 1: its parent was told how it ended, and has finished since. */
   readonly reported_to_parent: Generated<number>;
-  readonly on_child_failure: Generated<ChildFailurePolicy>;
+  /** Null: `resume`. */
+  readonly on_child_failure: ChildFailurePolicy | null;
   /** Null: as the settings say. */
   readonly lease_ms: number | null;
   /** Until when its claim holds unless it is renewed; null: it is not claimed, or is a script's. */

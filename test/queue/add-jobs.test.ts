@@ -26,7 +26,7 @@ describe('what a job is added with', () => {
       unique_key: null,
       concurrency_key: null,
       parent_id: null,
-      on_child_failure: 'resume',
+      on_child_failure: null,
       lease_ms: null,
       created_at: START,
       finished_at: null,

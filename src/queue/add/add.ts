@@ -33,9 +33,13 @@ export async function addJobs(
 ): Promise<AddedJob[]> {
   const rows: NewJobRow[] = [];
   for (const [index, job] of jobs.entries()) {
-    rows.push(
-      await readNewJob(job, at).catch((error) => throwNamed(error, job, index, jobs.length)),
-    );
+    try {
+      const rule = readRule(job);
+      const firstAt = rule === null ? at : await initialTime(rule, at);
+      rows.push(readNewJob(job, rule, firstAt, at));
+    } catch (error) {
+      throwNamed(error, job, index, jobs.length);
+    }
   }
   if (rows.every(isPlain)) return (await session.jobs.add(rows, at)).map(asAdded);
   const added: AddedJob[] = [];
@@ -118,15 +122,18 @@ const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge
 /**
  * A job as its row begins, with all defaults filled in.
  *
+ * @param firstAt when it is due unless it says so itself
  * @throws {QueueError} that says what is expected
  */
-async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewJobRow> {
-  checkOptions('add', job);
-  const rule = job.repeat === undefined || job.repeat === '' ? null : readRepeat(job);
-  const firstAt = rule === null ? at : await initialTime(rule, at);
+function readNewJob(
+  job: NewJob<unknown>,
+  rule: RepeatRule | null,
+  firstAt: number,
+  at: number,
+): NewJobRow {
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
-  const { missed = 'all', onChildFailure = 'resume', priority = 500, onDuplicate = 'keep' } = job;
+  const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
   readWord('The policy for duplicates', onDuplicate, duplicatePolicies);
   const row: NewJobRow = {
     name: requireJobName(job.name),
@@ -141,10 +148,10 @@ async function readNewJob(job: NewJob<unknown>, at: number): Promise<NewJobRow> 
     unique_key: job.uniqueKey === undefined ? null : readText('A unique key', job.uniqueKey),
     concurrency_key: job.group === undefined ? null : readText('A group', job.group),
     parent_id: job.parent === undefined ? null : readParent(job),
-    on_child_failure: readWord('The policy for failed children', onChildFailure, [
-      'resume',
-      'fail',
-    ]),
+    on_child_failure:
+      onChildFailure === undefined
+        ? null
+        : readWord('The policy for failed children', onChildFailure, ['resume', 'fail']),
     lease_ms: job.lease === undefined ? null : readLeaseMs(job.lease),
     created_at: at,
   };
@@ -172,7 +179,9 @@ function readRetryOptions({ retries, retryDelay }: NewJob<unknown>): string | nu
   return writeRetry(retries === undefined ? undefined : readRetries(retries), retryDelay);
 }
 
-function readRepeat({ repeat, parent }: NewJob<unknown>): RepeatRule {
+function readRule(job: NewJob<unknown>): RepeatRule | null {
+  const { repeat, parent } = checkOptions('add', job);
+  if (repeat === undefined || repeat === '') return null;
   if (parent !== undefined) {
     const why = 'A child cannot repeat: its parent would wait for ever; let the parent repeat.';
     throw new QueueError('invalid', why);
@@ -315,7 +324,7 @@ function toRow(job: ImportedJob, parentId: number | null): NewJobRow {
     unique_key: job.key,
     concurrency_key: null,
     parent_id: parentId,
-    on_child_failure: 'resume',
+    on_child_failure: null,
     lease_ms: job.leaseMs,
     created_at: job.createdAt,
     started_at: job.startedAt,

@@ -192,8 +192,8 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
   if (store.quarantined !== null) process.emitWarning(store.quarantined);
   const watch = store.watch();
   let isClosed = false;
-  // A connection is not told of its own writes.
-  let ownWrite = new AbortController();
+  // A connection is not told of its own writes; null: nobody waits for any.
+  let ownWrite: AbortController | null = null;
   const underWay = new Set<Promise<unknown>>();
   const refuseClosed = (): void => {
     if (isClosed) throw new QueueError('invalid', 'This queue was closed; open it again.');
@@ -208,14 +208,14 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
     ask,
     change: async (work) => {
       const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, work)));
-      // Without a reason Node makes an error with a stack for each change: 20 µs.
-      ownWrite.abort('written');
-      ownWrite = new AbortController();
+      ownWrite?.abort('written');
+      ownWrite = null;
       return result;
     },
     watch: () => {
       refuseClosed();
       const seen = watch.look();
+      ownWrite ??= new AbortController();
       const { signal: written } = ownWrite;
       return async (untilMs, signal) => {
         // Not by AbortSignal.any: a signal that outlives many waits would keep something of each, in Node 22.

@@ -60,7 +60,7 @@ const jobs = `create table jobs (
     concurrency_key text,
     parent_id integer,
     reported_to_parent integer not null default 0,
-    on_child_failure text not null default 'resume' check (on_child_failure in ('resume', 'fail')),
+    on_child_failure text check (on_child_failure in ('resume', 'fail')),
     lease_ms integer
       constraint "a job's lease_ms is a whole number from 1 to 8640000000000"
       check (lease_ms is null or (typeof(lease_ms) = 'integer' and lease_ms between 1 and 8640000000000)),

@@ -84,7 +84,7 @@ export class SqliteSession implements Statements {
     const leave = await this.#queue.enter();
     try {
       const answer = await this.#patiently(work, () => !this.connection.inTransaction);
-      this.#journal?.note(this.#changes());
+      this.#journal?.note(this.#changes(), 'soon');
       return answer;
     } finally {
       leave();
@@ -97,8 +97,7 @@ export class SqliteSession implements Statements {
       await this.#begin();
       const result = await this.#orRollBack(work);
       await this.#commit();
-      this.#journal?.note(this.#changes());
-      if (durability === 'durable') this.#journal?.sync();
+      this.#journal?.note(this.#changes(), durability);
       return result;
     } finally {
       leave();
@@ -249,11 +248,13 @@ class WriteAheadLog {
     this.#path = `${path}-wal`;
   }
 
-  /** Tells how many changes have been committed; they are on the disk before long. */
-  note(changes: number): void {
-    if (changes === this.#changes) return;
+  /** Tells how many changes have been committed; they are on the disk now, or before long. */
+  note(changes: number, durability: Durability): void {
+    const isNew = changes !== this.#changes;
     this.#changes = changes;
-    this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
+    if (durability === 'durable') this.sync();
+    else if (isNew)
+      this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
   }
 
   onDurable(notify: () => void): void {

@@ -10,9 +10,6 @@ import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
 
-/** So much is one statement's text of values at the most. */
-const LARGEST_PORTION = 8 * 1024 * 1024;
-
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
   ...[
@@ -27,17 +24,6 @@ const newColumns = [
 ] as const satisfies readonly (keyof NewJobRow)[];
 
 const waitingStates = `('queued', 'retrying')`;
-
-const columnList = `${newColumns.join(', ')}, ready`;
-const insertOne = `insert into jobs (${columnList}) values (${Array(newColumns.length + 1)
-  .fill('?')
-  .join(', ')})`;
-
-/** One statement for as many as there are: what it costs to run one is a row's price. */
-const insertMany = `insert into jobs (${columnList}) select ${Array.from(
-  { length: newColumns.length + 1 },
-  (_, index) => `value ->> ${index}`,
-).join(', ')} from json_each(?) order by key`;
 
 export function jobStatements(db: Statements): Sync<JobStore> {
   return { ...changes(db), ...families(db), ...reads(db) };
@@ -122,38 +108,20 @@ function reads(
   };
 }
 
+/** Columns that no row sets are left out, which are most of them. */
 function add(db: Statements, jobs: readonly NewJobRow[], at: number): number[] {
-  const [only] = jobs;
-  if (only === undefined) return [];
-  if (jobs.length === 1) return [db.insert(insertOne, valuesOf(only, at))];
-  const ids: number[] = [];
-  for (const portion of inPortions(jobs)) {
-    const last = db.insert(insertMany, [JSON.stringify(portion.map((row) => valuesOf(row, at)))]);
-    // `order by key` numbers them in their order, without a gap, as nobody else writes meanwhile.
-    ids.push(...portion.map((_, index) => last - portion.length + 1 + index));
-  }
-  return ids;
+  const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
+  const insert = insertInto(columns);
+  return jobs.map((row) => db.insert(insert, valuesOf(row, columns, at)));
 }
 
-function* inPortions(rows: readonly NewJobRow[]): Generator<readonly NewJobRow[]> {
-  let portion: NewJobRow[] = [];
-  let length = 0;
-  for (const row of rows) {
-    if (length + row.data.length > LARGEST_PORTION && portion.length > 0) {
-      yield portion;
-      portion = [];
-      length = 0;
-    }
-    portion.push(row);
-    length += row.data.length;
-  }
-  yield portion;
+function insertInto(columns: readonly string[]): string {
+  return `insert into jobs (${columns.join(', ')}, ready) values (${'?, '.repeat(columns.length)}?)`;
 }
 
-function valuesOf(row: NewJobRow, at: number): unknown[] {
-  const values = newColumns.map((column) => row[column] ?? (column === 'attempts' ? 0 : null));
+function valuesOf(row: NewJobRow, columns: readonly (keyof NewJobRow)[], at: number): unknown[] {
   const waits = row.state === 'queued' || row.state === 'retrying';
-  return [...values, waits ? Number(row.run_at <= at) : null];
+  return [...columns.map((column) => row[column]), waits ? Number(row.run_at <= at) : null];
 }
 
 /** As many texts as there are sets of columns: a dozen. */
