@@ -21,11 +21,8 @@ const shared: UserConfig = {
  */
 function chunkOf(name: string, priority: number, ...lists: readonly (readonly string[])[]) {
   const isLoadedBy = (id: string, sources: readonly string[], modules: Modules): boolean =>
-    sources.some((source) =>
-      collectImports(join(import.meta.dirname, 'src', source), modules).has(id),
-    );
-  const isIn = (id: string, modules: Modules): boolean =>
-    lists.every((sources) => isLoadedBy(id, sources, modules));
+    sources.some((source) => collectImports(join(import.meta.dirname, 'src', source), modules).has(id));
+  const isIn = (id: string, modules: Modules): boolean => lists.every((sources) => isLoadedBy(id, sources, modules));
   return { priority, name: (id: string, modules: Modules) => (isIn(id, modules) ? name : null) };
 }
 
@@ -86,9 +83,7 @@ const runners = ['worker/loop/loop.ts'];
 const oneFileOfSqlite = {
   name: 'one-file-of-better-sqlite3',
   resolveId: (source: string, importer: string | undefined) =>
-    source === './binding' && /\/better-sqlite3\/lib\/index\.js$/.test(importer ?? '')
-      ? '\0sqlite-binding'
-      : null,
+    source === './binding' && /\/better-sqlite3\/lib\/index\.js$/.test(importer ?? '') ? '\0sqlite-binding' : null,
   load: (id: string) => (id === '\0sqlite-binding' ? sqliteBinding : null),
 };
 
@@ -160,8 +155,7 @@ export default defineConfig([
     dts: true,
     // `require` gets the very same module, but TypeScript asks for types by another name.
     hooks: {
-      'build:done': ({ options: { outDir } }) =>
-        copyFile(join(outDir, 'index.d.mts'), join(outDir, 'index.d.cts')),
+      'build:done': ({ options: { outDir } }) => copyFile(join(outDir, 'index.d.mts'), join(outDir, 'index.d.cts')),
     },
   },
 ]);

@@ -30,8 +30,7 @@ export default defineConfig({
   test: {
     projects: engines.flatMap(({ name }, index) => {
       // The first engine has all tests, those that no engine has anything to do with, too.
-      const isHere = (file: string): boolean =>
-        !notHere.includes(file) && (index === 0 || ofAnyEngine.includes(file));
+      const isHere = (file: string): boolean => !notHere.includes(file) && (index === 0 || ofAnyEngine.includes(file));
       const which = index === 0 ? '' : ` on ${name}`;
       return [
         {

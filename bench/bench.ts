@@ -26,9 +26,7 @@ export class Bench {
 
   table(head: readonly string[], rows: readonly (readonly string[])[]): void {
     const lines = [head, ...rows];
-    const widths = head.map((_, index) =>
-      Math.max(...lines.map((line) => line[index]?.length ?? 0)),
-    );
+    const widths = head.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)));
     for (const line of lines) {
       this.say(widths.map((width, index) => (line[index] ?? '').padEnd(width)).join('  '));
     }

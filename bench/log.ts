@@ -36,17 +36,11 @@ async function bytes(bench: Bench): Promise<void> {
 
 type Sizes = ReadonlyMap<string, number>;
 
-async function growthOf(
-  root: string,
-  count: number,
-  grow: (isWarmUp: boolean) => Promise<void>,
-): Promise<Sizes> {
+async function growthOf(root: string, count: number, grow: (isWarmUp: boolean) => Promise<void>): Promise<Sizes> {
   await grow(true);
   const before = sizesOf(root);
   await grow(false);
-  const each = [...sizesOf(root)].map(
-    ([name, size]) => [name, (size - (before.get(name) ?? 0)) / count] as const,
-  );
+  const each = [...sizesOf(root)].map(([name, size]) => [name, (size - (before.get(name) ?? 0)) / count] as const);
   return new Map(each.filter(([, size]) => size !== 0));
 }
 

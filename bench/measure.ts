@@ -34,10 +34,7 @@ export async function peakBytesOf(command: Command): Promise<number> {
   return peak;
 }
 
-async function runTimed(
-  { command, cwd }: Command,
-  watch = (_pid: number) => () => {},
-): Promise<string> {
+async function runTimed({ command, cwd }: Command, watch = (_pid: number) => () => {}): Promise<string> {
   const shell = spawn('bash', ['-c', TIMED, 'bash', ...command], {
     cwd,
     stdio: ['ignore', 'ignore', 'pipe'],

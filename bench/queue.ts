@@ -24,9 +24,7 @@ async function waking(bench: Bench): Promise<void> {
     const waits = await measureWaits(bench, delayed);
     const sinceCall = waits.map(({ sinceCallMs }) => sinceCallMs);
     const sinceAdded = waits.map(({ sinceAddedMs }) => sinceAddedMs);
-    bench.say(
-      `${delayed} not due: since add was called ${spread(sinceCall)}, since it returned ${spread(sinceAdded)}`,
-    );
+    bench.say(`${delayed} not due: since add was called ${spread(sinceCall)}, since it returned ${spread(sinceAdded)}`);
     p50s.push(median(sinceCall));
   }
   const [idle = Number.NaN, few = Number.NaN, many = Number.NaN] = p50s;

@@ -40,9 +40,7 @@ async function reading(bench: Bench): Promise<void> {
     const startMs = performance.now();
     const { days } = generateLog(root, bench.scaled(size));
     const seconds = (performance.now() - startMs) / 1000;
-    bench.say(
-      `${bench.scaled(size)} runs over ${days.toFixed(0)} days, made in ${seconds.toFixed(0)} s`,
-    );
+    bench.say(`${bench.scaled(size)} runs over ${days.toFixed(0)} days, made in ${seconds.toFixed(0)} s`);
     medians.set(size, await measureCommands(bench, root));
     rmSync(root, { recursive: true });
   }
@@ -65,14 +63,9 @@ async function reading(bench: Bench): Promise<void> {
 
 async function measureCommands(bench: Bench, root: string): Promise<ReadonlyMap<string, number>> {
   const contenders = Object.fromEntries(
-    Object.entries(commands).map(([name, args]) => [
-      name,
-      () => timeOnce({ command: [node, ...args], cwd: root }),
-    ]),
+    Object.entries(commands).map(([name, args]) => [name, () => timeOnce({ command: [node, ...args], cwd: root })]),
   );
   await alternate(1, contenders);
   const figures = await alternate(bench.rounds(9), contenders);
-  return new Map(
-    Object.entries(figures).map(([name, each]) => [name, median(each.map(({ wallMs }) => wallMs))]),
-  );
+  return new Map(Object.entries(figures).map(([name, each]) => [name, median(each.map(({ wallMs }) => wallMs))]));
 }

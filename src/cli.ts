@@ -44,10 +44,7 @@ export async function main(distFolder: string): Promise<void> {
 }
 
 /** A call in a world of its caller's, which is all that it reads and writes besides files. */
-export async function runCommandLine(
-  args: readonly string[],
-  context: CommandContext,
-): Promise<void> {
+export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<void> {
   const line = { args, commands, context };
   try {
     const call = readTierCall(args);

@@ -37,8 +37,7 @@ function hashSources(): string {
     cwd: project,
     nodir: true,
   });
-  for (const file of files.sort())
-    hash.update(`${file}\0`).update(readFileSync(join(project, file)));
+  for (const file of files.sort()) hash.update(`${file}\0`).update(readFileSync(join(project, file)));
   return hash.digest('hex');
 }
 

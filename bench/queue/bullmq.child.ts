@@ -39,10 +39,7 @@ const queue = new Queue(name, { connection });
 async function describeRedis(): Promise<string> {
   const { Redis } = await importPeer<IoRedis>('ioredis');
   const client = new Redis(connection.port);
-  const settings = [
-    await client.config('GET', 'appendonly'),
-    await client.config('GET', 'appendfsync'),
-  ];
+  const settings = [await client.config('GET', 'appendonly'), await client.config('GET', 'appendfsync')];
   client.disconnect();
   return `Redis ${settings.map((pair) => pair.join(' ')).join(', ')}`;
 }

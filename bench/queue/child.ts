@@ -17,10 +17,7 @@ export function report(measured: Measured): void {
 }
 
 /** Runs what is asked for and reports the time it took. */
-export async function reportTimed(
-  verbs: Readonly<Record<string, () => unknown>>,
-  settings: string,
-): Promise<void> {
+export async function reportTimed(verbs: Readonly<Record<string, () => unknown>>, settings: string): Promise<void> {
   const startMs = performance.now();
   await verbs[task.verb]?.();
   report({ ms: performance.now() - startMs, settings });

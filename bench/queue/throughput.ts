@@ -31,11 +31,7 @@ export async function throughput(bench: Bench): Promise<void> {
   }
 }
 
-function listContenders(
-  bench: Bench,
-  peers: string | null,
-  redis: Redis | null,
-): Readonly<Record<string, Contender>> {
+function listContenders(bench: Bench, peers: string | null, redis: Redis | null): Readonly<Record<string, Contender>> {
   const contenders: Record<string, Contender> = {
     [OURS]: (verb, count) => measureOurs(bench, verb, count),
     'raw SQLite': measurePeer(bench, 'raw', {}),
@@ -71,10 +67,7 @@ async function measureOurs({ disk }: Bench, verb: Verb, count: number): Promise<
 type Figures = ReadonlyMap<string, ReadonlyMap<Verb, number>>;
 
 /** Medians of jobs per second. */
-async function measureAll(
-  bench: Bench,
-  contenders: Readonly<Record<string, Contender>>,
-): Promise<Figures> {
+async function measureAll(bench: Bench, contenders: Readonly<Record<string, Contender>>): Promise<Figures> {
   const medians = new Map(Object.keys(contenders).map((name) => [name, new Map<Verb, number>()]));
   for (const verb of Object.keys(counts) as Verb[]) {
     const count = bench.scaled(counts[verb]);

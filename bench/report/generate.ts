@@ -59,12 +59,7 @@ function multiply(db: Sqlite.Database, runs: number): number {
 }
 
 /** All columns as they are, instants earlier, and what is named here as it says. */
-function copy(
-  db: Sqlite.Database,
-  table: string,
-  from: string,
-  expressions: Readonly<Record<string, string>>,
-): void {
+function copy(db: Sqlite.Database, table: string, from: string, expressions: Readonly<Record<string, string>>): void {
   const columns = db.prepare(`select name from pragma_table_info('${table}')`).pluck().all();
   const expressionOf = (column: string): string => {
     const isInstant = column.endsWith('_at') || column === 'scheduled_for';

@@ -11,16 +11,7 @@
  *
  * SQLite's own backup is used: a copy of the file alone would miss what is still in its journal.
  */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 /** Long enough for a writer on a slow disk to finish. */
@@ -46,8 +37,7 @@ async function backUp(): Promise<void> {
     await copyLog(unfinished);
     renameSync(unfinished, path);
   } finally {
-    for (const suffix of ['', '-journal', '-wal', '-shm'])
-      rmSync(unfinished + suffix, { force: true });
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(unfinished + suffix, { force: true });
   }
   const removed = removeOldCopies();
   const megabytes = (statSync(path).size / 1e6).toFixed(1);

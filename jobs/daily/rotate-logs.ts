@@ -65,9 +65,7 @@ async function rotateFolder(named: string): Promise<void> {
     compressed: await compressIdle(path),
     removed: removeSurplus(path),
   };
-  console.log(
-    `${path}: ${done.rotated} logs rotated, ${done.compressed} compressed, ${done.removed} removed`,
-  );
+  console.log(`${path}: ${done.rotated} logs rotated, ${done.compressed} compressed, ${done.removed} removed`);
 }
 
 function rotateDueLogs(path: string): number {
@@ -75,8 +73,7 @@ function rotateDueLogs(path: string): number {
   for (const name of due) {
     const log = join(path, name);
     const target = `${log}.${timestamp(now)}`;
-    if (existsSync(target))
-      throw new Error(`${target} is there already, so ${log} was left alone.`);
+    if (existsSync(target)) throw new Error(`${target} is there already, so ${log} was left alone.`);
     if (isCopyMode) copyAndEmpty(log, target);
     else renameSync(log, target);
   }
@@ -121,8 +118,7 @@ function copyAndEmpty(log: string, target: string): void {
 function copyRest(from: number, to: number): void {
   const chunk = Buffer.alloc(CHUNK_BYTES);
   for (let size = readSync(from, chunk); size > 0; size = readSync(from, chunk)) {
-    for (let written = 0; written < size; )
-      written += writeSync(to, chunk, written, size - written);
+    for (let written = 0; written < size; ) written += writeSync(to, chunk, written, size - written);
   }
 }
 

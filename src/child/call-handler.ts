@@ -82,10 +82,7 @@ interface OpenContext {
 const noChildren: HandlerChildren = { finished: [], failed: [], cancelled: [] };
 
 /** @param sendUpdate fulfilled once the data is in the log */
-function createHandlerContext(
-  job: HandlerJob,
-  sendUpdate: (data: string) => Promise<void>,
-): OpenContext {
+function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Promise<void>): OpenContext {
   let asked: SpokenAsk | undefined;
   let isOpen = true;
   let termination: ReturnType<typeof abortOnTermination> | undefined;
@@ -132,10 +129,7 @@ function toDate(instant: number | null): Date | null {
 /** Who does not wait for it need not catch it either. */
 function update(data: unknown, send: (data: string) => Promise<void>): Promise<void> {
   const json = toJsonText(data);
-  const sent =
-    'text' in json
-      ? send(json.text)
-      : Promise.reject(new TypeError(`update(): the data ${json.problem}`));
+  const sent = 'text' in json ? send(json.text) : Promise.reject(new TypeError(`update(): the data ${json.problem}`));
   sent.catch(() => {});
   return sent;
 }

@@ -107,9 +107,7 @@ export interface HandlerChildren {
  *   return { sent: true };
  * }) satisfies Handler<{ to: string }>;
  */
-export type Handler<Data = unknown, Result = unknown> = (
-  context: HandlerContext<Data>,
-) => Result | Promise<Result>;
+export type Handler<Data = unknown, Result = unknown> = (context: HandlerContext<Data>) => Result | Promise<Result>;
 
 /**
  * Gives a handler its types. It is a real import, so the package must be installed where the handler runs;
@@ -123,8 +121,6 @@ export type Handler<Data = unknown, Result = unknown> = (
  *   return { sent: true };
  * });
  */
-export function defineHandler<Data = unknown, Result = unknown>(
-  handler: Handler<Data, Result>,
-): Handler<Data, Result> {
+export function defineHandler<Data = unknown, Result = unknown>(handler: Handler<Data, Result>): Handler<Data, Result> {
   return handler;
 }

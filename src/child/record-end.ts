@@ -29,9 +29,7 @@ export function recordEnd(
   });
   process.on('exit', (code) => {
     if (code === UNSETTLED_EXIT_CODE)
-      error ??= failure(
-        'a top-level await never settled. Did the script wait for input? Its stdin is empty.',
-      );
+      error ??= failure('a top-level await never settled. Did the script wait for input? Its stdin is empty.');
     const unsettled = code === 0 ? findUnsettled() : null;
     if (unsettled !== null) {
       error = failure(unsettled.sentence);
@@ -61,9 +59,7 @@ export function writeResult(path: string, result: ProbeResult): void {
 
 type CpuUsage = Pick<NodeJS.ResourceUsage, 'userCPUTime' | 'systemCPUTime'>;
 
-function measureSelf(
-  since: CpuUsage,
-): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
+function measureSelf(since: CpuUsage): Pick<ProbeResult, 'userCpuMs' | 'systemCpuMs' | 'maxRssBytes'> {
   const usage = process.resourceUsage();
   return {
     userCpuMs: (usage.userCPUTime - since.userCPUTime) / 1000,

@@ -35,10 +35,7 @@ async function buildProgram(line: CommandLine): Promise<Command> {
   const program = new Command('runner')
     .description('Runs the scripts of a folder and keeps a log of every run.')
     .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
-    .option(
-      '--root <folder>',
-      'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)',
-    )
+    .option('--root <folder>', 'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)')
     .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
@@ -69,18 +66,13 @@ async function buildProgram(line: CommandLine): Promise<Command> {
 /** The command that is named; all of them for the help; none for a tier. */
 function chooseCommands({ args, commands }: CommandLine): string[] {
   const isFolder = (index: number): boolean => args[index - 1] === '--root';
-  const isCommand = (arg: string, index: number): boolean =>
-    Object.hasOwn(commands, arg) && !isFolder(index);
+  const isCommand = (arg: string, index: number): boolean => Object.hasOwn(commands, arg) && !isFolder(index);
   const named = args.filter(isCommand).slice(0, 1);
   const wantsAll = args.length === 0 || args.some((arg) => ['help', '-h', '--help'].includes(arg));
   return named.length > 0 || !wantsAll ? named : Object.keys(commands);
 }
 
-async function runTier(
-  context: CommandContext,
-  program: Command,
-  tier: string | undefined,
-): Promise<void> {
+async function runTier(context: CommandContext, program: Command, tier: string | undefined): Promise<void> {
   if (tier === undefined && program.opts().budget !== undefined) {
     throw new UsageError('--budget needs a tier, such as `runner hourly --budget 5m`, or `due`.');
   }
@@ -157,18 +149,13 @@ interface TypedLine extends Pick<CommandLine, 'args' | 'commands'> {
  *
  * @returns the error that is to be told, mostly as it was
  */
-export async function guessCommand(
-  error: unknown,
-  { args, commands, context }: TypedLine,
-): Promise<unknown> {
+export async function guessCommand(error: unknown, { args, commands, context }: TypedLine): Promise<unknown> {
   const words = wordsOf(args);
   const meant = await guessWords(words, Object.keys(commands));
   if (error instanceof UsageError) return nameCommand(error, meant);
   if (meant === null) return error;
   if (!isOfWords(error, words, args) || (await isTier(words[0], args, context))) return error;
-  return new UsageError(
-    `There is no command ${JSON.stringify(words[0])}; did you mean \`runner ${meant}\`?`,
-  );
+  return new UsageError(`There is no command ${JSON.stringify(words[0])}; did you mean \`runner ${meant}\`?`);
 }
 
 /** What is neither an option nor the value of one. */
@@ -178,10 +165,7 @@ function wordsOf(args: readonly string[]): string[] {
 }
 
 /** `bury 5` → `job 5 bury`; `reprot` → `report`; `hourly/clean` → `run hourly/clean`; null: nothing is near. */
-async function guessWords(
-  words: readonly string[],
-  commands: readonly string[],
-): Promise<string | null> {
+async function guessWords(words: readonly string[], commands: readonly string[]): Promise<string | null> {
   const { nearestName } = await import('../system/base/suggest.ts');
   const { jobVerbs } = await import('./jobs/job.ts');
   const [first = '', second = ''] = words;
@@ -207,10 +191,7 @@ function nameCommand(error: UsageError, meant: string | null): UsageError {
 function isOfWords(error: unknown, words: readonly string[], args: readonly string[]): boolean {
   if (!(error instanceof CommanderError)) return false;
   const isFirst = words[0] === args[0];
-  return (
-    error.code === 'commander.excessArguments' ||
-    (error.code === 'commander.unknownOption' && isFirst)
-  );
+  return error.code === 'commander.excessArguments' || (error.code === 'commander.unknownOption' && isFirst);
 }
 
 async function isTier(

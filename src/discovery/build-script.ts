@@ -3,25 +3,13 @@ import type { ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
-import {
-  distrustOf,
-  fileName,
-  matchableNames,
-  type PatternMatcher,
-  QUEUE_TIER,
-  type TierPlace,
-} from './place.ts';
+import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import { readScriptTags, type ScriptTags } from './tags.ts';
 
 /** `label` is the script's name within its tier. */
-export function buildScript(
-  place: TierPlace,
-  path: string,
-  label: string,
-  content: ScriptFile,
-): Script | Ignored {
+export function buildScript(place: TierPlace, path: string, label: string, content: ScriptFile): Script | Ignored {
   const file = fileName(place, path);
   const choice = chooseLaunch(path, file, content);
   if ('ignored' in choice) return { path, reason: choice.ignored };
@@ -73,12 +61,7 @@ export function scriptName({ tier }: TierPlace, label: string): string {
   return `${tier}/${printableName(label)}`;
 }
 
-function optionsOf(
-  place: TierPlace,
-  path: string,
-  label: string,
-  tags: ScriptOptions,
-): ScriptOptions {
+function optionsOf(place: TierPlace, path: string, label: string, tags: ScriptOptions): ScriptOptions {
   const { root, settings, tier, matches } = place;
   const names = matchableNames(root, `${tier}/${label}`, path);
   return mergeOptions(settings, tier, names, tags, matches);
@@ -104,21 +87,12 @@ function readTags({ comments }: Runnable, file: string, { head }: ScriptFile): S
   return comments === null ? noTags : readScriptTags(head.toString('utf8'), comments, file);
 }
 
-function warnOfIsolation(
-  { tier }: TierPlace,
-  file: string,
-  { options }: ScriptTags,
-): readonly string[] {
+function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
   if (tier === QUEUE_TIER || options.isolate === undefined) return [];
   return [`${file}: @isolate is for handlers in jobs/queue and has no effect here`];
 }
 
-function warnOfUse(
-  launch: Launch,
-  file: string,
-  { options }: ScriptTags,
-  { head }: ScriptFile,
-): readonly string[] {
+function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head }: ScriptFile): readonly string[] {
   if (launch.kind === 'node') return [];
   const warnings: string[] = [];
   if (options.memoryBytes !== undefined) {

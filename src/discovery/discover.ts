@@ -5,13 +5,7 @@ import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
 import { plainFolder, readHandlers, readScriptNames, readTier } from './folder.ts';
 import { readJobsFolder, tierFolder, tierNames } from './jobs-folder.ts';
-import {
-  createPatternMatcher,
-  enterJobs,
-  type JobsPlace,
-  matchableNames,
-  QUEUE_TIER,
-} from './place.ts';
+import { createPatternMatcher, enterJobs, type JobsPlace, matchableNames, QUEUE_TIER } from './place.ts';
 import type { Discovery, Ignored, Script, Tier, Unread } from './script.ts';
 
 export interface DiscoverOptions {
@@ -25,11 +19,7 @@ export interface DiscoverOptions {
  *
  * @throws {UsageError} if there is no tier of that name
  */
-export async function discover(
-  root: string,
-  settings: Settings,
-  { tier }: DiscoverOptions = {},
-): Promise<Discovery> {
+export async function discover(root: string, settings: Settings, { tier }: DiscoverOptions = {}): Promise<Discovery> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
   return tier === undefined ? await discoverAll(place) : discoverTier(place, tier);
@@ -52,10 +42,7 @@ export function discoverNames(root: string): DiscoveredNames {
   const queue = readHandlers(place);
   const handlers = { tier: QUEUE_TIER, scripts: queue.scripts.map(({ name }) => name) };
   return {
-    tiers: [
-      ...folders.filter((folder) => 'scripts' in folder),
-      ...(handlers.scripts.length > 0 ? [handlers] : []),
-    ],
+    tiers: [...folders.filter((folder) => 'scripts' in folder), ...(handlers.scripts.length > 0 ? [handlers] : [])],
     unread: [...folders.filter((folder) => 'reason' in folder), ...queue.unread],
   };
 }
@@ -132,12 +119,7 @@ function fits({ root, matches }: JobsPlace, pattern: string, { name, path }: Scr
   return matchableNames(root, name, path).some((each) => matches(pattern, each));
 }
 
-function describeUnused(
-  setting: string,
-  key: string,
-  kind: string,
-  names: readonly string[],
-): string {
+function describeUnused(setting: string, key: string, kind: string, names: readonly string[]): string {
   const nearest = nearestName(key, names);
   const guess = nearest === null ? '' : `; did you mean ${nearest}?`;
   return `${setting}[${JSON.stringify(key)}] in the settings matches no ${kind} and has no effect${guess}`;

@@ -4,14 +4,7 @@ import { compareBytes, printableName } from '../system/base/values.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
 import { isScriptExtension } from './launch.ts';
-import {
-  describeReadFailure,
-  enterFolder,
-  fileName,
-  type JobsPlace,
-  QUEUE_TIER,
-  type TierPlace,
-} from './place.ts';
+import { describeReadFailure, enterFolder, fileName, type JobsPlace, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Script, Unread } from './script.ts';
 import { isExecutableFile, readScriptFile } from './script-file.ts';
 
@@ -204,8 +197,6 @@ function rejectDuplicates(root: string, scripts: readonly Script[]): readonly Sc
 }
 
 function describeDuplicates(root: string, script: Script, duplicates: readonly Script[]): string {
-  const [file, ...others] = [script, ...duplicates].map(({ path }) =>
-    printableName(relative(root, path)),
-  );
+  const [file, ...others] = [script, ...duplicates].map(({ path }) => printableName(relative(root, path)));
   return `${file}: its script name ${script.name} is also that of ${others.join(' and ')}; rename one of them`;
 }

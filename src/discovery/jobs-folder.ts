@@ -74,9 +74,7 @@ export function tierNames(root: string): readonly string[] {
 }
 
 function reasonAgainst(name: string, path: string): string | null {
-  return isFolder(path)
-    ? reasonAgainstTier(name)
-    : 'not in a tier; move it into one, such as jobs/hourly';
+  return isFolder(path) ? reasonAgainstTier(name) : 'not in a tier; move it into one, such as jobs/hourly';
 }
 
 function namesIn(jobs: string): readonly string[] {
@@ -110,9 +108,6 @@ function describeUnknownTier(root: string, name: string): string {
   }
   const tiers = tierNames(root);
   const nearest = nearestName(name, tiers);
-  const hint =
-    nearest === null
-      ? `the tiers here are ${tiers.join(', ') || '(none)'}`
-      : `did you mean ${nearest}?`;
+  const hint = nearest === null ? `the tiers here are ${tiers.join(', ') || '(none)'}` : `did you mean ${nearest}?`;
   return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`;
 }

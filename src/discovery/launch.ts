@@ -113,11 +113,7 @@ function describeMissingShebang(file: string, { head }: ScriptFile): string {
   return `${file}: an executable file without a known extension expects a #! line or a program for this system, found ${found}; write a first line such as #!/bin/sh`;
 }
 
-function launchByShebang(
-  path: string,
-  content: ScriptFile,
-  { interpreter, argument }: Shebang,
-): LaunchChoice {
+function launchByShebang(path: string, content: ScriptFile, { interpreter, argument }: Shebang): LaunchChoice {
   const extension = extname(path);
   // Under cron's bare PATH `env` finds no node; the runner's own is there for sure.
   const isNode = basename(interpreter) === 'env' && argument === 'node' && extension === '';
@@ -141,16 +137,11 @@ function mayExportFunction(source: string): boolean {
   return !/\b(?:require|import\.meta)\.main\b/.test(code);
 }
 
-function launchProgram(
-  [program = '', ...args]: readonly string[],
-  comments: CommentStyle | null,
-): LaunchChoice {
+function launchProgram([program = '', ...args]: readonly string[], comments: CommentStyle | null): LaunchChoice {
   return { launch: { kind: 'program', command: [program, ...args] }, comments };
 }
 
 function styleOf(interpreter: string, extension = ''): CommentStyle {
   if (extension === '.php' || /(?:^|[\s/])php[\d.]*(?:\s|$)/.test(interpreter)) return 'php';
-  return /(?:^|[\s/])(?:node|deno|bun|tsx|ts-node)(?:\s|$)/.test(interpreter)
-    ? 'slashes'
-    : 'hashes';
+  return /(?:^|[\s/])(?:node|deno|bun|tsx|ts-node)(?:\s|$)/.test(interpreter) ? 'slashes' : 'hashes';
 }

@@ -49,11 +49,7 @@ function codeLines(source: string, style: CommentStyle): readonly CommentLine[] 
   });
 }
 
-function readBlockAt(
-  lines: readonly CommentLine[],
-  index: number,
-  { line, opensBlock }: Markers,
-): CommentBlock | null {
+function readBlockAt(lines: readonly CommentLine[], index: number, { line, opensBlock }: Markers): CommentBlock | null {
   const text = lines[index]?.text ?? '';
   if (opensBlock && text.startsWith('/*')) return readEnclosed(lines, index);
   return line.test(text) ? readRun(lines, index, line) : null;
@@ -61,9 +57,7 @@ function readBlockAt(
 
 function readRun(lines: readonly CommentLine[], start: number, marker: RegExp): CommentBlock {
   const end = findFrom(lines, start, (text) => !marker.test(text));
-  return lines
-    .slice(start, end)
-    .map(({ line, text }) => ({ line, text: text.replace(marker, '').trim() }));
+  return lines.slice(start, end).map(({ line, text }) => ({ line, text: text.replace(marker, '').trim() }));
 }
 
 function readEnclosed(lines: readonly CommentLine[], start: number): CommentBlock {
@@ -80,11 +74,7 @@ function stripEnclosing(text: string, isFirst: boolean): string {
   return inside.replace(/^\s*\*+/, '').trim();
 }
 
-function findFrom(
-  lines: readonly CommentLine[],
-  start: number,
-  isWanted: (text: string) => boolean,
-): number {
+function findFrom(lines: readonly CommentLine[], start: number, isWanted: (text: string) => boolean): number {
   let index = start;
   while (index < lines.length && !isWanted(lines[index]?.text ?? '')) index++;
   return index;
@@ -145,10 +135,7 @@ export function readScriptTags(source: string, style: CommentStyle, file: string
   return {
     options: Object.assign({}, ...readings.map((reading) => reading.options)),
     problems: readings.flatMap((reading) => reading.problems).toSorted(byLine),
-    warnings: [
-      ...warnOfNearMisses(tags, file),
-      ...warnOfUnread(laterBlocks.flatMap(parseTags), file),
-    ],
+    warnings: [...warnOfNearMisses(tags, file), ...warnOfUnread(laterBlocks.flatMap(parseTags), file)],
   };
 }
 
@@ -238,8 +225,5 @@ function warnOfNearMisses(tags: readonly Tag[], file: string): readonly string[]
 function warnOfUnread(tags: readonly Tag[], file: string): readonly string[] {
   return tags
     .filter(({ name }) => settingsByTag.has(name) && !isForeignTag(name))
-    .map(
-      ({ name, line }) =>
-        `${file}:${line}: @${name} has no effect here; tags belong in the first comment block`,
-    );
+    .map(({ name, line }) => `${file}:${line}: @${name} has no effect here; tags belong in the first comment block`);
 }

@@ -69,10 +69,7 @@ const DRAIN_MS = 1_000;
  *
  * @returns to be awaited once the process has ended: all of it is in the log then
  */
-export function takeUpdates(
-  channel: Duplex,
-  { onUpdate }: Pick<HandlerFacts, 'onUpdate'>,
-): () => Promise<void> {
+export function takeUpdates(channel: Duplex, { onUpdate }: Pick<HandlerFacts, 'onUpdate'>): () => Promise<void> {
   let written: Promise<unknown> = Promise.resolve();
   const write = async (line: string): Promise<void> => {
     const data: unknown = JSON.parse(line);

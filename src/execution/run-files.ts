@@ -110,8 +110,7 @@ export function closeOutput({ appendFd, fd, inputFd }: OpenOutput): void {
 
 /** To be called once the end is in the log: until then these files are all there is of it. */
 export function removeRunFiles(files: RunFiles): void {
-  if (!ifPossible(() => unlinkSync(files.output)))
-    ifPossible(() => unlinkSync(heldOutputOf(files)));
+  if (!ifPossible(() => unlinkSync(files.output))) ifPossible(() => unlinkSync(heldOutputOf(files)));
   ifPossible(() => unlinkSync(files.result));
   ifPossible(() => removeFolder(files.temporary));
 }

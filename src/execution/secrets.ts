@@ -42,8 +42,7 @@ function maskThose(secrets: readonly Secret[]): Masker {
     const masked = mask(text);
     return masked === text ? piece : Buffer.from(masked, 'latin1');
   };
-  const rests: Masker['bytes'] = (piece, cut = {}) =>
-    change(piece, (text) => maskRests(text, secrets, cut));
+  const rests: Masker['bytes'] = (piece, cut = {}) => change(piece, (text) => maskRests(text, secrets, cut));
   const bytes: Masker['bytes'] = (piece, cut) =>
     change(rests(piece, cut), (text) => text.replace(form, (value) => masks.get(value) as string));
   const text: Masker['text'] = (found) => {
@@ -53,8 +52,7 @@ function maskThose(secrets: readonly Secret[]): Masker {
   };
   const longest = secrets[0]?.value.length ?? 0;
   const splitAt = (piece: Buffer) => splitPoint(piece, form, longest);
-  const stream: Masker['stream'] = (pieces, cut = {}) =>
-    maskStream(pieces, cut, { bytes, rests, splitAt, longest });
+  const stream: Masker['stream'] = (pieces, cut = {}) => maskStream(pieces, cut, { bytes, rests, splitAt, longest });
   return { text, bytes, stream };
 }
 
@@ -68,13 +66,9 @@ function toLatin1(bytes: Buffer): string {
 
 /** What is left at its ends of a secret that was cut. */
 function maskRests(text: string, secrets: readonly Secret[], { start, end }: Cut): string {
-  const first = start
-    ? longestRest(secrets, (value, size) => text.startsWith(value.slice(-size)))
-    : null;
+  const first = start ? longestRest(secrets, (value, size) => text.startsWith(value.slice(-size))) : null;
   const rest = first === null ? text : first.mask + text.slice(first.size);
-  const last = end
-    ? longestRest(secrets, (value, size) => rest.endsWith(value.slice(0, size)))
-    : null;
+  const last = end ? longestRest(secrets, (value, size) => rest.endsWith(value.slice(0, size))) : null;
   return last === null ? rest : rest.slice(0, -last.size) + last.mask;
 }
 
@@ -83,10 +77,7 @@ interface Rest {
   readonly size: number;
 }
 
-function longestRest(
-  secrets: readonly Secret[],
-  isThere: (value: string, size: number) => boolean,
-): Rest | null {
+function longestRest(secrets: readonly Secret[], isThere: (value: string, size: number) => boolean): Rest | null {
   let longest: Rest | null = null;
   for (const { value, mask } of secrets) {
     let size = value.length;
@@ -152,25 +143,16 @@ const folders = ['PWD', 'OLDPWD'];
  * was started with, of which scripts get some, and those that the settings give. The longest first, as
  * one may begin with another.
  */
-function findSecrets(
-  settings: Pick<Settings, 'env' | 'secrets'>,
-  environment: NodeJS.ProcessEnv,
-): readonly Secret[] {
+function findSecrets(settings: Pick<Settings, 'env' | 'secrets'>, environment: NodeJS.ProcessEnv): readonly Secret[] {
   const variables = [...Object.entries(environment), ...Object.entries(settings.env)];
   const secrets = variables.flatMap(([name, value = '']) => secretsOf(name, value, settings));
   return secrets.toSorted((one, other) => other.value.length - one.value.length);
 }
 
-function secretsOf(
-  name: string,
-  value: string,
-  { secrets }: Pick<Settings, 'secrets'>,
-): readonly Secret[] {
+function secretsOf(name: string, value: string, { secrets }: Pick<Settings, 'secrets'>): readonly Secret[] {
   const isSecret = secrets.includes(name) || (secretWords.test(name) && !folders.includes(name));
   const values = [...(isSecret ? [value.trim()] : []), ...passwordsOf(value)];
-  return values
-    .flatMap(spellings)
-    .map((spelling) => ({ value: spelling, mask: toBytes(`[${name}]`) }));
+  return values.flatMap(spellings).map((spelling) => ({ value: spelling, mask: toBytes(`[${name}]`) }));
 }
 
 /** `redis://user:password@host`, whatever the variable is called. */
@@ -200,10 +182,7 @@ function spellingsInUrls(value: string): readonly string[] {
   const strict = encoded.replace(/[!'()*]/g, (character) => `%${hex(character, 2).toUpperCase()}`);
   const withPlus = strict.replaceAll('%20', '+');
   const ofForm = new URLSearchParams([['', value]]).toString().slice(1);
-  return [
-    ...[encoded, strict, withPlus, ofForm],
-    ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')],
-  ];
+  return [...[encoded, strict, withPlus, ofForm], ...[withPlus.replaceAll('~', '%7E'), strict.replaceAll('%2F', '/')]];
 }
 
 /** As JavaScript writes it; with `\u00e4` for ä, as Python does; with `\/` for a slash too, as PHP does. */

@@ -2,13 +2,7 @@ import type { Signal } from '../child/job-context.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/schema.ts';
 
 /** What can be written as JSON. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** When: a date; epoch milliseconds; or words such as `+10 minutes`, `2026-12-24 18:00`. */
 export type When = Date | number | string;

@@ -26,16 +26,7 @@ interface NamedJob {
   readonly parent_id?: number | null;
 }
 
-export type JobVerb =
-  | 'finish'
-  | 'retry'
-  | 'fail'
-  | 'touch'
-  | 'bury'
-  | 'kick'
-  | 'cancel'
-  | 'delete'
-  | 'requeue';
+export type JobVerb = 'finish' | 'retry' | 'fail' | 'touch' | 'bury' | 'kick' | 'cancel' | 'delete' | 'requeue';
 
 interface Rule {
   /** Completes "only a job that … can be". */
@@ -80,9 +71,7 @@ export function wrongState(job: NamedJob, verb: JobVerb): QueueError {
 
 /** What a paused child waits for; null: it is none. */
 function describeParent({ state, parent_id: parent = null }: NamedJob): string | null {
-  return state === 'paused' && parent !== null
-    ? `it waits for the end of its parent, job ${parent}`
-    : null;
+  return state === 'paused' && parent !== null ? `it waits for the end of its parent, job ${parent}` : null;
 }
 
 /** With words of its own: what is the matter, and what to do. */
@@ -91,10 +80,7 @@ export function refuse(job: NamedJob, matter: string): QueueError {
 }
 
 export function noSuchJob(id: number): QueueError {
-  return new QueueError(
-    'no-such-job',
-    `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`,
-  );
+  return new QueueError('no-such-job', `There is no job ${id} in the queue; \`runner jobs\` lists all jobs.`);
 }
 
 export function staleClaim(job: NamedJob): QueueError {

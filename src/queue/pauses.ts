@@ -40,11 +40,7 @@ export async function pause(session: StoreSession, pause: Pause): Promise<void> 
 }
 
 /** Ends pauses: this name's, or all there are. The names that were paused. To be called in a transaction. */
-export async function resume(
-  session: StoreSession,
-  name: string | null,
-  at: number,
-): Promise<string[]> {
+export async function resume(session: StoreSession, name: string | null, at: number): Promise<string[]> {
   const ended = await session.pauses.remove(name);
   const names = ended.filter(({ until }) => until === null || until > at).map((each) => each.name);
   await session.events.record(names.map((detail) => ({ at, event: 'resumed' as const, detail })));

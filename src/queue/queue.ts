@@ -9,12 +9,7 @@ import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { findRoot } from '../system/place/root.ts';
-import {
-  createStateFolder,
-  removeOutput,
-  type StateFolder,
-  stateFolderOf,
-} from '../system/place/state-folder.ts';
+import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { addJobs } from './add/add.ts';
 import {
   checkOptions,
@@ -26,16 +21,7 @@ import {
   requireDurationMs,
   writeJson,
 } from './add/values.ts';
-import type {
-  AddedJob,
-  ClaimedJob,
-  ClaimOptions,
-  Job,
-  JobRef,
-  PauseOptions,
-  Queue,
-  UpdateOptions,
-} from './api.ts';
+import type { AddedJob, ClaimedJob, ClaimOptions, Job, JobRef, PauseOptions, Queue, UpdateOptions } from './api.ts';
 import { claimForCaller, openQueueLog, type QueueLog } from './claim/outside.ts';
 import { QueueError, wrongState } from './errors.ts';
 import { readPatterns } from './patterns.ts';
@@ -71,10 +57,7 @@ export interface OpenQueueOptions {
  *
  * @param read how data and results of its jobs are read
  */
-export async function buildQueue(
-  options: OpenQueueOptions,
-  read: JsonReader = JSON.parse,
-): Promise<Queue> {
+export async function buildQueue(options: OpenQueueOptions, read: JsonReader = JSON.parse): Promise<Queue> {
   const { env = process.env, now = Date.now } = checkOptions('openQueue', options);
   const { root, settings } = await findPlace(options, env);
   const state = stateFolderOf(root);
@@ -83,10 +66,7 @@ export async function buildQueue(
   return createQueue({ log, state, settings: settings.queue, now, read });
 }
 
-async function findPlace(
-  { root: option, cwd = process.cwd() }: OpenQueueOptions,
-  env: NodeJS.ProcessEnv,
-) {
+async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions, env: NodeJS.ProcessEnv) {
   try {
     const root = findRoot({ option, optionName: 'root', variable: env.RUNNER_ROOT, cwd });
     const settings = await loadSettings(root, env);
@@ -129,13 +109,9 @@ function createQueue(parts: QueueParts): Queue {
   };
 }
 
-function addingVerbs({
-  log,
-  now,
-}: QueueParts): Pick<Queue, 'add' | 'addMany' | 'addUnique' | 'addManyUnique'> {
+function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany' | 'addUnique' | 'addManyUnique'> {
   const addManyUnique: Queue['addManyUnique'] = async (jobs) => {
-    const areJobs =
-      Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
+    const areJobs = Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
     if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
     return await log.change((session) => addJobs(session, jobs, now()));
   };
@@ -154,17 +130,8 @@ function addingVerbs({
 
 function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'touch'> {
   const { log, settings, now } = parts;
-  const claimMany = async <Data>(
-    patterns: string | readonly string[],
-    count: number,
-    options: ClaimOptions = {},
-  ) =>
-    (await claimForCaller(
-      parts,
-      patterns,
-      count,
-      checkOptions('claim', options),
-    )) as ClaimedJob<Data>[];
+  const claimMany = async <Data>(patterns: string | readonly string[], count: number, options: ClaimOptions = {}) =>
+    (await claimForCaller(parts, patterns, count, checkOptions('claim', options))) as ClaimedJob<Data>[];
   return {
     claim: async <Data>(patterns: string | readonly string[] = '*', options: ClaimOptions = {}) =>
       (await claimMany<Data>(patterns, 1, options))[0] ?? null,
@@ -177,30 +144,20 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
   };
 }
 
-function endingVerbs(
-  parts: QueueParts,
-): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
+function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
   const { log, state, settings, now } = parts;
   const archive = createArchive(settings.archive, (files) => removeOutput(state, files));
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
     finish: (job, options = {}) =>
-      log.change((session) =>
-        finishRunningJob(session, job, checkOptions('finish', options), context()),
-      ),
+      log.change((session) => finishRunningJob(session, job, checkOptions('finish', options), context())),
     retry: (job, options = {}) =>
-      log.change((session) =>
-        retryRunningJob(session, job, checkEnding('retry', options), context()),
-      ),
+      log.change((session) => retryRunningJob(session, job, checkEnding('retry', options), context())),
     fail: (job, options = {}) =>
-      log.change((session) =>
-        failRunningJob(session, job, checkEnding('fail', options), context()),
-      ),
-    bury: (job, options = {}) =>
-      log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
+      log.change((session) => failRunningJob(session, job, checkEnding('fail', options), context())),
+    bury: (job, options = {}) => log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
     cancel: (id) => log.change((session) => cancelJob(session, id, context())),
-    delete: async (job) =>
-      removeOutput(state, await log.change((session) => deleteJob(session, job, now()))),
+    delete: async (job) => removeOutput(state, await log.change((session) => deleteJob(session, job, now()))),
   };
 }
 
@@ -218,8 +175,7 @@ function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'up
   const updating = () => ({ at: now(), missedCap: settings.missedCap });
   return {
     kick: (id) => log.change((session) => kickJob(session, id, now())),
-    kickMany: (patterns, count) =>
-      log.change((session) => kickJobs(session, patterns, count, now())),
+    kickMany: (patterns, count) => log.change((session) => kickJobs(session, patterns, count, now())),
     update: (job, options) =>
       log.change((session) => updateJob(session, job, checkOptions('update', options), updating())),
     requeue: (ids, options = {}) =>
@@ -231,8 +187,7 @@ function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list
   const get = (id: number) => log.ask((store) => readJob(store, id, read));
   return {
     get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
-    list: (options = {}) =>
-      log.ask((store) => listJobs(store, checkOptions('list', options), now(), read)),
+    list: (options = {}) => log.ask((store) => listJobs(store, checkOptions('list', options), now(), read)),
     count: (pattern = '*') => log.ask((store) => countJobs(store, pattern, now())),
   };
 }
@@ -240,9 +195,7 @@ function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list
 function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'> {
   return {
     pause: (pattern, options = {}) =>
-      log.change((session) =>
-        pause(session, readPause(pattern, checkOptions('pause', options), now())),
-      ),
+      log.change((session) => pause(session, readPause(pattern, checkOptions('pause', options), now()))),
     resume: async (pattern) => {
       const name = readPauseName(pattern);
       return (await log.change((session) => resume(session, name, now()))).length > 0;
@@ -254,8 +207,7 @@ function readPause(pattern: string, { for: duration, fail }: PauseOptions, at: n
   return {
     name: readPauseName(pattern),
     kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
-    until:
-      duration === undefined ? null : at + requireDurationMs('How long it is paused', duration),
+    until: duration === undefined ? null : at + requireDurationMs('How long it is paused', duration),
     createdAt: at,
   };
 }
@@ -281,12 +233,7 @@ interface Change {
 }
 
 /** Changes a job in any state, without changing that. To be called in a transaction. */
-async function updateJob(
-  session: VerbSession,
-  ref: JobRef,
-  options: UpdateOptions,
-  updating: Updating,
-): Promise<void> {
+async function updateJob(session: VerbSession, ref: JobRef, options: UpdateOptions, updating: Updating): Promise<void> {
   const { at } = updating;
   const change = readChange(options, at);
   const changed = Object.keys(change).filter((key) => change[key as keyof Change] !== undefined);
@@ -332,11 +279,7 @@ function plainColumns({ data, priority, rule }: Change): Partial<JobRow> {
 }
 
 /** A time that is said wins over one that a new rule gives. */
-async function timeColumns(
-  job: JobRow,
-  { runAt, rule }: Change,
-  updating: Updating,
-): Promise<Partial<JobRow>> {
+async function timeColumns(job: JobRow, { runAt, rule }: Change, updating: Updating): Promise<Partial<JobRow>> {
   if (rule && job.parent_id !== null) throw refuseRepeatingChild(job);
   const repeats = rule === undefined ? job.repeat !== null : rule !== null;
   if (runAt !== undefined) return { run_at: runAt, ...(repeats && { scheduled_for: runAt }) };
@@ -349,11 +292,7 @@ function refuseRepeatingChild({ id, parent_id }: JobRow): QueueError {
 }
 
 /** Of a job that waits; a running one gets its next time once it has finished. */
-async function timeOf(
-  rule: RepeatRule,
-  job: JobRow,
-  { at, missedCap }: Updating,
-): Promise<Partial<JobRow>> {
+async function timeOf(rule: RepeatRule, job: JobRow, { at, missedCap }: Updating): Promise<Partial<JobRow>> {
   const moments = {
     scheduled: job.scheduled_for ?? job.run_at,
     started: job.started_at,
@@ -368,10 +307,7 @@ async function timeOf(
   const why = leadsNowhere(rule, at)
     ? 'it goes beyond the year 9999.'
     : 'it has never started. Begin the rule with SCHEDULED or FINISHED, or give a time, too.';
-  throw new QueueError(
-    'invalid',
-    `${JSON.stringify(rule.text)} gives job ${job.id} no time: ${why}`,
-  );
+  throw new QueueError('invalid', `${JSON.stringify(rule.text)} gives job ${job.id} no time: ${why}`);
 }
 
 interface Touching {
@@ -389,11 +325,7 @@ interface Touching {
  *
  * @returns until when it holds
  */
-async function touchJob(
-  session: VerbSession,
-  ref: JobRef,
-  { at, lease, defaultLeaseMs }: Touching,
-): Promise<Date> {
+async function touchJob(session: VerbSession, ref: JobRef, { at, lease, defaultLeaseMs }: Touching): Promise<Date> {
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
   const job = await findJob(session, ref);
   if (job.state !== 'running') throw wrongState(job, 'touch');

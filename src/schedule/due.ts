@@ -13,10 +13,7 @@ export const PASS_TRIES = 2;
 
 const hadLock = ['running', 'finished', 'crashed'] as const;
 
-export async function readLastPass(
-  { workers }: Pick<StoreSession, 'workers'>,
-  tier: string,
-): Promise<LastPass | null> {
+export async function readLastPass({ workers }: Pick<StoreSession, 'workers'>, tier: string): Promise<LastPass | null> {
   const [last] = await workers.passes(tier, { states: hadLock, limit: 1 });
   return last ?? null;
 }

@@ -23,11 +23,7 @@ export interface PreviousCall {
  * period, but at the same minute of each. `runner due` runs a tier at its first call in a period, which on
  * some hosts is one an hour. Null where nothing can be expected: no period, or never called.
  */
-export function expectCall(
-  tier: string,
-  last: PreviousCall | null,
-  nowMs: number,
-): ExpectedCall | null {
+export function expectCall(tier: string, last: PreviousCall | null, nowMs: number): ExpectedCall | null {
   if (last === null) return null;
   const [start, next] = [periodStart(tier, last.atMs), nextPeriodStart(tier, last.atMs)];
   if (start === null || next === null) return null;

@@ -118,11 +118,7 @@ function findChange(earlierMs: number, laterMs: number): number {
 }
 
 /** Between two instants, of which only the later one `has` it: the first whole minute that does. */
-function findFirstMinute(
-  earlierMs: number,
-  laterMs: number,
-  has: (atMs: number) => boolean,
-): number {
+function findFirstMinute(earlierMs: number, laterMs: number, has: (atMs: number) => boolean): number {
   let before = Math.floor(earlierMs / minuteMs);
   let after = Math.floor(laterMs / minuteMs);
   while (after - before > 1) {

@@ -34,11 +34,7 @@ function refuse(reason: string | null): void {
  *
  * @throws {UsageError} unless `RUNNER_ALLOW_UNSAFE` is set
  */
-export function checkStateFolder(
-  root: string,
-  state: StateFolder,
-  environment: NodeJS.ProcessEnv = process.env,
-): void {
+export function checkStateFolder(root: string, state: StateFolder, environment: NodeJS.ProcessEnv = process.env): void {
   if (environment[OVERRIDE_VARIABLE] !== '1') refuseUnsafeState(root, state, orAllowOutside);
 }
 
@@ -66,11 +62,7 @@ export async function checkCopy(
   await refuseUnlessAllowed(root, describeServedCopy(path), environment);
 }
 
-async function refuseUnlessAllowed(
-  root: string,
-  reason: string | null,
-  environment: NodeJS.ProcessEnv,
-): Promise<void> {
+async function refuseUnlessAllowed(root: string, reason: string | null, environment: NodeJS.ProcessEnv): Promise<void> {
   if (reason === null) return;
   const { loadSettings } = await import('./load.ts');
   if (!(await loadSettings(root, environment)).allowUnsafe) throw new UsageError(reason);

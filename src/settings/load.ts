@@ -3,24 +3,13 @@ import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UsageError } from '../system/base/errors.ts';
-import {
-  describeDistrust,
-  judgePath,
-  judgeRoot,
-  OVERRIDE_VARIABLE,
-  orAllowOutside,
-} from '../system/place/trust.ts';
+import { describeDistrust, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
 
 import { describeProblem, type Problem } from './problem.ts';
 import type { SettingIssue } from './schema.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 
-const fileNames = [
-  'runner.config.ts',
-  'runner.config.js',
-  'runner.config.mjs',
-  'runner.config.json',
-] as const;
+const fileNames = ['runner.config.ts', 'runner.config.js', 'runner.config.mjs', 'runner.config.json'] as const;
 
 /**
  * The settings of the root's `runner.config.*`, or the defaults if it has none. `RUNNER_ALLOW_UNSAFE`
@@ -29,10 +18,7 @@ const fileNames = [
  * @throws {UsageError} if others could have written the file, if it cannot be loaded, or with one line
  *   for each wrong setting
  */
-export async function loadSettings(
-  root: string,
-  environment: NodeJS.ProcessEnv = process.env,
-): Promise<Settings> {
+export async function loadSettings(root: string, environment: NodeJS.ProcessEnv = process.env): Promise<Settings> {
   const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
   const settings = await loadFile(root, allowUnsafe);
   return allowUnsafe ? { ...settings, allowUnsafe } : settings;
@@ -147,8 +133,7 @@ const moduleSyntax = /^[ \t]*(?:import\s*[\w$*{'"]|export\s)/m;
 
 function moduleFormat(url: string): string | undefined {
   const isOwnScript = /^file:.*\.[jt]s$/.test(url) && !url.includes('/node_modules/');
-  if (!isOwnScript || !moduleSyntax.test(readFileSync(fileURLToPath(url), 'utf8')))
-    return undefined;
+  if (!isOwnScript || !moduleSyntax.test(readFileSync(fileURLToPath(url), 'utf8'))) return undefined;
   return url.endsWith('.ts') ? 'module-typescript' : 'module';
 }
 
@@ -203,11 +188,7 @@ const UNSETTLED = 'its top-level code never finishes';
  *
  * @throws {Error} that says so
  */
-export async function waitForSettings<T>(
-  name: string,
-  loading: Promise<T>,
-  longestMs = LONGEST_MS,
-): Promise<T> {
+export async function waitForSettings<T>(name: string, loading: Promise<T>, longestMs = LONGEST_MS): Promise<T> {
   let giveUp = (_why: string): void => {};
   const givenUp = new Promise<never>((_, reject) => {
     giveUp = (why) => reject(new Error(why));

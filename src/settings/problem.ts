@@ -23,9 +23,7 @@ export function describeProblem(problem: Problem): string {
 }
 
 function describeKind(value: unknown): string {
-  return typeof value === 'object' || value === undefined
-    ? describeValue(value)
-    : `a ${typeof value}`;
+  return typeof value === 'object' || value === undefined ? describeValue(value) : `a ${typeof value}`;
 }
 
 const longestShown = 60;

@@ -66,9 +66,7 @@ export function readWholeNumber(least: number, most: number): Reader<number> {
     const isDigits = typeof found === 'string' && /^\d{1,9}$/.test(found.trim());
     const number = isDigits ? Number(found) : found;
     const isWithin = Number.isInteger(number) && Number(number) >= least && Number(number) <= most;
-    return isWithin
-      ? { value: Number(number) }
-      : { expected: `a whole number from ${least} to ${most}` };
+    return isWithin ? { value: Number(number) } : { expected: `a whole number from ${least} to ${most}` };
   };
 }
 
@@ -148,8 +146,7 @@ export const defaultRetryDelay: RetryDelay = {
   longestMs: oneMinuteMs,
 };
 
-const expected =
-  'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
+const expected = 'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
 
 /** `5m`, `exponential`, `exponential 30s`, `exponential 30s 6h`. */
 export const readRetryDelay: Reader<RetryDelay> = (found) => {
@@ -245,10 +242,7 @@ function define<Option extends keyof ScriptOptions>(
   return { key, tag, read: (found) => asOptions(option, read(found)) };
 }
 
-function asOptions(
-  option: keyof ScriptOptions,
-  reading: ParseResult<unknown>,
-): ParseResult<ScriptOptions> {
+function asOptions(option: keyof ScriptOptions, reading: ParseResult<unknown>): ParseResult<ScriptOptions> {
   return 'expected' in reading ? reading : { value: { [option]: reading.value } };
 }
 

@@ -32,9 +32,7 @@ function readWith<T>(read: Reader<T>) {
   );
 }
 
-const scriptShape = Object.fromEntries(
-  scriptSettings.map((setting) => [setting.key, readWith(setting.read)]),
-);
+const scriptShape = Object.fromEntries(scriptSettings.map((setting) => [setting.key, readWith(setting.read)]));
 
 const scriptOptions = z.pipe(
   z.strictObject(scriptShape),
@@ -142,8 +140,7 @@ function withDefaults(found: FoundSettings): Settings {
 
 /** `process.env.X` in a config file may be undefined: that variable is not set. */
 function withoutUndefined<Value>(found: Readonly<Record<string, Value | undefined>>) {
-  const isSet = (entry: [string, Value | undefined]): entry is [string, Value] =>
-    entry[1] !== undefined;
+  const isSet = (entry: [string, Value | undefined]): entry is [string, Value] => entry[1] !== undefined;
   return Object.fromEntries(Object.entries(found).filter(isSet));
 }
 
@@ -156,9 +153,7 @@ export interface SettingIssue {
   readonly statement?: string;
 }
 
-type CheckedSettings =
-  | { readonly settings: Settings }
-  | { readonly issues: readonly SettingIssue[] };
+type CheckedSettings = { readonly settings: Settings } | { readonly issues: readonly SettingIssue[] };
 
 /** Every issue is reported, not only the first. */
 export function validateSettings(input: unknown): CheckedSettings {
@@ -190,8 +185,7 @@ function unknownKey(path: readonly string[], key: string): SettingIssue {
 }
 
 function hintFor(key: string, known: readonly string[], isOnTop: boolean): string {
-  if (isOnTop && Object.hasOwn(scriptShape, key))
-    return 'put it under defaults, tiers.<tier> or scripts';
+  if (isOnTop && Object.hasOwn(scriptShape, key)) return 'put it under defaults, tiers.<tier> or scripts';
   const nearest = nearestName(key, known);
   return nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
 }

@@ -336,10 +336,7 @@ export interface RunStore {
   /** Writes rows of runs that go on; their numbers. */
   start(runs: readonly LastingRun[]): Promise<number[]>;
   /** What is known of a run that goes on. */
-  progress(
-    run: RunRef,
-    seen: { pid: number; startTicks: number | null; maxRssBytes: number | null },
-  ): Promise<void>;
+  progress(run: RunRef, seen: { pid: number; startTicks: number | null; maxRssBytes: number | null }): Promise<void>;
   /** Writes how runs ended; their numbers. */
   end(runs: readonly EndedRun[]): Promise<number[]>;
   /** The job's run that goes on, if it has a row. */

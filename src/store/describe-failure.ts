@@ -2,13 +2,7 @@ import { statfsSync } from 'node:fs';
 import { errorCode } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 
-import {
-  isStoreFailure,
-  kindOfStoreFailure,
-  mayBeFull,
-  type StoreFailureKind,
-  StoreUnavailable,
-} from './failures.ts';
+import { isStoreFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
 
 type Describe = (path: string, reason: string) => string;
 

@@ -7,10 +7,7 @@ const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
   ['broken', /^SQLITE_(CORRUPT\w*|NOTADB)$/],
   ['locked', /^SQLITE_(BUSY\w*|LOCKED\w*|PROTOCOL)$/],
   ['no-driver', /^ERR_NO_SQLITE$/],
-  [
-    'io',
-    /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|EEXIST|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/,
-  ],
+  ['io', /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|EEXIST|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/],
 ];
 
 /** What is wrong with the log; null: the error tells of something else, a defect for example. */

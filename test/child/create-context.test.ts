@@ -65,9 +65,7 @@ export default async () => { await sleep(60_000); };\n`,
       exit_code: 0,
       signal: null,
       output: 'tidied up true\n',
-      reason: expect.stringMatching(
-        /^timed out after \d+ms \(limit 300ms\), exited with code 0 after SIGTERM$/,
-      ),
+      reason: expect.stringMatching(/^timed out after \d+ms \(limit 300ms\), exited with code 0 after SIGTERM$/),
       measured_by: 'self',
     });
     expect(run('heedless')).toMatchObject({

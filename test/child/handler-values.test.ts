@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findDefault, toJsonText } from '../../src/child/call-handler.ts';
-import {
-  MAX_JSON_BYTES,
-  runVariableNames,
-  runVariables,
-  splitLines,
-} from '../../src/child/contract.ts';
+import { MAX_JSON_BYTES, runVariableNames, runVariables, splitLines } from '../../src/child/contract.ts';
 
 test('lines arrive whole and in order, however they were cut', () => {
   const line = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\n'));

@@ -20,9 +20,7 @@ describe('runner add', () => {
       stdout: 'Added job 1 (mail/welcome), due now.\n',
       stderr: '',
     });
-    expect(jobsOf(root)).toEqual([
-      { id: 1, name: 'mail/welcome', data: '{"to":"a@example.org"}', priority: 500 },
-    ]);
+    expect(jobsOf(root)).toEqual([{ id: 1, name: 'mail/welcome', data: '{"to":"a@example.org"}', priority: 500 }]);
   });
 
   test('takes options, and prints the number as JSON', async () => {
@@ -79,18 +77,14 @@ describe('runner add', () => {
     await inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');
     const again = async (...args: string[]) =>
       (await inRoot(root, 'add', 'export', '{"b":2}', '--unique', 'k', ...args)).stdout;
-    expect(await again()).toBe(
-      'Job 1 (export) already has that unique key; nothing was changed.\n',
-    );
+    expect(await again()).toBe('Job 1 (export) already has that unique key; nothing was changed.\n');
     expect(await again('--on-duplicate', 'merge')).toBe(
       'Job 1 (export) already has that unique key; the data was merged into its own.\n',
     );
     expect(jobsOf(root)).toMatchObject([{ data: '{"a":1,"b":2}' }]);
     expect(await again('--on-duplicate', 'replace')).toContain('its data was replaced.');
     await inRoot(root, 'claim');
-    expect(await again('--on-duplicate', 'replace')).toContain(
-      'it is running, so its data was not changed',
-    );
+    expect(await again('--on-duplicate', 'replace')).toContain('it is running, so its data was not changed');
     expect(await again('--json')).toBe('{"id":1,"added":false}\n');
     expect(await again('--unique', 'other')).toBe('Added job 2 (export), due now.\n');
   });
@@ -106,12 +100,7 @@ describe('runner add', () => {
   });
 
   test('notes a name that nothing here is for, with the nearest, on stderr', async () => {
-    const { status, stdout, stderr } = await inRoot(
-      makeQueueSite(),
-      'add',
-      'mail/welcom',
-      '--json',
-    );
+    const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'add', 'mail/welcom', '--json');
     expect({ status, stdout }).toEqual({ status: 0, stdout: '{"id":1,"added":true}\n' });
     expect(stderr).toBe(
       'Note: jobs/queue/ has no handler for mail/welcom here, so it waits for one; did you mean mail/welcome?\n',
@@ -139,17 +128,11 @@ describe('runner add', () => {
   test.each([
     [[], 'runner add expects the name of a job, such as mail/welcome.'],
     [['x', '{a'], 'The data is not valid JSON'],
-    [
-      ['x', '{}', '--stdin'],
-      'Give the data either as an argument or, with --stdin, on stdin; not both.',
-    ],
+    [['x', '{}', '--stdin'], 'Give the data either as an argument or, with --stdin, on stdin; not both.'],
     [['../x'], "A job's name expects"],
     [['x', '--priority', '1.5'], 'A priority expects a whole number such as 500, found "1.5".'],
     [['x', '--at', 'soon'], 'A time expects one such as +10 minutes'],
-    [
-      ['x', '--retries', 'many'],
-      'The number of retries expects a whole number from 0 to 100, found "many".',
-    ],
+    [['x', '--retries', 'many'], 'The number of retries expects a whole number from 0 to 100, found "many".'],
     [['x', '--repeat', 'NEVER EVER'], 'The repeat rule "NEVER EVER" is wrong'],
     [['x', '--missed', 'never'], 'expects one of all, once, skip, found "never".'],
     [['x', '--missed', 'skip'], 'needs a repeat rule.'],
@@ -218,8 +201,7 @@ describe('runner add --many', () => {
   test('tells how many were not added, as another has the unique key', () => {
     const root = makeQueueSite();
     const keyed = line({ name: 'export', uniqueKey: 'k' });
-    const add = (input: string, ...args: string[]) =>
-      withInput(root, input, 'add', '--many', ...args).stdout;
+    const add = (input: string, ...args: string[]) => withInput(root, input, 'add', '--many', ...args).stdout;
     expect(add(keyed + line({ name: 'export' }) + keyed)).toBe(
       'Added 2 jobs: 1 to 2. 1 line added none: the unique key was taken.\n',
     );

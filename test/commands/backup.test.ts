@@ -150,8 +150,7 @@ test('a folder that takes no files is named', async () => {
   expect(backUp(root, '/proc/copy.db')).toEqual({
     status: 1,
     stdout: '',
-    stderr:
-      'runner: /proc/copy.db was not written: no file can be made in /proc; name one in another folder\n',
+    stderr: 'runner: /proc/copy.db was not written: no file can be made in /proc; name one in another folder\n',
   });
 });
 
@@ -159,19 +158,13 @@ test('a file in the place of its folder is no folder', async () => {
   const root = await makeRootWithLog();
   writeFileSync(join(root, 'file'), '');
   const { status, stderr } = backUp(root, 'file/copy.db');
-  expect([status, stderr]).toEqual([
-    2,
-    `runner: There is no folder ${join(root, 'file')}; make it first.\n`,
-  ]);
+  expect([status, stderr]).toEqual([2, `runner: There is no folder ${join(root, 'file')}; make it first.\n`]);
 });
 
 test('a folder that is not there is wrong use', async () => {
   const root = await makeRootWithLog();
   const { status, stderr } = backUp(root, 'missing/copy.db');
-  expect([status, stderr]).toEqual([
-    2,
-    `runner: There is no folder ${join(root, 'missing')}; make it first.\n`,
-  ]);
+  expect([status, stderr]).toEqual([2, `runner: There is no folder ${join(root, 'missing')}; make it first.\n`]);
 });
 
 test('where nothing has ever run there is nothing to copy, and no log is made', () => {

@@ -36,15 +36,7 @@ describe('runner claim', () => {
     const child = (await inRoot(root, 'claim')).stdout;
     expect(child).toContain(`"child": ${id}`);
     expect(child).toContain(`"parent": ${id}`);
-    const finished = await inRoot(
-      root,
-      'job',
-      '2',
-      'finish',
-      '--result',
-      `{"result":${id}}`,
-      '--json',
-    );
+    const finished = await inRoot(root, 'job', '2', 'finish', '--result', `{"result":${id}}`, '--json');
     const told = [finished.stdout];
     for (const command of ['job 2 --json', 'job 2', 'jobs --json', 'claim']) {
       told.push((await inRoot(root, ...command.split(' '))).stdout);

@@ -9,10 +9,7 @@ import { commandPath, runCommand } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
-const commands = [
-  ...['init', 'cron', 'list', 'run', 'add', 'jobs', 'job', 'claim', 'kick', 'report', 'show'],
-  'tail',
-];
+const commands = [...['init', 'cron', 'list', 'run', 'add', 'jobs', 'job', 'claim', 'kick', 'report', 'show'], 'tail'];
 
 function run(...args: readonly string[]) {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
@@ -20,16 +17,13 @@ function run(...args: readonly string[]) {
 }
 
 describe('help', () => {
-  test.for([[[]], [['--help']], [['-h']], [['help']]])(
-    '%j names every command, exits 0',
-    ([args = []]) => {
-      const { status, stdout, stderr } = run(...args);
-      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-      for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
-      expect(stdout).toContain('Examples:');
-      expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
-    },
-  );
+  test.for([[[]], [['--help']], [['-h']], [['help']]])('%j names every command, exits 0', ([args = []]) => {
+    const { status, stdout, stderr } = run(...args);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    for (const command of commands) expect(stdout).toMatch(new RegExp(`^ {2}${command}\\b`, 'm'));
+    expect(stdout).toContain('Examples:');
+    expect(stdout).toContain('Exit codes: 0 all succeeded, 1 some run failed, 2 usage error.');
+  });
 
   test.for(commands)('of %s has examples, however it is asked for', (command) => {
     const { status, stdout } = run(command, '--help');
@@ -70,12 +64,9 @@ describe('a current folder that was removed under its shell', () => {
     return { status, stderr };
   };
 
-  test.for(['hourly', '--root "$ROOT" hourly'])(
-    'does not keep `runner %s` from its work',
-    (args) => {
-      expect(runInRemoved(args)).toEqual({ status: 0, stderr: '' });
-    },
-  );
+  test.for(['hourly', '--root "$ROOT" hourly'])('does not keep `runner %s` from its work', (args) => {
+    expect(runInRemoved(args)).toEqual({ status: 0, stderr: '' });
+  });
 
   test('is named where it was meant', () => {
     const { status, stderr } = runInRemoved('--root . hourly');
@@ -190,9 +181,7 @@ describe('the entry', () => {
   test.for(['4.9.1', '18.20.8', '20.20.2', '21.7.3', '22.17.1'])('refuses Node %s', (version) => {
     const { printed, exitCode, loaded } = startUnder(version);
     expect(exitCode).toBe(2);
-    expect(printed).toContain(
-      `runner: needs Node 22.18 or newer, and this is ${version} (/usr/bin/node).`,
-    );
+    expect(printed).toContain(`runner: needs Node 22.18 or newer, and this is ${version} (/usr/bin/node).`);
     expect(printed).toContain('npx runner cron --install');
     expect(loaded.filter((name) => !/path$/.test(name))).toEqual([]);
   });
@@ -204,9 +193,7 @@ describe('the entry', () => {
   });
 
   test('is written so that the oldest Node understands it', () => {
-    expect(readFileSync(commandPath, 'utf8')).not.toMatch(
-      /=>|\bconst\b|\blet\b|\?\.|\?\?|`[^`]*\$\{/,
-    );
+    expect(readFileSync(commandPath, 'utf8')).not.toMatch(/=>|\bconst\b|\blet\b|\?\.|\?\?|`[^`]*\$\{/);
   });
 });
 

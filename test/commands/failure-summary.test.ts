@@ -102,17 +102,9 @@ test('of tries that were made again meanwhile it says so, and of the others when
   });
   await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
   await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
-  const [, ...failures] = (
-    await inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m')
-  ).stderr.split('\n\n');
+  const [, ...failures] = (await inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m')).stderr.split('\n\n');
   const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
   const later = (when: string) =>
-    expect.stringMatching(
-      `no output\\),  will be retried by the next worker, ${when} from now or later$`,
-    );
-  expect(told).toEqual([
-    '  | (no output),  tried again meanwhile',
-    later('59m \\d+s'),
-    later('\\d+m?s'),
-  ]);
+    expect.stringMatching(`no output\\),  will be retried by the next worker, ${when} from now or later$`);
+  expect(told).toEqual(['  | (no output),  tried again meanwhile', later('59m \\d+s'), later('\\d+m?s')]);
 });

@@ -61,10 +61,7 @@ test('the version is printed, whatever word stands beside it', async () => {
 });
 
 test.each([
-  [
-    'There is no tier "bury" in jobs; the tiers here are daily',
-    '; did you mean `runner job <id> bury`?',
-  ],
+  ['There is no tier "bury" in jobs; the tiers here are daily', '; did you mean `runner job <id> bury`?'],
   ['There is no tier "bury" in jobs; did you mean bulky?', ', or `runner job <id> bury`?'],
 ])('%s: the guess is added', async (said, added) => {
   const guessed = await guess(new UsageError(said), 'bury');
@@ -78,9 +75,6 @@ test('a word that is near to nothing leads to the commands', async () => {
   );
 });
 
-test.each([new UsageError('Something else.'), new Error('There is no tier')])(
-  '%s stays as it is',
-  async (error) => {
-    expect(await guess(error, 'bury 5')).toBe(error);
-  },
-);
+test.each([new UsageError('Something else.'), new Error('There is no tier')])('%s stays as it is', async (error) => {
+  expect(await guess(error, 'bury 5')).toBe(error);
+});

@@ -92,9 +92,7 @@ test('an imported job of LaterJob has the tries that were left to it', async () 
       transitions: [{ job_id: 'a', state_id: 2, dte_occured: '2026-03-01 08:00:00' }],
     },
   );
-  expect((await inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send')).status).toBe(
-    0,
-  );
+  expect((await inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send')).status).toBe(0);
   expect((await inRoot(root, 'work', '--wait', '3s')).status).toBe(1);
   expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3 }]);
 });
@@ -131,9 +129,7 @@ test('a dry run makes no log, and says what would be done', async () => {
 test('jobs without a handler are named', async () => {
   const root = makeTemporaryRoot();
   makeBedrock({ folder: root }, [{ jobID: 1, name: 'Send' }]);
-  expect((await inRoot(root, 'import', 'bedrock', 'bedrock.db')).stderr).toContain(
-    'no handler for Send',
-  );
+  expect((await inRoot(root, 'import', 'bedrock', 'bedrock.db')).stderr).toContain('no handler for Send');
 });
 
 describe('bad jobs', () => {
@@ -213,43 +209,15 @@ describe('told in one sentence, with exit code 2:', () => {
 
   test.each([
     ['a file that is not there', ['bedrock', 'none.db'], /none\.db is not there \(ENOENT/],
-    [
-      'another system’s file',
-      ['bedrock', 'later.db'],
-      /not a queue of Bedrock: there is no table jobs/,
-    ],
-    [
-      'a table that is another',
-      ['laterjob', 'bedrock.db', '--table', 'jobs'],
-      /table jobs has no job_id/,
-    ],
+    ['another system’s file', ['bedrock', 'later.db'], /not a queue of Bedrock: there is no table jobs/],
+    ['a table that is another', ['laterjob', 'bedrock.db', '--table', 'jobs'], /table jobs has no job_id/],
     ['a text file', ['bedrock', 'jobs/hourly/a.sh'], /a\.sh is not an SQLite database\.$/],
-    [
-      'an unknown system',
-      ['celery', 'bedrock.db'],
-      /celery.* Allowed choices are laterjob, bedrock/,
-    ],
-    [
-      'a name for Bedrock’s',
-      ['bedrock', 'bedrock.db', '--name', 'x'],
-      /--name is for laterjob only/,
-    ],
+    ['an unknown system', ['celery', 'bedrock.db'], /celery.* Allowed choices are laterjob, bedrock/],
+    ['a name for Bedrock’s', ['bedrock', 'bedrock.db', '--name', 'x'], /--name is for laterjob only/],
     ['a zone for Bedrock’s', ['bedrock', 'bedrock.db', '--time-zone', 'UTC'], /--time-zone is for/],
-    [
-      'a zone that is none',
-      ['laterjob', 'later.db', '--time-zone', 'Berlin'],
-      /did you mean Europe\/Berlin\?/,
-    ],
-    [
-      'a name that is none',
-      ['laterjob', 'later.db', '--name', 'a//b'],
-      /A job's name expects .* found "a\/\/b"/,
-    ],
-    [
-      'a newer table',
-      ['bedrock', 'newer.db'],
-      /nobody can say what sequentialKey would mean .* --table\.$/,
-    ],
+    ['a zone that is none', ['laterjob', 'later.db', '--time-zone', 'Berlin'], /did you mean Europe\/Berlin\?/],
+    ['a name that is none', ['laterjob', 'later.db', '--name', 'a//b'], /A job's name expects .* found "a\/\/b"/],
+    ['a newer table', ['bedrock', 'newer.db'], /nobody can say what sequentialKey would mean .* --table\.$/],
   ])('%s', async (_what, args, message) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n'.repeat(40) });
     makeBedrock({ folder: root }, [{ jobID: 1 }]);

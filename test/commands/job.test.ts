@@ -6,16 +6,7 @@ import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
 
 const keys = [
   ...['id', 'name', 'state', 'data', 'result', 'priority', 'runAt', 'scheduledFor', 'createdAt'],
-  ...[
-    'startedAt',
-    'finishedAt',
-    'attempts',
-    'maxAttempts',
-    'repeat',
-    'missed',
-    'uniqueKey',
-    'group',
-  ],
+  ...['startedAt', 'finishedAt', 'attempts', 'maxAttempts', 'repeat', 'missed', 'uniqueKey', 'group'],
   ...['parent', 'leasedUntil', 'reason', 'counters'],
 ];
 
@@ -35,9 +26,7 @@ describe('runner job', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     const shown = stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '#');
     expect(shown).toMatch(/^export · job 1 · running\n\nadded {9}# \(UTC\)\nwas due {7}#\n/);
-    expect(shown).toContain(
-      'claimed until #\ntries         1\npriority      500\nso far        1 claim\n',
-    );
+    expect(shown).toContain('claimed until #\ntries         1\npriority      500\nso far        1 claim\n');
     expect(shown).toContain('\ndata\n{\n  "a": 1\n}\n');
     expect(shown).toMatch(/\nruns\nrun {2}started +outcome .*\n {2}1 {2}# +running/);
     expect(shown).toContain('\nactivity\n#  queued\n#  started · run 1\n');
@@ -55,9 +44,7 @@ describe('runner job', () => {
       attempts: 1,
       pause: null,
     });
-    expect(job.runs).toMatchObject([
-      { id: 1, outcome: 'running', script: 'queue/export', tier: 'queue', job: 1 },
-    ]);
+    expect(job.runs).toMatchObject([{ id: 1, outcome: 'running', script: 'queue/export', tier: 'queue', job: 1 }]);
     expect(job.activity).toMatchObject([
       { event: 'job-queued', detail: null, run: null },
       { event: 'run-started', run: 1 },
@@ -164,9 +151,7 @@ describe('runner job <id>', () => {
 
   test('fail, kick, bury and cancel', async () => {
     const { job, read } = await makeJob();
-    expect((await job('fail', '--reason', 'no\u001b[2Jpe')).stdout).toBe(
-      'Job 1 (export) is failed: nope.\n',
-    );
+    expect((await job('fail', '--reason', 'no\u001b[2Jpe')).stdout).toBe('Job 1 (export) is failed: nope.\n');
     expect((await job('kick')).stdout).toBe('Job 1 (export) is queued, due now.\n');
     expect((await job('bury', '--priority', '3', '--reason', 'later')).stdout).toBe(
       'Job 1 (export) is failed: later.\n',
@@ -216,8 +201,6 @@ describe('runner job <id>', () => {
     const settings = JSON.stringify({ queue: { archive: { export: 'remove' } } });
     writeFileSync(join(root, 'runner.config.json'), settings);
     await inRoot(root, 'claim');
-    expect((await job('finish')).stdout).toBe(
-      'Job 1 has ended and was removed, as the settings say.\n',
-    );
+    expect((await job('finish')).stdout).toBe('Job 1 has ended and was removed, as the settings say.\n');
   });
 });

@@ -49,12 +49,8 @@ describe('runner jobs', () => {
     expect(await idsOf(root, '--order', 'next')).toEqual([6, 5, 3, 4]);
     expect(await idsOf(root, '--order', 'soonest')).toEqual([5, 3, 4, 6]);
     expect(await idsOf(root, '--order', 'next', '--state', 'ready', '--limit', '1')).toEqual([5]);
-    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '2')).stdout).toContain(
-      'shows more',
-    );
-    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '4')).stdout).not.toContain(
-      'shows',
-    );
+    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '2')).stdout).toContain('shows more');
+    expect((await inRoot(root, 'jobs', '--order', 'next', '--limit', '4')).stdout).not.toContain('shows');
   });
 
   test('tells what waits because of a pause, or of one that lets it fail, and what ends that', async () => {
@@ -130,9 +126,7 @@ describe('runner jobs', () => {
       /\nthe first 2 jobs; --limit shows more · times in UTC\n$/,
     );
     expect((await inRoot(root, 'jobs', '--limit', '5')).stdout).not.toContain('shows more');
-    expect((await inRoot(root, 'jobs', 'nothing')).stdout).toBe(
-      'There is no such job in the queue.\n',
-    );
+    expect((await inRoot(root, 'jobs', 'nothing')).stdout).toBe('There is no such job in the queue.\n');
   });
 
   test('hands out more than the queue does at once', async () => {
@@ -185,9 +179,7 @@ describe('runner jobs', () => {
     const { stdout } = await inRoot(root, 'jobs', 'export', '--upcoming', '3');
     expect(stdout).toContain('\n~2036-01-01 02:00:00');
     expect(stdout).toContain('~ if the runs before it take no time · times in UTC\n');
-    expect((await inRoot(root, 'jobs', 'nothing', '--upcoming', '3')).stdout).toBe(
-      'No job is waiting or repeating.\n',
-    );
+    expect((await inRoot(root, 'jobs', 'nothing', '--upcoming', '3')).stdout).toBe('No job is waiting or repeating.\n');
   });
 
   test.each([
@@ -195,10 +187,7 @@ describe('runner jobs', () => {
     [['--order', 'oldest'], 'The order expects one of newest, next, soonest, found "oldest".'],
     [['--limit', '0'], '--limit expects a whole number from 1'],
     [['--upcoming', 'all'], '--upcoming expects a whole number from 1 to 1000, found "all".'],
-    [
-      ['--upcoming', '3', '--count'],
-      "option '--upcoming <n>' cannot be used with option '--count'",
-    ],
+    [['--upcoming', '3', '--count'], "option '--upcoming <n>' cannot be used with option '--count'"],
     [[''], 'A pattern expects'],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(await fillQueue(), 'jobs', ...args);

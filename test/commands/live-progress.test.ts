@@ -64,9 +64,7 @@ describe.runIf(hasTmux)('on a terminal', () => {
     });
     const runner = `'${process.execPath}' '${commandPath}'`;
     const terminal = openTerminal(root);
-    terminal.type(
-      `r() { ${runner} "$@"; }; r add later; r hourly; r add later; r work; echo "exit $?"`,
-    );
+    terminal.type(`r() { ${runner} "$@"; }; r add later; r hourly; r add later; r work; echo "exit $?"`);
     await until('both have ended', () => /^exit 0$/m.test(terminal.read()));
     const screen = terminal.read();
     expect(screen).toMatch(/^↻ queue\/later +released .* exit code 75: asked for another try$/mu);

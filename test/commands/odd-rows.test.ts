@@ -5,20 +5,14 @@ import { inRoot } from '../support/in-root.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
 
 /** A job for each of these columns that holds this in it, unless the log refuses that. */
-async function makeOddJobs(
-  value: unknown,
-  wanted: (column: string) => boolean,
-  areChecksOn = 1,
-): Promise<string> {
+async function makeOddJobs(value: unknown, wanted: (column: string) => boolean, areChecksOn = 1): Promise<string> {
   const root = makeQueueSite();
   await inRoot(root, 'add', 'export', '--at', '+1h');
   const database = new Database(stateFolderOf(root).database);
   database.pragma(`ignore_check_constraints = ${1 - areChecksOn}`);
   const columns = database.prepare<[], { name: string }>('pragma table_info(jobs)').all();
   for (const { name } of columns.filter((column) => wanted(column.name))) {
-    const { lastInsertRowid: id } = database
-      .prepare("insert into jobs (name) values ('odd')")
-      .run();
+    const { lastInsertRowid: id } = database.prepare("insert into jobs (name) values ('odd')").run();
     try {
       database.prepare(`update jobs set ${name} = ? where id = ?`).run(value, id);
     } catch (error) {
@@ -55,22 +49,19 @@ const times = ['created_at', 'run_at', 'scheduled_for', 'started_at', 'leased_un
 test.each([
   ['text', 'odd'],
   ['a time after all dates', 1e300],
-])(
-  'where the checks of the log were off, too, %s is no time and told as unknown',
-  async (_, value) => {
-    const root = await makeOddJobs(value, (column) => times.includes(column), 0);
-    const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json')) as {
-      jobs: Record<string, unknown>[];
-    };
-    for (const key of ['createdAt', 'runAt']) {
-      expect(jobs.map((job) => job[key]).filter((at) => at === null)).toHaveLength(1);
-    }
-    for (const { id } of jobs) {
-      expect(await inRoot(root, 'job', String(id))).toMatchObject({ status: 0, stderr: '' });
-      expect(await inRoot(root, 'job', String(id), '--json')).toMatchObject({
-        status: 0,
-        stderr: '',
-      });
-    }
-  },
-);
+])('where the checks of the log were off, too, %s is no time and told as unknown', async (_, value) => {
+  const root = await makeOddJobs(value, (column) => times.includes(column), 0);
+  const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json')) as {
+    jobs: Record<string, unknown>[];
+  };
+  for (const key of ['createdAt', 'runAt']) {
+    expect(jobs.map((job) => job[key]).filter((at) => at === null)).toHaveLength(1);
+  }
+  for (const { id } of jobs) {
+    expect(await inRoot(root, 'job', String(id))).toMatchObject({ status: 0, stderr: '' });
+    expect(await inRoot(root, 'job', String(id), '--json')).toMatchObject({
+      status: 0,
+      stderr: '',
+    });
+  }
+});

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  nameLine,
-  numberIn,
-  parseJson,
-  readJobLines,
-  readJobOptions,
-} from '../../src/commands/shared/options.ts';
+import { nameLine, numberIn, parseJson, readJobLines, readJobOptions } from '../../src/commands/shared/options.ts';
 import { QueueError } from '../../src/queue/errors.ts';
 
 test('what was not said is left out', () => {
@@ -77,9 +71,7 @@ test.each([
   } catch (error) {
     message = (error as Error).message;
   }
-  expect(message).toMatch(
-    /^The data is not valid JSON \(.*\); expected JSON such as '.*' in single quotes\.$/,
-  );
+  expect(message).toMatch(/^The data is not valid JSON \(.*\); expected JSON such as '.*' in single quotes\.$/);
   expect(message).toContain(found);
   expect(message).not.toContain('secret');
 });
@@ -103,10 +95,7 @@ describe('a wrong line is named:', () => {
     ['{"name":"a"}\n{"name":', 'Line 2 is not valid JSON'],
     ['\n[]', 'Line 2 expects an object such as {"name":"mail/welcome","data":{}}.'],
     ['null', 'Line 1 expects an object'],
-    [
-      '{"name":"a","prioriti":1}',
-      'Line 1: "prioriti" is not a key of a job; did you mean priority?',
-    ],
+    ['{"name":"a","prioriti":1}', 'Line 1: "prioriti" is not a key of a job; did you mean priority?'],
     ['{"name":"a","zzzzzzz":1}', 'Line 1: "zzzzzzz" is not a key of a job; a job has name, data'],
   ])('%j', (text, message) => {
     expect(() => readJobLines(text)).toThrow(message);

@@ -71,9 +71,7 @@ describe('a pause of jobs of the queue', () => {
     expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'fail-fast' }]);
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
     expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'failed' });
-    expect((await inRoot(root, 'status')).stdout).toContain(
-      'mail/* · fails when it is due · until resumed · ',
-    );
+    expect((await inRoot(root, 'status')).stdout).toContain('mail/* · fails when it is due · until resumed · ');
     await inRoot(root, 'pause', 'mail/*');
     expect(pausesOf(root)).toEqual([{ name: 'queue/mail/*', kind: 'pause' }]);
   });
@@ -128,9 +126,7 @@ describe('runner status', () => {
         { name: 'nobody', jobs: 1, nearest: null },
       ],
     });
-    expect((await inRoot(root, 'status')).stdout).toMatch(
-      /^Nothing is running except externally claimed jobs/,
-    );
+    expect((await inRoot(root, 'status')).stdout).toMatch(/^Nothing is running except externally claimed jobs/);
   });
 
   test('tells nothing of a queue that nobody uses', async () => {

@@ -73,20 +73,11 @@ Runs every day at 02:30 in Europe/Berlin.
   test('takes a moment that is not given to be as the others', async () => {
     const only = ['--scheduled', '2026-03-10'];
     expect((await json('FINISHED, +1 HOUR', ...only)).next[0]).toBe('2026-03-10 01:00:00');
-    expect((await json('SCHEDULED, +1 HOUR', '--finished', '2026-03-10')).next[0]).toBe(
-      '2026-03-10 01:00:00',
-    );
+    expect((await json('SCHEDULED, +1 HOUR', '--finished', '2026-03-10')).next[0]).toBe('2026-03-10 01:00:00');
   });
 
   test('tells when a job would run that missed some', async () => {
-    const args = [
-      '--scheduled',
-      '2026-03-10 09:17',
-      '--finished',
-      '2026-03-10 13:45',
-      '--count',
-      '2',
-    ];
+    const args = ['--scheduled', '2026-03-10 09:17', '--finished', '2026-03-10 13:45', '--count', '2'];
     expect((await repeat('SCHEDULED, +1 HOUR', ...args, '--missed', 'once')).stdout).toMatch(
       /\n\n2026-03-10 13:45:00 UTC {2}for 2026-03-10 13:17:00, 3 skipped\n2026-03-10 14:17:00 UTC {2}for 2026-03-10 14:17:00\n$/,
     );
@@ -123,18 +114,14 @@ Runs every day at 02:30 in Europe/Berlin.
 
   test('says so where there is no time', async () => {
     const args = ['FINISHED, +999 YEARS', '--finished', '9900-01-01'];
-    expect((await repeat(...args)).stdout).toMatch(
-      /\n\nIt gives no time before the year 10000\.\n$/,
-    );
+    expect((await repeat(...args)).stdout).toMatch(/\n\nIt gives no time before the year 10000\.\n$/);
     expect((await json(...args)).next).toEqual([]);
   });
 });
 
 describe('as JSON', () => {
   test('a rule has exactly these keys', async () => {
-    expect(
-      await json('FINISHED, +1 DAY, START OF DAY, +4 HOURS', ...moments, '--count', '2'),
-    ).toEqual({
+    expect(await json('FINISHED, +1 DAY, START OF DAY, +4 HOURS', ...moments, '--count', '2')).toEqual({
       valid: true,
       rule: 'FINISHED, +1 DAY, START OF DAY, +4 HOURS',
       explanation:
@@ -144,9 +131,7 @@ describe('as JSON', () => {
   });
 
   test('a rule of the calendar tells its zone and the times there', async () => {
-    expect(
-      await json('weekly on monday at 01:00 in Europe/Berlin', ...moments, '--count', '1'),
-    ).toEqual({
+    expect(await json('weekly on monday at 01:00 in Europe/Berlin', ...moments, '--count', '1')).toEqual({
       valid: true,
       rule: 'weekly on monday at 01:00 in Europe/Berlin',
       explanation: 'Runs every Monday at 01:00 in Europe/Berlin.',
@@ -161,15 +146,7 @@ describe('as JSON', () => {
   test.each(reference.vectors.filter(({ id }) => [1, 7, 11, 15, 31, 43, 45].includes(id)))(
     'vector $id is met',
     async ({ repeat: rule, scheduled, started, finished, ...vector }) => {
-      const found = await json(
-        rule,
-        '--scheduled',
-        scheduled,
-        '--started',
-        started,
-        '--finished',
-        finished,
-      );
+      const found = await json(rule, '--scheduled', scheduled, '--started', started, '--finished', finished);
       const expected = 'expectedSeedText' in vector ? vector.expectedSeedText : vector.expected;
       expect(found.next[0]).toBe(expected);
     },
@@ -186,23 +163,14 @@ describe('as JSON', () => {
 
 describe('wrong use exits 2:', () => {
   test.each([
-    [
-      ['blabla'],
-      /^runner: The repeat rule "blabla" is wrong: it begins with "blabla", but .+\.\n$/,
-    ],
-    [
-      ['HOURLY', '--count', '0'],
-      /^runner: --count expects a whole number from 1 to 1000, found "0"\.\n$/,
-    ],
+    [['blabla'], /^runner: The repeat rule "blabla" is wrong: it begins with "blabla", but .+\.\n$/],
+    [['HOURLY', '--count', '0'], /^runner: --count expects a whole number from 1 to 1000, found "0"\.\n$/],
     [['HOURLY', '--count', '1001'], /^runner: --count expects a whole number from 1 to 1000/],
     [
       ['HOURLY', '--started', 'now'],
       /^runner: --started expects a time in UTC such as 2026-03-10 or "2026-03-10 13:00:00", found "now"\.\n$/,
     ],
-    [
-      ['HOURLY', '--missed', 'some'],
-      /^runner: .*'some' is invalid.*Allowed choices are all, once, skip/,
-    ],
+    [['HOURLY', '--missed', 'some'], /^runner: .*'some' is invalid.*Allowed choices are all, once, skip/],
     [['FINISHED,', '+1', 'HOUR'], /^runner: too many arguments for 'repeat'/],
     [[], /^runner: missing required argument 'rule'/],
   ])('%j', async (args, complaint) => {

@@ -36,9 +36,7 @@ describe('under cron', () => {
       expect(runNode(args, { cwd: root, env: cronEnv(root) })).toMatchObject({ status: 0 });
       return readFileSync(join(root, 'loaded.txt'), 'utf8').includes('better-sqlite3');
     };
-    expect(['hourly', 'report', 'daily', 'hourly'].map(loadsBinary)).toEqual([
-      ...[false, false, true, false],
-    ]);
+    expect(['hourly', 'report', 'daily', 'hourly'].map(loadsBinary)).toEqual([...[false, false, true, false]]);
     // An import too many, and it loads what settles jobs, reads rules or talks to children as well.
     const loaded = readFileSync(join(root, 'loaded.txt'), 'utf8').split('\n');
     expect(loaded.reduce((sum, file) => sum + statSync(file).size, 0)).toBeLessThan(170_000);
@@ -83,9 +81,7 @@ describe('under cron', () => {
   });
 
   test('several scripts at a time take less than one after the other, each in the log', () => {
-    const scripts = Object.fromEntries(
-      ['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, 'sleep 0.4\n']),
-    );
+    const scripts = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.sh`, 'sleep 0.4\n']));
     const files = { 'runner.config.json': '{"tiers":{"hourly":{"concurrency":4}}}' };
     const { status, runs } = runPass(scripts, { files });
     expect(status).toBe(0);
@@ -96,25 +92,18 @@ describe('under cron', () => {
 });
 
 describe('wrong use exits 2 with one sentence', () => {
-  const root = () =>
-    makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n', 'jobs/daily/b.sh': '' });
+  const root = () => makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n', 'jobs/daily/b.sh': '' });
 
   test.for<readonly [readonly string[], RegExp]>([
     [['horly'], /^runner: There is no tier "horly" in .*\/jobs; did you mean hourly\?\n$/],
-    [
-      ['nothing-like-it'],
-      /; the tiers here are daily, hourly; `runner --help` lists the commands\.\n$/,
-    ],
+    [['nothing-like-it'], /; the tiers here are daily, hourly; `runner --help` lists the commands\.\n$/],
     [['reprot'], /; did you mean `runner report`\?\n$/],
     [['hourly/clean-tmp'], /; did you mean `runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],
     [['bury', '5'], /^runner: There is no command "bury"; did you mean `runner job 5 bury`\?\n$/],
     [['finish', '5', '--result', '{}'], /did you mean `runner job 5 finish`\?\n$/],
     [['retry'], /the tiers here are daily, hourly; did you mean `runner job <id> retry`\?\n$/],
-    [
-      ['shwo', '12', '--json'],
-      /^runner: There is no command "shwo"; did you mean `runner show`\?\n$/,
-    ],
+    [['shwo', '12', '--json'], /^runner: There is no command "shwo"; did you mean `runner show`\?\n$/],
     [['--wait', 'shwo', 'hourly'], /^runner: unknown option '--wait'/],
     [['constructor'], /There is no tier "constructor"/],
     [['hourly', 'daily'], /^runner: too many arguments.*\n$/],
@@ -122,10 +111,7 @@ describe('wrong use exits 2 with one sentence', () => {
     [['report', '--sinse', '7d'], /^runner: unknown option '--sinse'; did you mean --since\?\n$/],
     [['run'], /^runner: missing required argument 'tier\/script'\n$/],
     [['run', 'hourly'], /A script is named <tier>\/<script>/],
-    [
-      ['run', 'hourly/clean-tpm'],
-      /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/,
-    ],
+    [['run', 'hourly/clean-tpm'], /There is no script "hourly\/clean-tpm".*did you mean hourly\/clean-tmp\?/],
     [['run', 'horly/clean-tmp'], /There is no tier "horly" in .*did you mean hourly\?/],
     [['--root', '/proc', 'hourly'], /--root names \/proc, which has no jobs folder/],
   ])('%j', ([args, message]) => {

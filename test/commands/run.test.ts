@@ -19,9 +19,7 @@ test('one script is run, with cron’s environment, and recorded as started by h
   const ended = runCommand(['run', 'hourly/a'], { cwd: root, env });
   expect(ended).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(readRuns(root).runs.map(({ output }) => output)).toEqual(['[hourly/a]\n']);
-  expect(queryLog(root, 'select kind, tier from workers')).toEqual([
-    { kind: 'script', tier: 'hourly' },
-  ]);
+  expect(queryLog(root, 'select kind, tier from workers')).toEqual([{ kind: 'script', tier: 'hourly' }]);
 });
 
 test('a handler is run for jobs, not by itself', () => {
@@ -51,9 +49,7 @@ test('while a pass runs it says so and exits 1; another pass is silent and exits
   await until('the script runs', () => existsSync(join(root, 'started')));
   const byHand = runCommand(['run', 'hourly/b'], place);
   expect(byHand).toMatchObject({ status: 1, stdout: '' });
-  expect(byHand.stderr).toMatch(
-    new RegExp(`^runner: skipped: another pass of hourly is running: .*${pass.pid}.*\\n$`),
-  );
+  expect(byHand.stderr).toMatch(new RegExp(`^runner: skipped: another pass of hourly is running: .*${pass.pid}.*\\n$`));
   expect(runCommand(['hourly'], place)).toEqual({ status: 0, stdout: '', stderr: '' });
   const ended = once(pass, 'exit');
   pass.kill('SIGTERM');
@@ -66,8 +62,6 @@ test.each(['hourly/clean-tmp.sh', 'jobs/hourly/clean-tmp.sh', './jobs/hourly/cle
     const root = makeTemporaryRoot({ 'jobs/hourly/clean-tmp.sh': 'true\n' });
     const { status, stderr } = await inRoot(root, 'run', word);
     expect(status).toBe(2);
-    expect(stderr).toContain(
-      `There is no script "${word}" in ${root}/jobs; did you mean hourly/clean-tmp?`,
-    );
+    expect(stderr).toContain(`There is no script "${word}" in ${root}/jobs; did you mean hourly/clean-tmp?`);
   },
 );

@@ -31,14 +31,11 @@ describe('settings that never settle', () => {
     },
   );
 
-  test.each([['report'], ['why', 'hourly/a'], ['status']])(
-    'keep nobody from reading: %s',
-    (...args) => {
-      const { status, stdout } = runWith(never, ...args);
-      expect(status).toBe(0);
-      expect(stdout).not.toBe('');
-    },
-  );
+  test.each([['report'], ['why', 'hourly/a'], ['status']])('keep nobody from reading: %s', (...args) => {
+    const { status, stdout } = runWith(never, ...args);
+    expect(status).toBe(0);
+    expect(stdout).not.toBe('');
+  });
 
   test('are given up after their time though they hold the process', async () => {
     const loading = new Promise(() => {});
@@ -69,8 +66,7 @@ test.each([['hourly'], ['status'], ['report']])(
   (...args) => {
     const { root, status, stderr } = runWith(holdsProcess, ...args);
     expect(status, stderr).toBe(0);
-    if (args[0] === 'hourly')
-      expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'succeeded' }]);
+    if (args[0] === 'hourly') expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'succeeded' }]);
   },
 );
 

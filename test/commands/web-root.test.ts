@@ -28,10 +28,7 @@ describe('inside a web root', () => {
     const { status, stdout, stderr } = await inRoot(root, ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toMatch(/^runner: \S+ is inside \S+\/public_html, which a web server .+\n$/);
-    expect([existsSync(join(root, '.runner')), existsSync(join(root, 'x.db'))]).toEqual([
-      false,
-      false,
-    ]);
+    expect([existsSync(join(root, '.runner')), existsSync(join(root, 'x.db'))]).toEqual([false, false]);
   });
 
   test('all of them work where the settings allow it', async () => {

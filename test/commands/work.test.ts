@@ -33,8 +33,7 @@ const work = (root: string, ...args: readonly string[]) =>
 const stateOf = (root: string, id: number) => readJobRow(root, id).state;
 
 /** The state that its run has, not the job: it is there when the handler's process is. */
-const untilRuns = (root: string) =>
-  until('a handler runs', () => listRunProcesses(root).length > 0, WITHIN_MS);
+const untilRuns = (root: string) => until('a handler runs', () => listRunProcesses(root).length > 0, WITHIN_MS);
 
 test('without --for and --wait it works off what is due, and ends', async () => {
   const root = makeSite();
@@ -65,11 +64,7 @@ test('with --json it tells at its end how its runs have ended', async () => {
 
 test('patterns say which jobs it takes, --max-jobs how many', async () => {
   const root = makeSite({ 'jobs/queue/mail/a.mjs': noop });
-  const ids = [
-    await addJob(root, 'noop'),
-    await addJob(root, 'mail/a'),
-    await addJob(root, 'mail/a'),
-  ];
+  const ids = [await addJob(root, 'noop'), await addJob(root, 'mail/a'), await addJob(root, 'mail/a')];
   expect(work(root, 'mail/*', '--max-jobs', '1').status).toBe(0);
   expect(ids.map((id) => stateOf(root, id))).toEqual(['queued', 'finished', 'queued']);
   const told = "select reason from workers where kind = 'queue'";
@@ -78,8 +73,7 @@ test('patterns say which jobs it takes, --max-jobs how many', async () => {
 
 test('parameters in the names of jobs tell them apart, and their handler is the same', async () => {
   const root = makeSite({ 'jobs/queue/mail/a.mjs': 'export default ({ name }) => ({ name });\n' });
-  const add = (...args: readonly string[]) =>
-    runCommand(['--root', root, 'add', ...args], cronPlace(root));
+  const add = (...args: readonly string[]) => runCommand(['--root', root, 'add', ...args], cronPlace(root));
   expect(add('mail/a?user=7')).toMatchObject({ status: 0, stderr: '' });
   expect(add('mail/b?user=7').stderr).toContain('no handler for mail/b?user=7 here');
   expect(work(root).status).toBe(0);
@@ -104,8 +98,7 @@ test('patterns that lead to no job are told of, or refused', async () => {
   expect(work(root, 'mial/*', 'noop')).toEqual({
     status: 0,
     stdout: '',
-    stderr:
-      'Note: jobs/queue/ has no handler that matches mial/* here, so no such job is claimed.\n',
+    stderr: 'Note: jobs/queue/ has no handler that matches mial/* here, so no such job is claimed.\n',
   });
   expect(work(root, 'mial/*', '--fail-unknown').stderr).toBe('');
   for (const wrong of ['', 'mail[']) {
@@ -143,9 +136,7 @@ test('a failed job is told of as cron mails it, one that is given back is not', 
   await addJob(root, 'fails');
   const { status, stderr } = work(root);
   expect(status).toBe(1);
-  expect(stderr).toMatch(
-    /^runner: 1 of 1 .*\n\nqueue\/fails \(job 3\) failed after .*: TypeError: boom\n/,
-  );
+  expect(stderr).toMatch(/^runner: 1 of 1 .*\n\nqueue\/fails \(job 3\) failed after .*: TypeError: boom\n/);
 });
 
 test('a handler that asks for what the log would refuse has failed like any other', async () => {
@@ -165,8 +156,7 @@ test('a handler that asks for what the log would refuse has failed like any othe
 test('with --for it waits for jobs until its time is over', async () => {
   const root = makeSite();
   const worker = startCommand(['--root', root, 'work', '--for', '3s'], cronPlace(root));
-  const running = () =>
-    queryLog(root, "select 1 from workers where kind = 'queue' and state = 'running'").length > 0;
+  const running = () => queryLog(root, "select 1 from workers where kind = 'queue' and state = 'running'").length > 0;
   await until(
     'the worker is there',
     () => {
@@ -283,9 +273,7 @@ test('more workers than there may be say so and end', async () => {
   await untilState(root, id, 'finished');
   expect(work(root).status).toBe(0);
   const skipped = "select reason from workers where state = 'skipped'";
-  expect(queryLog(root, skipped)).toEqual([
-    { reason: '1 queue workers are already running (workers.max is 1)' },
-  ]);
+  expect(queryLog(root, skipped)).toEqual([{ reason: '1 queue workers are already running (workers.max is 1)' }]);
   await endInPeace(root, worker);
 });
 

@@ -97,9 +97,7 @@ describe('what writes the log', () => {
       [root, state],
       [served, stateFolderOf(served)],
     ] as const) {
-      await expect(checkWritable(place, its, {})).rejects.toThrow(
-        'public_html, which a web server',
-      );
+      await expect(checkWritable(place, its, {})).rejects.toThrow('public_html, which a web server');
       await checkWritable(place, its, { RUNNER_ALLOW_UNSAFE: '1' });
       writeFileSync(join(place, 'runner.config.json'), '{"allowUnsafe": true}');
       await checkWritable(place, its, {});

@@ -101,27 +101,14 @@ test.each([
   ['a .json file with a byte-order mark', { 'runner.config.json': '\ufeff{"concurrency":4}' }],
   ['a CommonJS file', { 'runner.config.js': commonJs }],
   ['a CommonJS file in TypeScript', { 'runner.config.ts': commonJs }],
-  [
-    'a .ts file beside "type": "commonjs"',
-    { 'runner.config.ts': esm, 'package.json': '{"type":"commonjs"}' },
-  ],
-  [
-    'a .js file beside "type": "commonjs"',
-    { 'runner.config.js': esm, 'package.json': '{"type":"commonjs"}' },
-  ],
-  [
-    'a .ts file beside a package.json without type',
-    { 'runner.config.ts': esm, 'package.json': '{}' },
-  ],
-  [
-    'a .js file beside a package.json without type',
-    { 'runner.config.js': esm, 'package.json': '{}' },
-  ],
+  ['a .ts file beside "type": "commonjs"', { 'runner.config.ts': esm, 'package.json': '{"type":"commonjs"}' }],
+  ['a .js file beside "type": "commonjs"', { 'runner.config.js': esm, 'package.json': '{"type":"commonjs"}' }],
+  ['a .ts file beside a package.json without type', { 'runner.config.ts': esm, 'package.json': '{}' }],
+  ['a .js file beside a package.json without type', { 'runner.config.js': esm, 'package.json': '{}' }],
   [
     'a file that imports another',
     {
-      'runner.config.ts':
-        "import { count } from './shared.ts';\nexport default { concurrency: count };",
+      'runner.config.ts': "import { count } from './shared.ts';\nexport default { concurrency: count };",
       'shared.ts': 'export const count: number = 4;',
       'package.json': '{"type":"commonjs"}',
     },
@@ -158,24 +145,22 @@ test('all wrong settings are reported at once, in the order of their lines', () 
   };`;
   const { name, message } = load({ 'runner.config.mjs': source });
   expect(name).toBe('UsageError');
-  expect(message.split('\n').map((line: string) => line.replace('runner.config.mjs:', ''))).toEqual(
-    [
-      '2: concurency is not a known setting; did you mean concurrency?',
-      '3: defaults.timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
-      '3: defaults.nice expects a whole number from 0 to 19, found 77',
-      '3: defaults.timout is not a known setting; did you mean timeout?',
-      '6: tiers.hourly.timeout expects a duration of at most 24 days, found "99d"',
-      '7: tiers.hourly.concurrency expects a whole number from 1 to 64, found 0',
-      '9: tiers.daily expects an object, found 3',
-      '11: scripts expects an object, found an empty list',
-      '12: env.a b expects a name such as API_KEY, found "a b"',
-      '12: env.B expects a text, found a number',
-      '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
-      '13: retention.forever is not a known setting; known are succeeded, failed, maxDatabaseSize',
-      '14: exitZeroOnFailure expects true or false, found "yes"',
-      '15: maxOutput expects a size of at least 64kb, found "1kb"',
-    ],
-  );
+  expect(message.split('\n').map((line: string) => line.replace('runner.config.mjs:', ''))).toEqual([
+    '2: concurency is not a known setting; did you mean concurrency?',
+    '3: defaults.timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
+    '3: defaults.nice expects a whole number from 0 to 19, found 77',
+    '3: defaults.timout is not a known setting; did you mean timeout?',
+    '6: tiers.hourly.timeout expects a duration of at most 24 days, found "99d"',
+    '7: tiers.hourly.concurrency expects a whole number from 1 to 64, found 0',
+    '9: tiers.daily expects an object, found 3',
+    '11: scripts expects an object, found an empty list',
+    '12: env.a b expects a name such as API_KEY, found "a b"',
+    '12: env.B expects a text, found a number',
+    '13: retention.failed expects a duration such as 30s, 10m or 2h, found "never"',
+    '13: retention.forever is not a known setting; known are succeeded, failed, maxDatabaseSize',
+    '14: exitZeroOnFailure expects true or false, found "yes"',
+    '15: maxOutput expects a size of at least 64kb, found "1kb"',
+  ]);
 });
 
 test('what stands in env is never shown: cron would mail it', () => {
@@ -212,11 +197,7 @@ test('names that every object has are unknown settings like others', () => {
 });
 
 test.each([
-  [
-    'runner.config.json',
-    '{\n  "concurrency": 1,\n}',
-    /^runner\.config\.json cannot be loaded: .*JSON.*line 3/,
-  ],
+  ['runner.config.json', '{\n  "concurrency": 1,\n}', /^runner\.config\.json cannot be loaded: .*JSON.*line 3/],
   [
     'runner.config.ts',
     'enum Speed { Slow }\nexport default { concurrency: Speed.Slow };',
@@ -228,26 +209,14 @@ test.each([
     'runner.config.mjs cannot be loaded: broken thing (line 2)',
   ],
   ['runner.config.mjs', 'throw "a text";', 'runner.config.mjs cannot be loaded: it threw a text'],
-  [
-    'runner.config.mjs',
-    'export default { a: ;',
-    "runner.config.mjs cannot be loaded: Unexpected token ';'",
-  ],
+  ['runner.config.mjs', 'export default { a: ;', "runner.config.mjs cannot be loaded: Unexpected token ';'"],
   [
     'runner.config.mjs',
     'export const concurrency = 1;',
     'runner.config.mjs cannot be loaded: it has no default export; write `export default defineConfig({ … })`',
   ],
-  [
-    'runner.config.mjs',
-    'export default null;',
-    'runner.config.mjs: the default export expects an object, found null',
-  ],
-  [
-    'runner.config.json',
-    '[]',
-    'runner.config.json: the default export expects an object, found an empty list',
-  ],
+  ['runner.config.mjs', 'export default null;', 'runner.config.mjs: the default export expects an object, found null'],
+  ['runner.config.json', '[]', 'runner.config.json: the default export expects an object, found an empty list'],
 ])('%s with %j is wrong use, in one sentence', (file, source, message) => {
   const loaded = load({ [file]: source });
   expect(loaded.name).toBe('UsageError');
@@ -275,9 +244,7 @@ describe('a config file that others could have written', () => {
       ...defaultSettings,
       allowUnsafe: true,
     });
-    await expect(loadSettings(root, { RUNNER_ALLOW_UNSAFE: '0' })).rejects.toThrow(
-      'cannot be loaded',
-    );
+    await expect(loadSettings(root, { RUNNER_ALLOW_UNSAFE: '0' })).rejects.toThrow('cannot be loaded');
   });
 
   test('also by being put into its folder', () => {

@@ -21,8 +21,7 @@ test('a problem without a known line names the file alone', () => {
 });
 
 test('of a secret only the kind is told', () => {
-  const kindOf = (found: unknown) =>
-    describeProblem({ ...problem, found, isSecret: true }).split(', found ')[1];
+  const kindOf = (found: unknown) => describeProblem({ ...problem, found, isSecret: true }).split(', found ')[1];
   expect(['hunter2', 4711, true, null, ['x'], undefined].map(kindOf)).toEqual([
     'a string',
     'a number',

@@ -68,16 +68,13 @@ test.each([
 
 test('any text gives a positive whole number of milliseconds, with which there is a date, or null', () => {
   fc.assert(
-    fc.property(
-      fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[smhdw]$/)),
-      (text) => {
-        const durationMs = parseDurationMs(text);
-        if (durationMs === null) return;
-        expect(Number.isSafeInteger(durationMs) && durationMs > 0).toBe(true);
-        const dates = [Date.now() + durationMs, Date.now() - durationMs];
-        expect(dates.map((ms) => new Date(ms).getTime())).toEqual(dates);
-      },
-    ),
+    fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[smhdw]$/)), (text) => {
+      const durationMs = parseDurationMs(text);
+      if (durationMs === null) return;
+      expect(Number.isSafeInteger(durationMs) && durationMs > 0).toBe(true);
+      const dates = [Date.now() + durationMs, Date.now() - durationMs];
+      expect(dates.map((ms) => new Date(ms).getTime())).toEqual(dates);
+    }),
   );
 });
 
@@ -112,31 +109,18 @@ test.each([
   expect(parseByteSize(text)).toBe(size);
 });
 
-test.each([
-  '',
-  '256',
-  'mb',
-  '0mb',
-  '-1mb',
-  '256m',
-  '256mib',
-  '1e3kb',
-  'NaNkb',
-  '64kb ',
-  '1pb',
-  `${'9'.repeat(400)}tb`,
-])('%j is no size', (text) => {
-  expect(parseByteSize(text)).toBeNull();
-});
+test.each(['', '256', 'mb', '0mb', '-1mb', '256m', '256mib', '1e3kb', 'NaNkb', '64kb ', '1pb', `${'9'.repeat(400)}tb`])(
+  '%j is no size',
+  (text) => {
+    expect(parseByteSize(text)).toBeNull();
+  },
+);
 
 test('any text gives a positive whole number of bytes or null', () => {
   fc.assert(
-    fc.property(
-      fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[kmgt]?b$/)),
-      (text) => {
-        const size = parseByteSize(text);
-        expect(size === null || (Number.isSafeInteger(size) && size > 0)).toBe(true);
-      },
-    ),
+    fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{1,20}(\.\d{1,9})? ?[kmgt]?b$/)), (text) => {
+      const size = parseByteSize(text);
+      expect(size === null || (Number.isSafeInteger(size) && size > 0)).toBe(true);
+    }),
   );
 });

@@ -66,8 +66,6 @@ test.each([
 ])('%s without a jobs folder is wrong use, and nothing else is taken', (name, key) => {
   const [folder, cwd] = [makeFolderWithoutJobs(), makeTemporaryRoot()];
   expect(() => search({ [key]: folder, cwd })).toThrow(
-    new UsageError(
-      `${name} names ${folder}, which has no jobs folder. Create one there with \`runner init\`.`,
-    ),
+    new UsageError(`${name} names ${folder}, which has no jobs folder. Create one there with \`runner init\`.`),
   );
 });

@@ -25,11 +25,9 @@ test.each([
 });
 
 const duration = 'a duration such as 30s, 10m or 2h';
-const delay =
-  'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
+const delay = 'a duration such as 5m, or exponential with a first and a longest one, such as exponential 1m 1h';
 const size = 'a size such as 64mb, 512mb or 1gb';
-const variables =
-  'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS';
+const variables = 'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS';
 
 test.each([
   ['description', 3, 'a text'],

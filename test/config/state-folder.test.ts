@@ -12,15 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import {
-  createFallbackStateFolder,
-  fallbackStateFolderOf,
-} from '../../src/system/place/fallback.ts';
-import {
-  createStateFolder,
-  listStateFolders,
-  stateFolderOf,
-} from '../../src/system/place/state-folder.ts';
+import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
+import { createStateFolder, listStateFolders, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -28,26 +21,19 @@ test('the state folder lies in the root, and knowing where makes nothing', () =>
   const root = makeTemporaryRoot();
   const folder = stateFolderOf(root);
   expect(folder.path).toBe(join(root, '.runner'));
-  expect(
-    Object.values(folder).every((path) => path === folder.path || dirname(path) === folder.path),
-  ).toBe(true);
+  expect(Object.values(folder).every((path) => path === folder.path || dirname(path) === folder.path)).toBe(true);
   expect(existsSync(folder.path)).toBe(false);
 });
 
-test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
-  "its folders are its owner's alone, even with umask %o",
-  (umask) => {
-    const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
-    const before = process.umask(umask);
-    onTestFinished(() => void process.umask(before));
-    createStateFolder({ database, reserve, ...folders });
-    for (const path of Object.values(folders)) expect(statSync(path).mode & 0o777).toBe(0o700);
-    expect([existsSync(database), existsSync(reserve)]).toEqual([false, false]);
-    expect([...listStateFolders({ database, reserve, ...folders })].sort()).toEqual(
-      Object.values(folders).sort(),
-    );
-  },
-);
+test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alone, even with umask %o", (umask) => {
+  const { database, reserve, ...folders } = stateFolderOf(makeTemporaryRoot());
+  const before = process.umask(umask);
+  onTestFinished(() => void process.umask(before));
+  createStateFolder({ database, reserve, ...folders });
+  for (const path of Object.values(folders)) expect(statSync(path).mode & 0o777).toBe(0o700);
+  expect([existsSync(database), existsSync(reserve)]).toEqual([false, false]);
+  expect([...listStateFolders({ database, reserve, ...folders })].sort()).toEqual(Object.values(folders).sort());
+});
 
 test('making it again changes nothing', () => {
   const folder = stateFolderOf(makeTemporaryRoot());
@@ -91,18 +77,15 @@ test("it is under the system's temporary folder, by user and root, and knowing w
   expect(fallbackStateFolderOf(join(place, 'link')).path).toBe(path);
 });
 
-test.each([0o000, 0o022, 0o177, 0o377, 0o777])(
-  "its folders are its owner's alone, even with umask %o",
-  (umask) => {
-    makeTemporaryPlace();
-    const state = fallbackStateFolderOf(makeTemporaryRoot());
-    const before = process.umask(umask);
-    onTestFinished(() => void process.umask(before));
-    createFallbackStateFolder(state);
-    createFallbackStateFolder(state);
-    for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
-  },
-);
+test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alone, even with umask %o", (umask) => {
+  makeTemporaryPlace();
+  const state = fallbackStateFolderOf(makeTemporaryRoot());
+  const before = process.umask(umask);
+  onTestFinished(() => void process.umask(before));
+  createFallbackStateFolder(state);
+  createFallbackStateFolder(state);
+  for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
+});
 
 const cure = 'Remove it, or set TMPDIR to a folder that only you can write.';
 
@@ -121,9 +104,7 @@ test.each([
   makeTemporaryPlace();
   const state = fallbackStateFolderOf(makeTemporaryRoot());
   make(state.path);
-  expect(() => createFallbackStateFolder(state)).toThrow(
-    `${state.path} is not used: ${reason}. ${cure}`,
-  );
+  expect(() => createFallbackStateFolder(state)).toThrow(`${state.path} is not used: ${reason}. ${cure}`);
   expect(existsSync(state.spool)).toBe(false);
 });
 

@@ -1,12 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  describeFound,
-  parseExactly,
-  printableName,
-  shellWord,
-} from '../../src/system/base/values.ts';
+import { describeFound, parseExactly, printableName, shellWord } from '../../src/system/base/values.ts';
 import { tries } from '../support/tries.ts';
 
 const circle: { self?: unknown } = {};

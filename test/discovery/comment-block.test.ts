@@ -4,15 +4,13 @@ import { type CommentStyle, readCommentBlocks } from '../../src/discovery/tags.t
 
 /** `line:text` of each line, a list for each block. */
 function read(source: string, style: CommentStyle): readonly string[][] {
-  return readCommentBlocks(source, style).map((block) =>
-    block.map(({ line, text }) => `${line}:${text}`),
-  );
+  return readCommentBlocks(source, style).map((block) => block.map(({ line, text }) => `${line}:${text}`));
 }
 
 test('a block comment loses its stars', () => {
-  expect(
-    read('#!/usr/bin/env node\n/**\n * one\n *two\n\n   three\n */\ncode();', 'slashes'),
-  ).toEqual([['2:', '3:one', '4:two', '5:', '6:three', '7:']]);
+  expect(read('#!/usr/bin/env node\n/**\n * one\n *two\n\n   three\n */\ncode();', 'slashes')).toEqual([
+    ['2:', '3:one', '4:two', '5:', '6:three', '7:'],
+  ]);
 });
 
 test.each([
@@ -28,9 +26,7 @@ test.each([
 });
 
 test('a run of // lines ends with the first line that is none', () => {
-  expect(read('// one\n//\n// two\ncode();\n// three', 'slashes')).toEqual([
-    ['1:one', '2:', '3:two'],
-  ]);
+  expect(read('// one\n//\n// two\ncode();\n// three', 'slashes')).toEqual([['1:one', '2:', '3:two']]);
 });
 
 test('code before the first comment does not matter', () => {
@@ -98,9 +94,7 @@ test('any source is read without an error, and lines keep their numbers', () => 
       const lines = readCommentBlocks(source, style).flat();
       const numbers = lines.map(({ line }) => line);
       expect(numbers).toEqual([...new Set(numbers)].toSorted((one, other) => one - other));
-      expect(lines.every(({ line, text }) => source.split('\n')[line - 1]?.includes(text))).toBe(
-        true,
-      );
+      expect(lines.every(({ line, text }) => source.split('\n')[line - 1]?.includes(text))).toBe(true);
     }),
   );
 });

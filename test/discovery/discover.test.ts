@@ -1,14 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -151,16 +143,13 @@ describe('tiers', () => {
 test('to run the handlers as a tier is wrong use, with the command that runs them', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/c.ts': '' });
   await expect(discover(root, defaultSettings, { tier: 'queue' })).rejects.toThrow(
-    new UsageError(
-      'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes',
-    ),
+    new UsageError('jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes'),
   );
 });
 
 /** Whether a pass over the hourly tier with these settings resolves the glob library. */
 function loadsGlob(root: string, scripts: Readonly<Record<string, object>>): boolean {
-  const source = (path: string) =>
-    JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
+  const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
   const watch = `
     import { registerHooks } from 'node:module';
     let found = false;
@@ -200,9 +189,7 @@ describe('scripts', () => {
 
   test('they come in the order of their file names, by bytes', async () => {
     const files = ['b.sh', 'B.sh', 'a-b.sh', 'a.sh', '10.sh', '9.sh', 'ä.sh', '\uff5e.sh', '😀.sh'];
-    const root = makeHourly(
-      Object.fromEntries(files.map((file) => [file, executable('#!/bin/sh')])),
-    );
+    const root = makeHourly(Object.fromEntries(files.map((file) => [file, executable('#!/bin/sh')])));
     const { scripts } = await discoverHourly(root);
     const sorted = execFileSync('sort', {
       input: readdirSync(join(root, 'jobs/hourly')).join('\n'),
@@ -253,9 +240,7 @@ describe('scripts', () => {
     const root = makeHourly({});
     copyFileSync('/bin/true', join(root, 'jobs/hourly/true'));
     const { scripts } = await discoverHourly(root);
-    expect(scripts).toMatchObject([
-      { name: 'hourly/true', options: {}, refusals: [], warnings: [] },
-    ]);
+    expect(scripts).toMatchObject([{ name: 'hourly/true', options: {}, refusals: [], warnings: [] }]);
     expect(scripts[0]?.launch).toEqual({ kind: 'program', command: [scripts[0]?.path] });
   });
 
@@ -348,16 +333,10 @@ describe('folders', () => {
   });
 
   test('two indexes are two files with one script name', async () => {
-    const { scripts } = await discoverHourly(
-      makeHourly({ 'a/index.js': '', 'a/index.ts': '', 'a/index.d.ts': '' }),
-    );
+    const { scripts } = await discoverHourly(makeHourly({ 'a/index.js': '', 'a/index.ts': '', 'a/index.d.ts': '' }));
     expect(scripts.map((script) => script.refusals)).toEqual([
-      [
-        'jobs/hourly/a/index.js: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them',
-      ],
-      [
-        'jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a/index.js; rename one of them',
-      ],
+      ['jobs/hourly/a/index.js: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them'],
+      ['jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a/index.js; rename one of them'],
     ]);
   });
 
@@ -390,9 +369,7 @@ describe('folders', () => {
   });
 
   test('of a large folder the files are counted', async () => {
-    const files = Object.fromEntries(
-      Array.from({ length: 21 }, (_, index) => [`vendor/${index}.php`, '']),
-    );
+    const files = Object.fromEntries(Array.from({ length: 21 }, (_, index) => [`vendor/${index}.php`, '']));
     const root = makeHourly(files);
     expect(reasons(root, (await discover(root, defaultSettings)).ignored)).toEqual({
       'jobs/hourly/vendor': 'a folder without an index.* file; it contains 21 files',
@@ -422,8 +399,7 @@ describe('ignored files', () => {
       'a.d.ts': 'a type declaration, which does nothing',
       'README.md': 'documentation',
       'data.csv': 'not executable, and its extension is not known',
-      forgotten:
-        'not executable, and its extension is not known; its #! line counts after chmod +x',
+      forgotten: 'not executable, and its extension is not known; its #! line counts after chmod +x',
       node_modules: 'node_modules contains packages, not scripts',
       'old.disabled': 'disabled: its name ends in .disabled',
       'pipe.sh': 'not a file: a pipe, a socket or a device',
@@ -434,21 +410,15 @@ describe('ignored files', () => {
 
 describe('refusals', () => {
   test('two files with one script name are both refused, and others are not', async () => {
-    const { scripts } = await discoverHourly(
-      makeHourly({ 'a.sh': '', 'a/index.ts': '', 'b.ts': '' }),
-    );
+    const { scripts } = await discoverHourly(makeHourly({ 'a.sh': '', 'a/index.ts': '', 'b.ts': '' }));
     expect(scripts.map(({ name, refusals }) => [name, refusals])).toEqual([
       [
         'hourly/a',
-        [
-          'jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a.sh; rename one of them',
-        ],
+        ['jobs/hourly/a/index.ts: its script name hourly/a is also that of jobs/hourly/a.sh; rename one of them'],
       ],
       [
         'hourly/a',
-        [
-          'jobs/hourly/a.sh: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them',
-        ],
+        ['jobs/hourly/a.sh: its script name hourly/a is also that of jobs/hourly/a/index.ts; rename one of them'],
       ],
       ['hourly/b', []],
     ]);
@@ -462,9 +432,7 @@ describe('refusals', () => {
       'jobs/hourly/a.py:2: @timeout expects a duration such as 30s, 10m or 2h, found "soon"',
       'jobs/hourly/a.py:3: @nice expects a whole number from 0 to 19, found "x"',
     ]);
-    expect(warnings).toEqual([
-      'jobs/hourly/a.py:4: @timout is not known and has no effect; did you mean @timeout?',
-    ]);
+    expect(warnings).toEqual(['jobs/hourly/a.py:4: @timout is not known and has no effect; did you mean @timeout?']);
   });
 
   test.each([
@@ -480,25 +448,21 @@ describe('refusals', () => {
       '\ufeff#!/bin/sh\necho works\n',
       /^jobs\/hourly\/it's\.sh:1: a byte-order mark before #! hides the interpreter; remove it with: (.*)$/,
     ],
-  ])(
-    '%s in the #! line is refused with a cure that works',
-    async (_title, file, content, message) => {
-      const root = makeHourly({ [file]: content });
-      const [refused] = (await discoverHourly(root)).scripts;
-      expect(refused?.refusals).toEqual([expect.stringMatching(message)]);
-      const [, cure = ''] = message.exec(refused?.refusals[0] ?? '') ?? [];
-      execFileSync('/bin/sh', ['-c', cure], { cwd: root });
-      const [cured] = (await discoverHourly(root)).scripts;
-      expect(cured?.refusals).toEqual([]);
-      expect(run(cured?.launch ?? { kind: 'node' })).toBe('works\n');
-    },
-  );
+  ])('%s in the #! line is refused with a cure that works', async (_title, file, content, message) => {
+    const root = makeHourly({ [file]: content });
+    const [refused] = (await discoverHourly(root)).scripts;
+    expect(refused?.refusals).toEqual([expect.stringMatching(message)]);
+    const [, cure = ''] = message.exec(refused?.refusals[0] ?? '') ?? [];
+    execFileSync('/bin/sh', ['-c', cure], { cwd: root });
+    const [cured] = (await discoverHourly(root)).scripts;
+    expect(cured?.refusals).toEqual([]);
+    expect(run(cured?.launch ?? { kind: 'node' })).toBe('works\n');
+  });
 
   test.each(['.mjs', '.ts', '.mts', '.cjs', '.js'])(
     'a byte-order mark and a #! line in %s: refused exactly if Node cannot run it',
     async (extension) => {
-      const source =
-        extension === '.cjs' || extension === '.js' ? 'require("node:fs");' : 'export {};';
+      const source = extension === '.cjs' || extension === '.js' ? 'require("node:fs");' : 'export {};';
       const script = await discoverOne({
         [`a${extension}`]: `\ufeff#!/usr/bin/env node\n${source}\n`,
       });
@@ -537,14 +501,7 @@ describe('refusals', () => {
 
   test('a name that is not UTF-8 is refused', async () => {
     const root = makeHourly({});
-    writeFileSync(
-      Buffer.concat([
-        Buffer.from(`${root}/jobs/hourly/a`),
-        Buffer.from([0xff]),
-        Buffer.from('.sh'),
-      ]),
-      '',
-    );
+    writeFileSync(Buffer.concat([Buffer.from(`${root}/jobs/hourly/a`), Buffer.from([0xff]), Buffer.from('.sh')]), '');
     const { scripts } = await discoverHourly(root);
     expect(scripts.map((script) => script.refusals)).toEqual([
       ['jobs/hourly/a\ufffd.sh: its name is not valid UTF-8; rename it'],
@@ -553,8 +510,7 @@ describe('refusals', () => {
 
   test('symlinks work, and broken or looping ones are refused', async () => {
     const root = makeHourly({ 'a.sh': 'echo works', 'lib/index.ts': '' });
-    const link = (target: string, name: string) =>
-      symlinkSync(target, join(root, 'jobs/hourly', name));
+    const link = (target: string, name: string) => symlinkSync(target, join(root, 'jobs/hourly', name));
     link('a.sh', 'b.sh');
     link('lib', 'c');
     link('nowhere', 'd.sh');
@@ -565,9 +521,7 @@ describe('refusals', () => {
       'hourly/a': [],
       'hourly/b': [],
       'hourly/c': [],
-      'hourly/d': [
-        'jobs/hourly/d.sh: a symlink to "nowhere", which does not exist; fix or remove it',
-      ],
+      'hourly/d': ['jobs/hourly/d.sh: a symlink to "nowhere", which does not exist; fix or remove it'],
       'hourly/e': ['jobs/hourly/e.sh: a symlink that leads back to itself; fix or remove it'],
       'hourly/lib': [],
     });
@@ -584,12 +538,8 @@ describe('refusals', () => {
     onTestFinished(() => chmodSync(join(root, 'jobs/hourly/b'), 0o755));
     const { scripts } = await asOrdinaryUser(() => discoverHourly(root));
     expect(scripts.map(({ refusals }) => refusals)).toEqual([
-      [
-        'jobs/hourly/a.sh: it cannot be read: permission denied; allow it with: chmod u+rX jobs/hourly/a.sh',
-      ],
-      [
-        'jobs/hourly/b: it cannot be read: permission denied; allow it with: chmod u+rX jobs/hourly/b',
-      ],
+      ['jobs/hourly/a.sh: it cannot be read: permission denied; allow it with: chmod u+rX jobs/hourly/a.sh'],
+      ['jobs/hourly/b: it cannot be read: permission denied; allow it with: chmod u+rX jobs/hourly/b'],
     ]);
     expect(scripts.map(({ contentHash }) => contentHash)).toEqual([null, null]);
   });
@@ -631,37 +581,9 @@ describe('warnings', () => {
 });
 
 describe('any folder', () => {
-  const letters = fc.constantFrom(
-    'a',
-    'B',
-    '.',
-    '-',
-    '_',
-    ' ',
-    '~',
-    '%',
-    "'",
-    '"',
-    '\n',
-    '\\',
-    '*',
-    'é',
-    '漢',
-    '😀',
-  );
+  const letters = fc.constantFrom('a', 'B', '.', '-', '_', ' ', '~', '%', "'", '"', '\n', '\\', '*', 'é', '漢', '😀');
   const stem = fc.array(letters, { minLength: 1, maxLength: 8 }).map((signs) => signs.join(''));
-  const extension = fc.constantFrom(
-    '',
-    '.sh',
-    '.ts',
-    '.d.ts',
-    '.js',
-    '.bak',
-    '.test.ts',
-    '.json',
-    '.xyz',
-    '~',
-  );
+  const extension = fc.constantFrom('', '.sh', '.ts', '.d.ts', '.js', '.bak', '.test.ts', '.json', '.xyz', '~');
   const name = fc
     .tuple(stem, extension)
     .map((parts) => parts.join(''))
@@ -669,37 +591,26 @@ describe('any folder', () => {
   const content = fc.oneof(
     fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
     fc
-      .constantFrom(
-        '',
-        '#!',
-        '#!/bin/sh\n',
-        '#!/bin/sh\r\n',
-        '\ufeff#!/bin/sh\n',
-        '\x7fELF',
-        '# @timeout x',
-      )
+      .constantFrom('', '#!', '#!/bin/sh\n', '#!/bin/sh\r\n', '\ufeff#!/bin/sh\n', '\x7fELF', '# @timeout x')
       .map((text) => Buffer.from(text)),
   );
   const file = fc.record({ name, content, mode: fc.constantFrom(0o644, 0o755) });
 
   test('has each of its files either as a script or ignored with a reason', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.uniqueArray(file, { selector: (one) => one.name, maxLength: 8 }),
-        async (files) => {
-          const root = makeHourly(Object.fromEntries(files.map((one) => [one.name, one])));
-          const { scripts, ignored } = await discoverHourly(root);
-          const found = [...scripts, ...ignored].map(({ path }) => path).toSorted();
-          expect(found).toEqual(
-            readdirSync(join(root, 'jobs/hourly'))
-              .map((one) => join(root, 'jobs/hourly', one))
-              .toSorted(),
-          );
-          for (const { name, refusals, warnings } of scripts) {
-            expect([name, ...refusals, ...warnings].join('')).not.toMatch(/\p{Cc}/u);
-          }
-        },
-      ),
+      fc.asyncProperty(fc.uniqueArray(file, { selector: (one) => one.name, maxLength: 8 }), async (files) => {
+        const root = makeHourly(Object.fromEntries(files.map((one) => [one.name, one])));
+        const { scripts, ignored } = await discoverHourly(root);
+        const found = [...scripts, ...ignored].map(({ path }) => path).toSorted();
+        expect(found).toEqual(
+          readdirSync(join(root, 'jobs/hourly'))
+            .map((one) => join(root, 'jobs/hourly', one))
+            .toSorted(),
+        );
+        for (const { name, refusals, warnings } of scripts) {
+          expect([name, ...refusals, ...warnings].join('')).not.toMatch(/\p{Cc}/u);
+        }
+      }),
       { numRuns: tries(100) },
     );
   });
@@ -720,11 +631,8 @@ test.each([
   'of the script %#, a function for the runner is looked for unless it can have none',
   async (source, exportsNothing) => {
     const root = makeTemporaryRoot({ 'jobs/hourly/a.js': source });
-    const [script] =
-      (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
-    expect(script?.launch).toEqual(
-      exportsNothing ? { kind: 'node', exportsNothing } : { kind: 'node' },
-    );
+    const [script] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
+    expect(script?.launch).toEqual(exportsNothing ? { kind: 'node', exportsNothing } : { kind: 'node' });
   },
 );
 
@@ -738,8 +646,7 @@ test.each([
   ['echo ill > /dev/null', null],
 ])('the shell line %j is pointed out when it would empty the output', async (line, found) => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': `#!/bin/bash\n${line}\n` });
-  const [script] =
-    (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
+  const [script] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers[0]?.scripts ?? [];
   const warning = expect.stringMatching(/^jobs\/hourly\/a\.sh:2: > \/dev\/std(err|out) empties/);
   expect(script?.warnings).toEqual(found === null ? [] : [warning]);
 });

@@ -15,13 +15,10 @@ function makeHourly(files: Files): string {
 /** The refusals of each script. */
 async function refusalsIn(root: string, settings = defaultSettings) {
   const { tiers } = await discover(root, settings, { tier: 'hourly' });
-  return Object.fromEntries(
-    (tiers[0]?.scripts ?? []).map(({ name, refusals }) => [name, refusals]),
-  );
+  return Object.fromEntries((tiers[0]?.scripts ?? []).map(({ name, refusals }) => [name, refusals]));
 }
 
-const orAllow =
-  ', or allow it with allowUnsafe: true in runner.config.* or RUNNER_ALLOW_UNSAFE=1 in the environment';
+const orAllow = ', or allow it with allowUnsafe: true in runner.config.* or RUNNER_ALLOW_UNSAFE=1 in the environment';
 
 test('a script that anybody can write is refused, and only that one', async () => {
   const root = makeHourly({ 'a.sh': { content: '', mode: 0o666 }, 'b.sh': '' });
@@ -63,9 +60,7 @@ test('a script behind a link is judged with all that the link leads through', as
   symlinkSync(join(elsewhere, 'b.sh'), join(root, 'jobs/hourly/b.sh'));
   expect(await refusalsIn(root)).toEqual({
     'hourly/a': [expect.stringContaining(`${elsewhere}/bin can be written by anybody (mode 0777)`)],
-    'hourly/b': [
-      expect.stringContaining(`${elsewhere}/b.sh can be written by anybody (mode 0602)`),
-    ],
+    'hourly/b': [expect.stringContaining(`${elsewhere}/b.sh can be written by anybody (mode 0602)`)],
     'hourly/c': [],
   });
 });
@@ -75,9 +70,7 @@ test('a tier behind a link is judged likewise', async () => {
   symlinkSync('../releases/1', join(root, 'jobs/hourly'));
   expect(await refusalsIn(root)).toEqual({ 'hourly/a': [] });
   chmodSync(join(root, 'releases'), 0o777);
-  expect((await refusalsIn(root))['hourly/a']).toEqual([
-    expect.stringMatching(/^releases can be written by anybody/),
-  ]);
+  expect((await refusalsIn(root))['hourly/a']).toEqual([expect.stringMatching(/^releases can be written by anybody/)]);
 });
 
 test('what is wrong with its tags is told as well', async () => {

@@ -1,12 +1,4 @@
-import {
-  chmodSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -138,9 +130,7 @@ describe('names', () => {
     fc.assert(
       fc.property(fc.oneof(name, fc.string({ unit: 'binary' })), (each) => {
         const [path = ''] = each.split('?');
-        expect(handlers.find(each)?.name).toBe(
-          handlers.names().includes(path) ? `queue/${path}` : undefined,
-        );
+        expect(handlers.find(each)?.name).toBe(handlers.names().includes(path) ? `queue/${path}` : undefined);
       }),
     );
   });

@@ -48,13 +48,7 @@ test('@env and @tags add up', () => {
 });
 
 test('all wrong values are told, in the order of their lines', () => {
-  const { problems } = readShell(
-    '@nice 99',
-    '@timeout 10 parsecs',
-    '@env',
-    '@retries -1',
-    '@memory: 1gb',
-  );
+  const { problems } = readShell('@nice 99', '@timeout 10 parsecs', '@env', '@retries -1', '@memory: 1gb');
   expect(problems).toEqual([
     'jobs/hourly/a.sh:2: @nice expects a whole number from 0 to 19, found "99"',
     'jobs/hourly/a.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
@@ -72,9 +66,7 @@ test('two tags in one line are a problem, with the lines to write instead', () =
 });
 
 test('a tag given twice is a problem, whatever its values', () => {
-  expect(
-    readShell('@timeout 5m', '@timeout 5m', '@description a', '@description b').problems,
-  ).toEqual([
+  expect(readShell('@timeout 5m', '@timeout 5m', '@description a', '@description b').problems).toEqual([
     'jobs/hourly/a.sh:3: @timeout is given twice (also in line 2); keep one of them',
     'jobs/hourly/a.sh:5: @description is given twice (also in line 4); keep one of them',
   ]);
@@ -90,9 +82,7 @@ test.each([
   expect(readShell(line)).toEqual({
     options: {},
     problems: [],
-    warnings: [
-      `jobs/hourly/a.sh:2: @${name} is not known and has no effect; did you mean @${nearest}?`,
-    ],
+    warnings: [`jobs/hourly/a.sh:2: @${name} is not known and has no effect; did you mean @${nearest}?`],
   });
 });
 
@@ -130,8 +120,7 @@ test('an empty description is none, and control characters are no part of one', 
 });
 
 test('tags in a later comment before the code are pointed out, not read', () => {
-  const source =
-    '/* A licence. */\n\n/**\n * @timeout 5m\n * @description x\n */\ncode();\n/** @nice 3 */';
+  const source = '/* A licence. */\n\n/**\n * @timeout 5m\n * @description x\n */\ncode();\n/** @nice 3 */';
   expect(readScriptTags(source, 'slashes', 'a.ts')).toEqual({
     options: {},
     problems: [],
@@ -183,19 +172,13 @@ test('what is written into tags is read back', () => {
 });
 
 test('any text is read without an error', () => {
-  const bytes = fc
-    .uint8Array({ maxLength: 300 })
-    .map((array) => Buffer.from(array).toString('utf8'));
-  const tag = fc.tuple(
-    fc.constantFrom('timeout', 'env', 'tags', 'retries', 'description'),
-    fc.string(),
-  );
+  const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array).toString('utf8'));
+  const tag = fc.tuple(fc.constantFrom('timeout', 'env', 'tags', 'retries', 'description'), fc.string());
   const tagged = tag.map(([name, value]) => `/** @${name} ${value}`);
   fc.assert(
     fc.property(fc.oneof(bytes, fc.string(), tagged), (source) => {
       const { problems } = readScriptTags(source, 'slashes', 'a.ts');
-      for (const problem of problems)
-        expect(describeProblem(problem)).toMatch(/^a\.ts:\d+: @[a-z-]+ expects [^\n]+$/);
+      for (const problem of problems) expect(describeProblem(problem)).toMatch(/^a\.ts:\d+: @[a-z-]+ expects [^\n]+$/);
     }),
   );
 });

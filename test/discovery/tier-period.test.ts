@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  defaultTimeoutMs,
-  nextPeriodStart,
-  periodStart,
-  tierPeriodMs,
-} from '../../src/schedule/period.ts';
+import { defaultTimeoutMs, nextPeriodStart, periodStart, tierPeriodMs } from '../../src/schedule/period.ts';
 import { tries } from '../support/tries.ts';
 
 const minute = 60_000;
@@ -103,21 +98,18 @@ const instants = fc.integer({ min: Date.UTC(2015, 0, 1), max: Date.UTC(2035, 0, 
 describe.each(zones)('in %s', (zone) => {
   useZone(zone);
 
-  test.each(names)(
-    'a period of %s begins at or before each of its instants, and at its own beginning',
-    (name) => {
-      const longestMs = 1.05 * (tierPeriodMs(name) ?? 0) + day + hour;
-      fc.assert(
-        fc.property(instants, (instant) => {
-          const start = periodStart(name, instant) ?? Number.NaN;
-          expect(start).toBeLessThanOrEqual(instant);
-          expect(instant - start).toBeLessThan(longestMs);
-          expect(periodStart(name, start)).toBe(start);
-        }),
-        { numRuns: tries(300) },
-      );
-    },
-  );
+  test.each(names)('a period of %s begins at or before each of its instants, and at its own beginning', (name) => {
+    const longestMs = 1.05 * (tierPeriodMs(name) ?? 0) + day + hour;
+    fc.assert(
+      fc.property(instants, (instant) => {
+        const start = periodStart(name, instant) ?? Number.NaN;
+        expect(start).toBeLessThanOrEqual(instant);
+        expect(instant - start).toBeLessThan(longestMs);
+        expect(periodStart(name, start)).toBe(start);
+      }),
+      { numRuns: tries(300) },
+    );
+  });
 
   test.each(names)('the next period of %s begins where the one before ends', (name) => {
     fc.assert(

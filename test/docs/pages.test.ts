@@ -35,17 +35,13 @@ test('every file that the page on the architecture tells to begin with is there'
   expect(named.filter((paths) => !paths.some(isThere))).toEqual([]);
 });
 
-const namesIn = (cell: string): string[] =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
 test('the page on JSON names every option that `list` prints, and every state of a job', () => {
   const readers = read('src/settings/readers.ts');
   const keysOf = (type: string): string[] =>
-    [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)/g)].map(
-      ([, key = '']) => key,
-    );
-  const states =
-    bodyOf(read('src/store/schema.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
+    [...bodyOf(readers, `interface ${type} {`, '\n}').matchAll(/readonly (\w+)/g)].map(([, key = '']) => key);
+  const states = bodyOf(read('src/store/schema.ts'), 'type JobState =', '\n\n').match(/'\w+'/g) ?? [];
   const names = [
     ...[...keysOf('ScriptOptions'), ...keysOf('RetryDelay')],
     ...states.map((state) => state.slice(1, -1)),
@@ -55,8 +51,7 @@ test('the page on JSON names every option that `list` prints, and every state of
   expect(names.filter((name) => !words.has(name))).toEqual([]);
 });
 
-const bodyOf = (text: string, from: string, to: string): string =>
-  text.split(from)[1]?.split(to)[0] ?? '';
+const bodyOf = (text: string, from: string, to: string): string => text.split(from)[1]?.split(to)[0] ?? '';
 
 test('the README is a manual on one screen', () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(112);

@@ -5,12 +5,7 @@ import { join } from 'node:path';
 import { globSync } from 'glob';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  makeExamplePlace,
-  readExamples,
-  repository,
-  writeExampleFile,
-} from '../support/doc-examples.ts';
+import { makeExamplePlace, readExamples, repository, writeExampleFile } from '../support/doc-examples.ts';
 import { runNode } from '../support/run-command.ts';
 
 /** Outside of the repository, whose own `node_modules` would be found otherwise. */
@@ -114,8 +109,7 @@ function checkTypes(files: readonly string[], options: ts.CompilerOptions): read
     ...checked.flatMap((file) => program.getSemanticDiagnostics(file)),
   ];
   return found.map(
-    ({ file, messageText }) =>
-      `${file?.fileName ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
+    ({ file, messageText }) => `${file?.fileName ?? ''}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`,
   );
 }
 

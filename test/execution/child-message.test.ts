@@ -53,9 +53,6 @@ test.each<unknown>([
   expect(readChildMessage(JSON.stringify(message))).toBeNull();
 });
 
-test.each(['', 'junk', '{"end":', '{"ready":true}{"ready":true}'])(
-  'nor is what is no JSON: %j',
-  (line) => {
-    expect(readChildMessage(line)).toBeNull();
-  },
-);
+test.each(['', 'junk', '{"end":', '{"ready":true}{"ready":true}'])('nor is what is no JSON: %j', (line) => {
+  expect(readChildMessage(line)).toBeNull();
+});

@@ -13,9 +13,7 @@ test.runIf(hasProc)('runs side by side are not charged with each other’s CPU t
     requestRun('idle.sh', 'sleep 0.3\n'),
     requestRun('busy.pl', busy),
   ]);
-  const [idle, busyOne, idleToo, busyOther] = await Promise.all(
-    requests.map((request) => runScript(request)),
-  );
+  const [idle, busyOne, idleToo, busyOther] = await Promise.all(requests.map((request) => runScript(request)));
   for (const end of [idle, idleToo]) {
     expect((end?.userCpuMs ?? 1e9) + (end?.systemCpuMs ?? 1e9)).toBeLessThan(60);
   }

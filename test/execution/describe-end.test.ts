@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  decideOutcome,
-  describeCrash,
-  describeEnd,
-  type EndFacts,
-} from '../../src/execution/result/wording.ts';
+import { decideOutcome, describeCrash, describeEnd, type EndFacts } from '../../src/execution/result/wording.ts';
 
 const MB = 1024 * 1024;
 
@@ -52,26 +47,14 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     'killed',
     'heap limit of 256 MB reached',
   ],
-  [
-    { ...bySignal('SIGABRT'), memoryFailure: 'heap-limit' },
-    'killed',
-    "V8's heap limit reached; raise it with @memory",
-  ],
+  [{ ...bySignal('SIGABRT'), memoryFailure: 'heap-limit' }, 'killed', "V8's heap limit reached; raise it with @memory"],
   [
     { ...bySignal('SIGABRT'), memoryFailure: 'refused' },
     'killed',
     'the host gave it no more memory: its limit of address space (ulimit -v) is reached',
   ],
-  [
-    bySignal('SIGXFSZ'),
-    'killed',
-    "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)",
-  ],
-  [
-    bySignal('SIGXCPU'),
-    'killed',
-    'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)',
-  ],
+  [bySignal('SIGXFSZ'), 'killed', "killed by SIGXFSZ: a file grew beyond the host's limit of file size (ulimit -f)"],
+  [bySignal('SIGXCPU'), 'killed', 'killed by SIGXCPU: it used all the CPU time that the host allows (ulimit -t)'],
   [
     { ...bySignal('SIGTERM'), termination: 'memory', memoryExcess },
     'failed',
@@ -93,26 +76,14 @@ test.for<readonly [Partial<EndFacts>, string, string | null]>([
     'hung before its first line',
   ],
   [bySignal('SIGABRT'), 'killed', 'killed by SIGABRT, not by the runner'],
-  [
-    { ...timedOut, ...bySignal('SIGTERM') },
-    'timed-out',
-    'timed out after 30s (limit 30s), ended with SIGTERM',
-  ],
+  [{ ...timedOut, ...bySignal('SIGTERM') }, 'timed-out', 'timed out after 30s (limit 30s), ended with SIGTERM'],
   [
     { ...timedOut, ...bySignal('SIGKILL'), durationMs: 40_100, killedAfterGrace: true },
     'timed-out',
     'timed out after 40.1s (limit 30s), ended with SIGKILL after 10s of grace',
   ],
-  [
-    { ...timedOut, exitCode: 0 },
-    'timed-out',
-    'timed out after 30s (limit 30s), exited with code 0 after SIGTERM',
-  ],
-  [
-    { termination: 'stop', ...bySignal('SIGTERM') },
-    'failed',
-    'stopped with the runner, ended with SIGTERM',
-  ],
+  [{ ...timedOut, exitCode: 0 }, 'timed-out', 'timed out after 30s (limit 30s), exited with code 0 after SIGTERM'],
+  [{ termination: 'stop', ...bySignal('SIGTERM') }, 'failed', 'stopped with the runner, ended with SIGTERM'],
   [
     { termination: 'stop', ...bySignal('SIGKILL'), killedAfterGrace: true },
     'failed',

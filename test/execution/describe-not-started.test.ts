@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  describeFailedStart,
-  describeNotStarted,
-} from '../../src/execution/start/start-failure.ts';
+import { describeFailedStart, describeNotStarted } from '../../src/execution/start/start-failure.ts';
 
 test.for([
   ['ENOENT', 'interpreter not found: php'],

@@ -38,8 +38,7 @@ test('a crash tells of the memory that its runner last wrote down', async () => 
     outcome: 'crashed',
     maxRssBytes: 312 * MB,
     measuredBy: 'sampled',
-    reason:
-      'the runner (pid 4711 on web3) died while it ran; last seen with 312 MB; its last output line: last',
+    reason: 'the runner (pid 4711 on web3) died while it ran; last seen with 312 MB; its last output line: last',
   });
 });
 

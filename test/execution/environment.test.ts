@@ -8,9 +8,7 @@ const PRINT = 'env | sort\n';
 
 function readEnvironment(output: string | null): Record<string, string> {
   const lines = (output ?? '').trim().split('\n');
-  return Object.fromEntries(
-    lines.map((line) => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]),
-  );
+  return Object.fromEntries(lines.map((line) => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]));
 }
 
 test('a script gets an allow-listed environment and nothing of the runner’s secrets', () => {
@@ -65,9 +63,7 @@ test('what loads code into programs is not let through, asked for or not', () =>
   expect(run('a').output).not.toMatch(new RegExp(asked.join('|')));
   expect(run('b')).toMatchObject({
     outcome: 'not-started',
-    reason: expect.stringContaining(
-      'none that loads code, such as NODE_OPTIONS, found "NODE_OPTIONS"',
-    ),
+    reason: expect.stringContaining('none that loads code, such as NODE_OPTIONS, found "NODE_OPTIONS"'),
   });
 });
 
@@ -133,9 +129,7 @@ print "$own[0] $own[4] $own[5] ", ($own[5] == $parent[5] ? 'same' : 'another'), 
     expect(run('input').output).toBe('/dev/null\nend\n');
     expect(run('session').output).toMatch(/^(\d+) \1 \1 another\n$/);
     // Its output: neither the activity log nor a lock.
-    expect(run('descriptors').output).toBe(
-      `${root}/.runner/output/${run('descriptors').key}.log\n`,
-    );
+    expect(run('descriptors').output).toBe(`${root}/.runner/output/${run('descriptors').key}.log\n`);
   });
 
   test('is the umask that the runner was started with', () => {
@@ -150,8 +144,7 @@ print "$own[0] $own[4] $own[5] ", ($own[5] == $parent[5] ? 'same' : 'another'), 
 
   test('is a temporary folder of its own, gone afterwards with all that is in it', () => {
     const { root, run } = runPass({
-      'a.sh':
-        'mkdir "$TMPDIR/deep" && touch "$TMPDIR/deep/file" && chmod 0 "$TMPDIR/deep" && stat -c %a "$TMPDIR"\n',
+      'a.sh': 'mkdir "$TMPDIR/deep" && touch "$TMPDIR/deep/file" && chmod 0 "$TMPDIR/deep" && stat -c %a "$TMPDIR"\n',
       'b.mjs': `import { tmpdir } from 'node:os';\nimport { readdirSync } from 'node:fs';
 console.log(tmpdir() === process.env.TMPDIR, readdirSync(tmpdir()).length);\n`,
     });

@@ -22,8 +22,7 @@ export default async ({ data }) => {
   if (data.lasts) await sleep(data.lasts);
   return 'written';
 };\n`;
-  const reason =
-    'it was ended because its process wrote to descriptor 4, which belongs to the runner';
+  const reason = 'it was ended because its process wrote to descriptor 4, which belongs to the runner';
 
   test.each<[string, { text?: string; repeat?: number; lasts?: number }]>([
     ['junk', { text: 'junk\n' }],

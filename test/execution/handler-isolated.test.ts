@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { openLane } from '../support/handler-lane.ts';
 
 const MB = 1024 * 1024;
-const isolated = (code: string): string =>
-  `// @isolate\nexport default async (job) => { ${code} };\n`;
+const isolated = (code: string): string => `// @isolate\nexport default async (job) => { ${code} };\n`;
 
 describe('a handler that asks for a process of its own', () => {
   test('gets a new one for each job, and nothing is left of it', async () => {

@@ -75,9 +75,7 @@ export default async () => {
 
   test('one that asks for another try then has asked', async () => {
     const lane = openLane({
-      'a.mjs': heeds
-        .replace('return data;', `retry({ delay: '1m', data: { at: 4 } });`)
-        .replace('log,', 'log, retry,'),
+      'a.mjs': heeds.replace('return data;', `retry({ delay: '1m', data: { at: 4 } });`).replace('log,', 'log, retry,'),
     });
     expect(await lane.run('a', { timeoutMs: 400 })).toMatchObject({
       outcome: 'timed-out',
@@ -192,9 +190,7 @@ describe('a process that does not come to its first job', () => {
     );
     const end = await lane.run('a', { variables, hangAfterMs: 600 });
     expect(end).toMatchObject({ outcome: 'succeeded', result: 'false' });
-    expect(end.warning).toMatch(
-      /^hung before its first line: for 600ms Node made no progress and did not end/,
-    );
+    expect(end.warning).toMatch(/^hung before its first line: for 600ms Node made no progress and did not end/);
     expect(lane.pids.length).toBe(2);
   });
 

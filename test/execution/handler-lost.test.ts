@@ -39,9 +39,7 @@ interface Lost {
 /** A runner that runs these handlers, and will be killed. */
 function startRunner(handlers: Readonly<Record<string, string>>, ...names: string[]): Lost {
   const root = makeTemporaryRoot(
-    Object.fromEntries(
-      Object.entries(handlers).map(([name, code]) => [`jobs/queue/${name}`, code]),
-    ),
+    Object.fromEntries(Object.entries(handlers).map(([name, code]) => [`jobs/queue/${name}`, code])),
   );
   const runner = startNode([child, root, ...names]);
   const has = (file: string): boolean => existsSync(join(root, file));
@@ -109,11 +107,7 @@ describe('a runner that is killed while a handler runs', () => {
       { outcome: 'succeeded', result: '2' },
     ],
   ])('lets it come to its end, and that is known: it %s', async (_, code, expected) => {
-    const lost = startRunner(
-      { 'first.mjs': 'export default () => 1;\n', 'a.mjs': waits(code) },
-      'first',
-      'a',
-    );
+    const lost = startRunner({ 'first.mjs': 'export default () => 1;\n', 'a.mjs': waits(code) }, 'first', 'a');
     await until('it runs', () => lost.has('begun'));
     const process = identifyProcess(lost.pidOf(2));
     await killRunner(lost);
@@ -135,11 +129,7 @@ describe('a runner that is killed while a handler runs', () => {
   process.kill(process.ppid, 'SIGKILL');
   process.exit(0);
 };\n`;
-    const lost = startRunner(
-      { 'first.mjs': 'export default () => 1;\n', 'a.mjs': code },
-      'first',
-      'a',
-    );
+    const lost = startRunner({ 'first.mjs': 'export default () => 1;\n', 'a.mjs': code }, 'first', 'a');
     await lost.runner.ended;
     const end = await lost.awaitEnd(2);
     expect(end).toMatchObject({ outcome: 'failed', output: { text: 'begun\n' } });

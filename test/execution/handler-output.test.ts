@@ -73,10 +73,7 @@ export default async ({ log }) => {
   });
   const { output } = runFilesOf(lane.state, '1.1');
   const run = lane.run('a');
-  await until(
-    'it has printed',
-    () => existsSync(output) && readFileSync(output, 'utf8') === 'half\n',
-  );
+  await until('it has printed', () => existsSync(output) && readFileSync(output, 'utf8') === 'half\n');
   writeFileSync(join(lane.root, 'go'), '');
   expect(await run).toMatchObject({ outcome: 'succeeded', output: { text: 'half\n' } });
   expect(existsSync(output)).toBe(false);
@@ -86,10 +83,7 @@ test('what a quarantined log has left under the same key is none of it', async (
   const lane = openLane({ 'a.mjs': `export default () => { process.exit(1); };\n` });
   const files = runFilesOf(lane.state, '1.1');
   writeFileSync(files.output, 'old');
-  writeFileSync(
-    files.result,
-    '{"exitCode":0,"userCpuMs":1,"systemCpuMs":1,"maxRssBytes":1,"error":null}',
-  );
+  writeFileSync(files.result, '{"exitCode":0,"userCpuMs":1,"systemCpuMs":1,"maxRssBytes":1,"error":null}');
   expect(await lane.run('a')).toMatchObject({
     outcome: 'failed',
     reason: 'exit code 1',

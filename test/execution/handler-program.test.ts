@@ -33,8 +33,7 @@ describe('a program as a handler', () => {
 
   test('finds the same in the environment', async () => {
     const lane = openLane({
-      'mail/a.sh':
-        'echo "$RUNNER_JOB $RUNNER_NAME $RUNNER_SCRIPT $RUNNER_ATTEMPT [$RUNNER_SCHEDULED_FOR]"\n',
+      'mail/a.sh': 'echo "$RUNNER_JOB $RUNNER_NAME $RUNNER_SCRIPT $RUNNER_ATTEMPT [$RUNNER_SCHEDULED_FOR]"\n',
     });
     expect((await lane.run('mail/a')).output.text).toBe('7 mail/a queue/mail/a 1 []\n');
   });
@@ -42,11 +41,7 @@ describe('a program as a handler', () => {
   test.each([
     ['an object', `echo '{"sent":true}'`, '{"sent":true}'],
     ['an array', `echo ' [1, 2] '`, '[1, 2]'],
-    [
-      'the last line that is not empty',
-      `echo '{"a":1}'; echo '{"b":2}'; echo; echo '  '`,
-      '{"b":2}',
-    ],
+    ['the last line that is not empty', `echo '{"a":1}'; echo '{"b":2}'; echo; echo '  '`, '{"b":2}'],
     ['a line without its end', `printf 'text\\n{"a":1}'`, '{"a":1}'],
     ['a long line', `printf '{"a":"%0300000d"}' 0`, `{"a":"${'0'.repeat(300_000)}"}`],
     ['nothing', 'true', undefined],
@@ -105,8 +100,7 @@ describe('a program as a handler', () => {
 
   test('may be of any language', async () => {
     const lane = openLane({
-      'a.py':
-        'import json, sys\njob = json.load(sys.stdin)\nprint(json.dumps({"got": job["data"]}))\n',
+      'a.py': 'import json, sys\njob = json.load(sys.stdin)\nprint(json.dumps({"got": job["data"]}))\n',
     });
     expect((await lane.run('a', { data: { n: 1 } })).result).toBe('{"got": {"n": 1}}');
   });

@@ -176,9 +176,7 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
     await until('the process has ended itself', () => lane.runner.pid === null);
     expect(await lane.run('good')).toMatchObject({
       outcome: 'succeeded',
-      warning: expect.stringContaining(
-        'something of an earlier run of job 7 failed after that run had ended',
-      ),
+      warning: expect.stringContaining('something of an earlier run of job 7 failed after that run had ended'),
     });
   });
 
@@ -359,8 +357,7 @@ import os from 'node:os';\n`;
       'token.mjs': `// @env SHOP_TOKEN\n${tells}`,
     });
     const environment = { HOME: lane.root, SHOP_TOKEN: 'abc' };
-    const run = async (name: string) =>
-      JSON.parse((await lane.run(name, { environment })).result ?? '');
+    const run = async (name: string) => JSON.parse((await lane.run(name, { environment })).result ?? '');
     const plain = await run('plain');
     expect(plain).toMatchObject({ heap: [], token: null });
     expect(await run('small')).toEqual({

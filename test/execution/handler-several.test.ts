@@ -20,12 +20,8 @@ const handlers = {
   'prints.mjs': handler("log('a line');"),
   'fails.mjs': handler("fail('no luck');"),
   'updates.mjs': handler('await update({ by: data.name });'),
-  'lasts.mjs': handler(
-    "while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 5));",
-  ),
-  'computes.mjs': handler(
-    'for (const end = performance.now() + data.ms; performance.now() < end;);',
-  ),
+  'lasts.mjs': handler("while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 5));"),
+  'computes.mjs': handler('for (const end = performance.now() + data.ms; performance.now() < end;);'),
   'leaves.mjs': handler("void Promise.reject(new Error('left behind'));"),
   'dies.mjs': handler("process.kill(process.pid, 'SIGKILL'); await new Promise(() => {});"),
 };
@@ -69,9 +65,7 @@ describe('several that are run one after the other', () => {
     const { lane, requests } = await openSeveral(['plain', 'plain', 'plain']);
     const ends = await runMany(lane, requests, 3);
     expect(ends.map(({ end }) => end.result)).toEqual(['"plain 0"', '"plain 1"', '"plain 2"']);
-    expect(ends.every(({ end }) => end.outcome === 'succeeded' && end.output.bytes === 0)).toBe(
-      true,
-    );
+    expect(ends.every(({ end }) => end.outcome === 'succeeded' && end.output.bytes === 0)).toBe(true);
   });
 
   test.each([
@@ -139,20 +133,14 @@ describe('one of them that lasts', () => {
     expect(started).toEqual([requests[1]?.key]);
     expect(existsSync(join(lane.state.output, `${requests[1]?.key}.log`))).toBe(true);
     // Both have begun as far as anybody knows who finds nothing but this: no end of theirs is in the log.
-    expect([...readLedgers(lane.state).keys()].toSorted()).toEqual(
-      requests.slice(0, 2).map(({ key }) => key),
-    );
+    expect([...readLedgers(lane.state).keys()].toSorted()).toEqual(requests.slice(0, 2).map(({ key }) => key));
     writeFileSync(join(lane.root, 'go'), '');
     expect((await running).map(({ end }) => end.outcome)).toEqual(['succeeded', 'succeeded']);
     expect(listCalled(lane)).toEqual(['plain 0', 'lasts 1']);
   });
 
   test('reaches its time limit counted from its own beginning', mayBeBusy, async () => {
-    const { lane, requests } = await openSeveral(
-      ['plain', 'lasts', 'plain'],
-      {},
-      { timeoutMs: 300 },
-    );
+    const { lane, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
     const ends = await lane.runner.runSome({ requests, unsettled: 0 });
     expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
     expect(ends[1]?.end.durationMs).toBeGreaterThan(290);

@@ -65,16 +65,7 @@ describe('what a handler is told', () => {
 export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((name) => `echo $RUNNER_${name}`).join('; '))}]).toString().split('\\n');\n`,
     });
     const run = (id: number) => lane.run('mail/env', { job: { id, attempt: id, latenessMs: 20 } });
-    const told = (key: string, id: number) => [
-      key,
-      'queue/mail/env',
-      `${id}`,
-      'mail/env',
-      `${id}`,
-      '20',
-      '',
-      '',
-    ];
+    const told = (key: string, id: number) => [key, 'queue/mail/env', `${id}`, 'mail/env', `${id}`, '20', '', ''];
     expect(JSON.parse((await run(1)).result ?? '')).toEqual(told('1.1', 1));
     expect(JSON.parse((await run(2)).result ?? '')).toEqual(told('1.2', 2));
   });
@@ -87,20 +78,14 @@ describe('a handler is a function that is exported', () => {
     ['a.mjs', `export default ${named};\n`],
     ['a.js', `export default ${named};\n`],
     ['a.ts', `export default (context: { name: string }): string => context.name;\n`],
-    [
-      'a.mts',
-      `enum Kind { A }\nexport default (context: { name: string }) => Kind.A === 0 && context.name;\n`,
-    ],
+    ['a.mts', `enum Kind { A }\nexport default (context: { name: string }) => Kind.A === 0 && context.name;\n`],
     [
       'a.cts',
       `const { name } = require('./_b.cts');\nmodule.exports = (context: { name: string }): string => name(context);\n`,
     ],
     ['a.cjs', `module.exports = async ${named};\n`],
     ['a.js', `exports.default = ${named};\n`],
-    [
-      'a.ts',
-      `import { name } from './_c';\nexport default async (c: { name: string }) => name(c);\n`,
-    ],
+    ['a.ts', `import { name } from './_c';\nexport default async (c: { name: string }) => name(c);\n`],
   ])('as %s, %j', async (file, content) => {
     const lane = openLane({
       [file]: content,
@@ -115,17 +100,16 @@ describe('a handler is a function that is exported', () => {
     });
   });
 
-  test.each([
-    'export default 1;\n',
-    'export default class Mail {}\n',
-    'export const a = () => {};\n',
-  ])('and %j is refused', async (content) => {
-    const lane = openLane({ 'a.mjs': content });
-    const end = await lane.run('a');
-    expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null });
-    expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler expects one/);
-    expect(lane.runner.pid).not.toBeNull();
-  });
+  test.each(['export default 1;\n', 'export default class Mail {}\n', 'export const a = () => {};\n'])(
+    'and %j is refused',
+    async (content) => {
+      const lane = openLane({ 'a.mjs': content });
+      const end = await lane.run('a');
+      expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null });
+      expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler expects one/);
+      expect(lane.runner.pid).not.toBeNull();
+    },
+  );
 });
 
 describe('what it returns is the result', () => {
@@ -144,19 +128,13 @@ describe('what it returns is the result', () => {
   });
 
   test.each([
-    [
-      '10n',
-      'what the handler returned cannot be written as JSON: Do not know how to serialize a BigInt',
-    ],
+    ['10n', 'what the handler returned cannot be written as JSON: Do not know how to serialize a BigInt'],
     [
       '(() => { const a = {}; a.a = a; return a; })()',
       'what the handler returned cannot be written as JSON: Converting circular structure to JSON',
     ],
     ['() => {}', 'what the handler returned cannot be written as JSON: it is a function'],
-    [
-      `'é'.repeat(${MB / 2})`,
-      `what the handler returned is ${MB + 2} bytes of JSON, and at most ${MB} are kept`,
-    ],
+    [`'é'.repeat(${MB / 2})`, `what the handler returned is ${MB + 2} bytes of JSON, and at most ${MB} are kept`],
   ])('but not %s', async (value, reason) => {
     const lane = openLane({ 'a.mjs': `export default async () => (${value});\n` });
     const end = await lane.run('a');
@@ -217,8 +195,7 @@ export default async ({ data }: { readonly data: Unused }) => {
 });
 
 describe('what it asks for', () => {
-  const asks = (code: string) =>
-    openLane({ 'a.mjs': `export default async (job) => { ${code} };\n` });
+  const asks = (code: string) => openLane({ 'a.mjs': `export default async (job) => { ${code} };\n` });
 
   test.each<[string, object, string, string?]>([
     ['job.retry();', { kind: 'retry' }, 'asked for another try'],
@@ -228,12 +205,7 @@ describe('what it asks for', () => {
       'asked for another try in 10m as b/c',
     ],
     [`job.retry({ delay: '0s' });`, { kind: 'retry', delayMs: 0 }, 'asked for another try'],
-    [
-      `job.fail('no such customer');`,
-      { kind: 'fail', reason: 'no such customer' },
-      'no such customer',
-      'failed',
-    ],
+    [`job.fail('no such customer');`, { kind: 'fail', reason: 'no such customer' }, 'no such customer', 'failed'],
     ...(
       [
         ['', 'its handler failed it, and gave no reason'],
@@ -247,12 +219,7 @@ describe('what it asks for', () => {
       reason,
       'failed',
     ]),
-    [
-      `job.fail('z'.repeat(20e6));`,
-      { kind: 'fail', reason: 'z'.repeat(8 * 1024) },
-      'z'.repeat(8 * 1024),
-      'failed',
-    ],
+    [`job.fail('z'.repeat(20e6));`, { kind: 'fail', reason: 'z'.repeat(8 * 1024) }, 'z'.repeat(8 * 1024), 'failed'],
     [
       `try { job.retry({ delay: '1s' }); } catch {} return 1;`,
       { kind: 'retry', delayMs: 1000 },
@@ -267,15 +234,9 @@ describe('what it asks for', () => {
   });
 
   test.each([
-    [
-      `job.retry({ delay: 'soon' });`,
-      'retry() expects a duration such as 10m as delay, found "soon"',
-    ],
+    [`job.retry({ delay: 'soon' });`, 'retry() expects a duration such as 10m as delay, found "soon"'],
     [`job.retry({ delay: 10 });`, 'retry() expects a duration such as 10m as delay, found 10'],
-    [
-      `job.retry({ priority: 'high' });`,
-      'retry() expects a whole number as priority, found "high"',
-    ],
+    [`job.retry({ priority: 'high' });`, 'retry() expects a whole number as priority, found "high"'],
     [
       `job.retry({ name: '../x' });`,
       `retry() expects a handler's path such as mail/welcome, 1 to 255 characters as name, found "../x"`,

@@ -36,10 +36,7 @@ test('standard output and error stand in the order they were written', async () 
 });
 
 test('binary output becomes text, and its bytes are counted as they were', async () => {
-  const { output } = await runOne(
-    'binary.pl',
-    String.raw`print "a\0b\xff\xfe", "\xc3\xa4", "\xe2\x82", "\n";`,
-  );
+  const { output } = await runOne('binary.pl', String.raw`print "a\0b\xff\xfe", "\xc3\xa4", "\xe2\x82", "\n";`);
   expect(output).toEqual({ ...nothing, text: 'a\ufffdb\ufffd\ufffdä\ufffd\n', bytes: 10 });
 });
 
@@ -142,18 +139,15 @@ print 'x' x (${32 * KB} - 7), $s, 'x' x ${40 * KB}, $s, 'x' x (${32 * KB} - 7);\
       { environment },
     );
     const end = await runScript(request);
-    expect(end.output.text).toMatch(
-      /^x+\[SHOP_TOKEN\]\n\[… \d+ bytes left out …\]\n\[SHOP_TOKEN\]x+$/,
-    );
+    expect(end.output.text).toMatch(/^x+\[SHOP_TOKEN\]\n\[… \d+ bytes left out …\]\n\[SHOP_TOKEN\]x+$/);
     expect(readFile(end, request.state)).toMatch(/^x+\[SHOP_TOKEN\]x+\[SHOP_TOKEN\]x+$/);
   });
 
   test('wherever the file was cut, and wherever it is read in pieces', async () => {
-    const request = await requestRun(
-      'endless.pl',
-      `${env}$| = 1; for (1 .. 40_000) { print "$ENV{SHOP_TOKEN} " }\n`,
-      { environment, maxOutputBytes: 128 * KB },
-    );
+    const request = await requestRun('endless.pl', `${env}$| = 1; for (1 .. 40_000) { print "$ENV{SHOP_TOKEN} " }\n`, {
+      environment,
+      maxOutputBytes: 128 * KB,
+    });
     const end = await runScript(request);
     expect(end.output.droppedBytes).toBeGreaterThan(0);
     for (const kept of [end.output.text, readFile(end, request.state)]) {
@@ -181,8 +175,6 @@ print 'x' x (${32 * KB} - 7), $s, 'x' x ${40 * KB}, $s, 'x' x (${32 * KB} - 7);\
     expect(pass.run('a').output).toBe('[SHOP_TOKEN] [DB_LOGIN] [FIXED_PASSWORD]\n');
     expect(pass.stderr).toContain('| [SHOP_TOKEN] [DB_LOGIN] [FIXED_PASSWORD]');
     expect(JSON.stringify(pass)).not.toMatch(/tok-|horse|staple/);
-    expect(readFileSync(join(pass.root, '.runner/activity.db')).toString('latin1')).not.toMatch(
-      /tok-|horse|staple/,
-    );
+    expect(readFileSync(join(pass.root, '.runner/activity.db')).toString('latin1')).not.toMatch(/tok-|horse|staple/);
   });
 });

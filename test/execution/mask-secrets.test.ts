@@ -33,12 +33,9 @@ describe('the value of a variable is masked', () => {
     expect(mask({ [name]: 'hunter2hunter2' }, 'a hunter2hunter2 b')).toBe(`a [${name}] b`);
   });
 
-  test.each(['PWD', 'OLDPWD', 'HOME', 'SITE_URL', 'KEYBOARD', 'COMPASSION', 'LANG'])(
-    'but not of %s',
-    (name) => {
-      expect(mask({ [name]: '/home/me/site' }, 'in /home/me/site')).toBe('in /home/me/site');
-    },
-  );
+  test.each(['PWD', 'OLDPWD', 'HOME', 'SITE_URL', 'KEYBOARD', 'COMPASSION', 'LANG'])('but not of %s', (name) => {
+    expect(mask({ [name]: '/home/me/site' }, 'in /home/me/site')).toBe('in /home/me/site');
+  });
 
   test('of names in the settings, wherever the variable is set', () => {
     const settings = { env: {}, secrets: ['SHOP_LOGIN'] };
@@ -90,9 +87,7 @@ test.each([
 describe('the password in a URL', () => {
   test('is masked whatever the variable is called', () => {
     const env = { CACHE: 'redis://me:s3cret%20word@cache.example.org:6379/0' };
-    expect(mask(env, 'AUTH s3cret word at cache.example.org')).toBe(
-      'AUTH [CACHE] at cache.example.org',
-    );
+    expect(mask(env, 'AUTH s3cret word at cache.example.org')).toBe('AUTH [CACHE] at cache.example.org');
     expect(mask(env, 'redis://me:s3cret%20word@cache.example.org:6379/0')).toBe(
       'redis://me:[CACHE]@cache.example.org:6379/0',
     );
@@ -121,9 +116,9 @@ test('the longer of two that begin alike is masked as a whole', () => {
 });
 
 test('characters that mean something in a pattern mean nothing', () => {
-  expect(
-    mask({ A_KEY: '.*+?^${}()|[]\\/', B_KEY: '$&$1$$' }, 'x.*+?^${}()|[]\\/$&$1$$xxxxxxx'),
-  ).toBe('x[A_KEY][B_KEY]xxxxxxx');
+  expect(mask({ A_KEY: '.*+?^${}()|[]\\/', B_KEY: '$&$1$$' }, 'x.*+?^${}()|[]\\/$&$1$$xxxxxxx')).toBe(
+    'x[A_KEY][B_KEY]xxxxxxx',
+  );
 });
 
 test('text without secrets stays as it is, lone surrogates too', () => {
@@ -144,8 +139,7 @@ test('bytes that are no text stay as they are around a secret', () => {
 
 describe('where text was cut', () => {
   const { bytes } = makeMasker({ TOKEN: 'abcdefgh', OTHER_KEY: 'xyzabcd' });
-  const cut = (text: string, edges: { start?: boolean; end?: boolean }) =>
-    bytes(Buffer.from(text), edges).toString();
+  const cut = (text: string, edges: { start?: boolean; end?: boolean }) => bytes(Buffer.from(text), edges).toString();
 
   test('what is left of a secret is masked', () => {
     expect(cut('… abcd', { end: true })).toBe('… [TOKEN]');
@@ -185,23 +179,11 @@ describe('in a stream', () => {
     expect(await streamed('xx abcdef yy', [6])).toBe('xx [A_TOKEN] yy');
     expect(await streamed('abcdefgh', [6])).toBe('[B_TOKEN]');
     expect(await streamed('xx abcd', [4, 1], { end: true })).toBe('xx [B_TOKEN]');
-    expect(await streamed('cdefgh yyyyyyyyyy', [2, 1, 1], { start: true })).toBe(
-      '[B_TOKEN] yyyyyyyyyy',
-    );
+    expect(await streamed('cdefgh yyyyyyyyyy', [2, 1, 1], { start: true })).toBe('[B_TOKEN] yyyyyyyyyy');
   });
 
   test('it is masked as in one piece, wherever it is divided', async () => {
-    const word = fc.constantFrom(
-      'abcdef',
-      'abcdefgh',
-      'uvwxyz',
-      'uvw',
-      'ab',
-      'cdef',
-      'gh',
-      ' ',
-      '\n',
-    );
+    const word = fc.constantFrom('abcdef', 'abcdefgh', 'uvwxyz', 'uvw', 'ab', 'cdef', 'gh', ' ', '\n');
     const text = fc.array(word, { maxLength: 12 }).map((words) => words.join(''));
     const sizes = fc.array(fc.nat({ max: 9 }), { maxLength: 20 });
     const edges = fc.record({ start: fc.boolean(), end: fc.boolean() });

@@ -70,9 +70,7 @@ describe('of a real run', () => {
   test('above the warning limit is noted, and nothing else', async () => {
     const end = await runOne('warn.sh', `# @warn-rss 50mb\n${hold(80, 2)}\n`);
     expect(end).toMatchObject({ outcome: 'succeeded', reason: null });
-    expect(end.warning).toMatch(
-      /^used (?:8|9)\d MB of resident memory, more than its warning limit of 50 MB$/,
-    );
+    expect(end.warning).toMatch(/^used (?:8|9)\d MB of resident memory, more than its warning limit of 50 MB$/);
   });
 
   test('a Node script that is over before anybody looks tells it itself', async () => {
@@ -82,19 +80,12 @@ describe('of a real run', () => {
 
   test.for([
     ['a shell script', 'sh', '#', hold(120, 30)],
-    [
-      'a Node script',
-      'mjs',
-      '//',
-      `globalThis.held = Buffer.alloc(${120 * MB}, 1);\nsetTimeout(() => {}, 30_000);`,
-    ],
+    ['a Node script', 'mjs', '//', `globalThis.held = Buffer.alloc(${120 * MB}, 1);\nsetTimeout(() => {}, 30_000);`],
   ] as const)('above the hard limit for long enough ends %s', async ([, kind, mark, source]) => {
     const tags = `${mark} @max-rss 100mb\n${mark} @rss-sustain 400ms\n`;
     const end = await runOne(`hard.${kind}`, `${tags}${source}\n`);
     expect(end).toMatchObject({ outcome: 'failed', signal: 'SIGTERM' });
-    expect(end.reason).toMatch(
-      /^used 1\d\d MB of resident memory for \d+ms \(limit 100 MB\), ended with SIGTERM$/,
-    );
+    expect(end.reason).toMatch(/^used 1\d\d MB of resident memory for \d+ms \(limit 100 MB\), ended with SIGTERM$/);
     expect(end.durationMs).toBeGreaterThan(400);
     expect(end.durationMs).toBeLessThan(10_000);
   });

@@ -31,8 +31,7 @@ async function runWatched(request: RunRequest): Promise<Watched> {
 }
 
 /** Numbered lines of 100 bytes, each in a write of its own: a lost or doubled one would show. */
-const writeLines = (count: number) =>
-  `syswrite(STDOUT, sprintf("%099d\\n", $_)) for 1..${count};\n`;
+const writeLines = (count: number) => `syswrite(STDOUT, sprintf("%099d\\n", $_)) for 1..${count};\n`;
 
 test('100 MB stay small on the disk, and every byte of them is accounted for', async () => {
   const { end, largestBytes, kept } = await runWatched(
@@ -46,9 +45,7 @@ test('100 MB stay small on the disk, and every byte of them is accounted for', a
   expect(droppedBytes).toBeGreaterThan(60 * MB);
   expect(largestBytes).toBeLessThan(40 * MB);
   const omission = `\n[… ${droppedBytes} bytes left out …]\n`;
-  const [head = '', tail = '', ...more] = kept
-    .toString('latin1')
-    .split(Buffer.from(omission).toString('latin1'));
+  const [head = '', tail = '', ...more] = kept.toString('latin1').split(Buffer.from(omission).toString('latin1'));
   expect(more).toEqual([]);
   expect(head.length + tail.length + Number(droppedBytes)).toBe(100 * MB);
   expect(head).toBe(linesFrom(1, head.length));
@@ -86,9 +83,7 @@ test('several writers at once lose nothing uncounted either', async () => {
 });
 
 test('output below the limit is kept whole', async () => {
-  const { end, kept } = await runWatched(
-    await requestRun('megabyte.pl', `print pack('L', $_) for 1..${MB / 4};\n`),
-  );
+  const { end, kept } = await runWatched(await requestRun('megabyte.pl', `print pack('L', $_) for 1..${MB / 4};\n`));
   expect(end.output).toMatchObject({ bytes: MB, droppedBytes: 0, fileBytes: expect.any(Number) });
   const written = Buffer.alloc(MB);
   for (let index = 0; index < MB / 4; index += 1) written.writeUInt32LE(index + 1, index * 4);
@@ -103,7 +98,5 @@ test('who opens the output a second time is bounded and counted, too', async () 
   );
   expect(end).toMatchObject({ outcome: 'succeeded', output: { bytes: 30_000_004 } });
   expect(kept.length).toBeLessThan(2 * MB + 100);
-  expect(kept.toString('latin1')).toMatch(
-    new RegExp(`^${linesFrom(1, 1000)}[^\\0]*${line(300_000)}end\n$`),
-  );
+  expect(kept.toString('latin1')).toMatch(new RegExp(`^${linesFrom(1, 1000)}[^\\0]*${line(300_000)}end\n$`));
 });

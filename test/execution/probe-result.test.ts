@@ -40,7 +40,5 @@ test.for<readonly [string, string]>([
 });
 
 test('a missing file counts as no result', () => {
-  expect(
-    readProbeResult(join(makeTemporaryRoot(), 'none.json'), createMasker(defaultSettings, {})),
-  ).toBeNull();
+  expect(readProbeResult(join(makeTemporaryRoot(), 'none.json'), createMasker(defaultSettings, {}))).toBeNull();
 });

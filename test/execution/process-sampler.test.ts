@@ -17,11 +17,7 @@ describe.runIf(existsSync('/proc/self/stat'))('of a script that does not measure
   test.for([
     ['shell', 'sh', 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done\ntimes\n'],
     ['Perl', 'pl', 'my $i = 0; $i++ while $i < 15e6;\nmy @t = times; print "$t[0] $t[1]\\n";\n'],
-    [
-      'shell with children',
-      'sh',
-      `for n in 1 2 3; do perl -e 'my $i = 0; $i++ while $i < 6e6'; done\ntimes\n`,
-    ],
+    ['shell with children', 'sh', `for n in 1 2 3; do perl -e 'my $i = 0; $i++ while $i < 6e6'; done\ntimes\n`],
   ] as const)('the CPU time of a busy %s is right within a quarter', async ([, kind, source]) => {
     const end = await runOne(`busy.${kind}`, source);
     expect(end).toMatchObject({ outcome: 'succeeded', measuredBy: 'sampled' });
@@ -33,10 +29,7 @@ describe.runIf(existsSync('/proc/self/stat'))('of a script that does not measure
   });
 
   test('the memory of a child counts', async () => {
-    const end = await runOne(
-      'family.sh',
-      `perl -e 'my $text = "x" x ${60 * MB}; select(undef, undef, undef, 0.3)'\n`,
-    );
+    const end = await runOne('family.sh', `perl -e 'my $text = "x" x ${60 * MB}; select(undef, undef, undef, 0.3)'\n`);
     expect(end.maxRssBytes).toBeGreaterThan(60 * MB);
     expect(end.maxRssBytes).toBeLessThan(150 * MB);
   });

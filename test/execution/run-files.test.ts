@@ -36,10 +36,7 @@ test('what an older run of the same key left is not taken over', () => {
 test('what cannot be removed, or is gone already, is nothing to fail for', () => {
   const state = makeState();
   // A file where a folder should be: nothing below it can be removed, whoever tries.
-  const files = runFilesOf(
-    { ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' },
-    '1.7',
-  );
+  const files = runFilesOf({ ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' }, '1.7');
   expect(() => removeRunFiles(files)).not.toThrow();
   expect(() => removeRunFiles(runFilesOf(state, '1.8'))).not.toThrow();
 });

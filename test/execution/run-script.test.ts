@@ -61,10 +61,7 @@ describe('how a script ends is a value', () => {
 
 describe('a child left in the background', () => {
   test('does not delay the end, even with the output open', async () => {
-    const request = await requestRun(
-      'leaves-a-child.sh',
-      'sleep 5 &\necho $! >"$RUNNER_ROOT/child"\necho done\n',
-    );
+    const request = await requestRun('leaves-a-child.sh', 'sleep 5 &\necho $! >"$RUNNER_ROOT/child"\necho done\n');
     const end = await runScript(request);
     const child = Number(readFileSync(join(request.root, 'child'), 'utf8'));
     expect(end).toMatchObject({ outcome: 'succeeded', output: { text: 'done\n' } });
@@ -96,9 +93,7 @@ describe('names that need care', () => {
     name.endsWith('.sh') ? 'echo "$0"\n' : `console.log(process.argv[1]);\n`;
 
   test('go through a whole pass, each run once', () => {
-    const { status, root, runs, stderr } = runPass(
-      Object.fromEntries(names.map((name) => [name, sourceOf(name)])),
-    );
+    const { status, root, runs, stderr } = runPass(Object.fromEntries(names.map((name) => [name, sourceOf(name)])));
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(runs.map(({ output }) => output).toSorted()).toEqual(
       names.map((name) => `${join(root, 'jobs/hourly', name)}\n`).toSorted(),

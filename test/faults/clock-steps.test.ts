@@ -1,12 +1,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  distinctPoints,
-  type Fault,
-  listFaultPoints,
-  runWithFault,
-} from '../support/fault-points.ts';
+import { distinctPoints, type Fault, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';
 import { HOLD, nodeScript, shellScript } from '../support/invariants-evidence.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
@@ -46,25 +41,18 @@ const countRuns = (root: string): number =>
   queryLog<{ runs: number }>(root, 'select count(*) as runs from runs')[0]?.runs ?? 0;
 
 /** `b` fails at first: that is no success, and nothing worse. */
-async function runPassWithRetry(
-  root: string,
-  args: readonly string[],
-  fault: Fault,
-): Promise<void> {
+async function runPassWithRetry(root: string, args: readonly string[], fault: Fault): Promise<void> {
   const { status, stderr } = await runWithFault(root, args, fault);
   expect([0, 1], stderr).toContain(status);
 }
 
-test.each(sampleCases(steps))(
-  'a clock that was set by %d ms between two passes',
-  async (clockMs) => {
-    const root = makeTemporaryRoot(scripts);
-    for (const fault of [{}, { clockMs }, {}]) await runPassWithRetry(root, ['hourly'], fault);
-    expect(countRuns(root)).toBe(3 * 4);
-    expect(listOpenJobs(readLog(root) as NonNullable<ReturnType<typeof readLog>>)).toEqual([]);
-    checkInvariants(root, moved);
-  },
-);
+test.each(sampleCases(steps))('a clock that was set by %d ms between two passes', async (clockMs) => {
+  const root = makeTemporaryRoot(scripts);
+  for (const fault of [{}, { clockMs }, {}]) await runPassWithRetry(root, ['hourly'], fault);
+  expect(countRuns(root)).toBe(3 * 4);
+  expect(listOpenJobs(readLog(root) as NonNullable<ReturnType<typeof readLog>>)).toEqual([]);
+  checkInvariants(root, moved);
+});
 
 test('a clock that is set in the midst of a pass, wherever', async () => {
   const points = await listFaultPoints(makeTemporaryRoot(scripts), ['hourly']);
@@ -85,29 +73,26 @@ test('a clock that is set in the midst of a pass, wherever', async () => {
   expect(told.flat()).toEqual([]);
 }, 300_000);
 
-test.each(sampleCases(steps))(
-  '`due` neither loops nor starves when the clock was set by %d ms',
-  async (clockMs) => {
-    const root = makeTemporaryRoot(scripts);
-    const ran = async (fault: Fault = {}): Promise<number> => {
-      const before = existsSync(join(root, '.runner')) ? countRuns(root) : 0;
-      await runPassWithRetry(root, ['due'], fault);
-      return countRuns(root) - before;
-    };
-    expect(await ran()).toBe(5);
-    const after = await ran({ clockMs });
-    // At most once for each tier and step, and by no means again while the clock stays.
-    expect(after).toBeLessThanOrEqual(5);
-    expect(await ran({ clockMs })).toBe(0);
-    // The hour that comes is not left out, whatever the clock was before.
-    expect(await ran({ clockMs: clockMs + HOUR })).toBe(4);
-    const back = await ran();
-    expect(back).toBeLessThanOrEqual(5);
-    expect(await ran()).toBe(0);
-    expect(await ran({ clockMs: HOUR })).toBe(4);
-    checkInvariants(root, moved);
-  },
-);
+test.each(sampleCases(steps))('`due` neither loops nor starves when the clock was set by %d ms', async (clockMs) => {
+  const root = makeTemporaryRoot(scripts);
+  const ran = async (fault: Fault = {}): Promise<number> => {
+    const before = existsSync(join(root, '.runner')) ? countRuns(root) : 0;
+    await runPassWithRetry(root, ['due'], fault);
+    return countRuns(root) - before;
+  };
+  expect(await ran()).toBe(5);
+  const after = await ran({ clockMs });
+  // At most once for each tier and step, and by no means again while the clock stays.
+  expect(after).toBeLessThanOrEqual(5);
+  expect(await ran({ clockMs })).toBe(0);
+  // The hour that comes is not left out, whatever the clock was before.
+  expect(await ran({ clockMs: clockMs + HOUR })).toBe(4);
+  const back = await ran();
+  expect(back).toBeLessThanOrEqual(5);
+  expect(await ran()).toBe(0);
+  expect(await ran({ clockMs: HOUR })).toBe(4);
+  checkInvariants(root, moved);
+});
 
 test.each([HOUR, DAY, 3_650 * DAY])(
   'a retry that was set when the clock was %d ms ahead is not waited for that long',
@@ -123,10 +108,7 @@ test.each([HOUR, DAY, 3_650 * DAY])(
     expect((await runWithFault(root, ['hourly'], { clockMs })).status).toBe(1);
     await until('the next pass of any tier has run it', async () => {
       await runWithFault(root, ['daily']);
-      return (
-        queryLog(root, "select 1 from jobs where name = 'hourly/b' and state = 'finished'").length >
-        0
-      );
+      return queryLog(root, "select 1 from jobs where name = 'hourly/b' and state = 'finished'").length > 0;
     });
     checkInvariants(root, moved);
   },

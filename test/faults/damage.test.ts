@@ -79,8 +79,7 @@ const quarantined = (root: string): string[] =>
   readdirSync(stateFolderOf(root).path).filter((name) => name.includes('.broken-'));
 
 /** Without what stood beside it, and goes with it. */
-const databases = (root: string): string[] =>
-  quarantined(root).filter((name) => !/-(wal|shm|journal)$/.test(name));
+const databases = (root: string): string[] => quarantined(root).filter((name) => !/-(wal|shm|journal)$/.test(name));
 
 /** What the first pass has left in a log that came back. */
 const keptRuns = 'select count(*) - 6 as kept from runs';
@@ -118,8 +117,7 @@ test('of the log is left: nothing, which is no damage', async () => {
     rmSync(path);
     return undefined;
   });
-  for (const said of [await pass(root), await pass(root)])
-    expect(said).not.toContain('activity.db');
+  for (const said of [await pass(root), await pass(root)]) expect(said).not.toContain('activity.db');
   expect(count(root)).toEqual(twice);
   checkInvariants(root);
 });
@@ -131,8 +129,7 @@ test.each(Object.entries(isLeftAlone))('instead of the log there is: %s', async 
   expect(readdirSync(stateFolderOf(root).spool)).toEqual([expect.stringMatching(/\.jsonl$/)]);
   cure?.();
   await pass(root);
-  const since =
-    'select count(*) as runs, count(distinct spool_id) as spooled from runs where id > ?';
+  const since = 'select count(*) as runs, count(distinct spool_id) as spooled from runs where id > ?';
   const [{ kept }] = queryLog<{ kept: number }>(root, keptRuns) as [{ kept: number }];
   expect(queryLog(root, since, kept)).toEqual([{ runs: 6, spooled: 3 }]);
   expect(quarantined(root)).toEqual([]);

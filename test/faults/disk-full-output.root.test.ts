@@ -19,10 +19,7 @@ function makeSmallRoot(): string {
 test('a run whose disk was full says that some of its output may be missing', () => {
   const root = makeSmallRoot();
   const pass = () => runCommand(['hourly', '--root', root], cronPlace(root));
-  writeFileSync(
-    join(root, 'jobs/hourly/a.sh'),
-    '[ -e fill ] || exit 0; cat /dev/zero >filler; echo x\n',
-  );
+  writeFileSync(join(root, 'jobs/hourly/a.sh'), '[ -e fill ] || exit 0; cat /dev/zero >filler; echo x\n');
   expect(pass().status).toBe(0);
   writeFileSync(join(root, 'fill'), '');
   pass();

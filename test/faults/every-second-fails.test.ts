@@ -9,10 +9,7 @@ const SCRIPTS = 50;
 test('of 50 scripts every second fails: all are recorded, and one summary tells which', () => {
   const names = Array.from({ length: SCRIPTS }, (_, index) => `s${String(index).padStart(2, '0')}`);
   const failing = names.filter((_, index) => index % 2 === 1);
-  const scripts = names.map((name) => [
-    `${name}.sh`,
-    shellScript({ exit: failing.includes(name) ? '3' : '0' }),
-  ]);
+  const scripts = names.map((name) => [`${name}.sh`, shellScript({ exit: failing.includes(name) ? '3' : '0' })]);
 
   const { root, status, stdout, stderr } = runPass(Object.fromEntries(scripts));
 

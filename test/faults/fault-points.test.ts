@@ -10,18 +10,7 @@ const preload = new URL('../support/fault-points.cjs', import.meta.url).pathname
 
 /** Functions of `node:fs` that change nothing, or go by others that do. */
 const reading = new Set([
-  ...[
-    'access',
-    'close',
-    'exists',
-    'fstat',
-    'glob',
-    'lstat',
-    'open',
-    'openAsBlob',
-    'opendir',
-    'read',
-  ],
+  ...['access', 'close', 'exists', 'fstat', 'glob', 'lstat', 'open', 'openAsBlob', 'opendir', 'read'],
   ...['readdir', 'readFile', 'readlink', 'readv', 'realpath', 'stat', 'statfs', 'unwatchFile'],
   ...['watch', 'watchFile', 'createReadStream', 'createWriteStream', 'mkdtempDisposable'],
 ]);
@@ -35,9 +24,7 @@ test.each(['require("node:fs")', 'require("node:fs").promises'])(
         /^[a-z]/.test(name) && typeof fs[name] === 'function' && !fs[name].isFaultPoint);
       console.log(JSON.stringify(unwatched));`;
     const { stdout } = runNode(['--require', preload, '--eval', print], { cwd: '/', env: {} });
-    const unknown = JSON.parse(stdout).filter(
-      (name: string) => !reading.has(name.replace(/Sync$/, '')),
-    );
+    const unknown = JSON.parse(stdout).filter((name: string) => !reading.has(name.replace(/Sync$/, '')));
     expect(unknown).toEqual([]);
   },
 );
@@ -48,9 +35,7 @@ const key = '<n>.<n>';
 /** A first pass that does whatever a pass can: it fails, retries, keeps long output, lasts a while. */
 const files = {
   'jobs/hourly/big.sh': executable('#!/bin/sh\nhead -c 200000 /dev/zero | tr "\\0" x\nsleep 0.3\n'),
-  'jobs/hourly/fails.sh': executable(
-    '#!/bin/sh\n# @retries 1\n# @retry-delay 1ms\n# @nice 5\nexit 1\n',
-  ),
+  'jobs/hourly/fails.sh': executable('#!/bin/sh\n# @retries 1\n# @retry-delay 1ms\n# @nice 5\nexit 1\n'),
   'jobs/hourly/slow.sh': executable('#!/bin/sh\n# @timeout 1s\nsleep 60\n'),
 };
 
@@ -123,7 +108,5 @@ test('the clock is set from the beginning, or from a point on; scripts keep the 
   const days = 'select round((started_at - ?) / 86400000.0) as days from runs order by id';
   expect(queryLog(root, days, Date.now())).toEqual([{ days: -1 }, { days: 0 }]);
   const dates = readFileSync(join(root, 'dates'), 'utf8').trim().split('\n').map(Number);
-  expect(dates.map((seconds) => Math.round((seconds * 1000 - Date.now()) / dayMs))).toEqual([
-    -0, -0,
-  ]);
+  expect(dates.map((seconds) => Math.round((seconds * 1000 - Date.now()) / dayMs))).toEqual([-0, -0]);
 });

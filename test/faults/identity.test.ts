@@ -25,10 +25,7 @@ const scripts = {
 };
 
 /** A pass that died when its script had just started, or had its row; the script has ended, or lives while `hold` is there. */
-async function leaveDeadPass(
-  files: Parameters<typeof makeTemporaryRoot>[0],
-  { lives = false, hasRow = false } = {},
-) {
+async function leaveDeadPass(files: Parameters<typeof makeTemporaryRoot>[0], { lives = false, hasRow = false } = {}) {
   const root = makeTemporaryRoot(files);
   if (lives || hasRow) writeFileSync(join(root, HOLD), '');
   const at = hasRow ? 'after sql commit#5' : 'after spawn#1';
@@ -39,8 +36,7 @@ async function leaveDeadPass(
   return root;
 }
 
-const untilNothingRuns = (root: string) =>
-  until('nothing runs', () => listRunProcesses(root).length === 0);
+const untilNothingRuns = (root: string) => until('nothing runs', () => listRunProcesses(root).length === 0);
 
 /** Rows of the log as another moment, another boot or another machine would have written them. */
 function rewrite(root: string, sql: string, ...values: unknown[]): void {
@@ -95,10 +91,7 @@ test('a runner that is the process it says it is, is left alone', async () => {
   await runWithFault(root, ['hourly']);
   await runWithFault(root, ['daily']);
   await runWithFault(root, ['report']);
-  expect(queryLog(root, workers)).toEqual([
-    ...notRescued,
-    { kind: 'tier', tier: 'daily', state: 'finished' },
-  ]);
+  expect(queryLog(root, workers)).toEqual([...notRescued, { kind: 'tier', tier: 'daily', state: 'finished' }]);
   expect(queryLog(root, hourly)).toEqual([{ state: 'claimed', runs: 0 }]);
   expect(isAlive(pid)).toBe(true);
   process.kill(pid, 'SIGKILL');
@@ -185,10 +178,7 @@ async function leavePassOfAnotherHost(lockAgeMs: number, hasRow = false): Promis
 test('a runner on another host is believed while its lock is fresh', async () => {
   const root = await leavePassOfAnotherHost(1_000);
   for (const command of ['hourly', 'daily', 'report']) await runWithFault(root, [command]);
-  expect(queryLog(root, workers)).toEqual([
-    ...notRescued,
-    { kind: 'tier', tier: 'daily', state: 'finished' },
-  ]);
+  expect(queryLog(root, workers)).toEqual([...notRescued, { kind: 'tier', tier: 'daily', state: 'finished' }]);
   expect(queryLog(root, hourly)).toEqual([{ state: 'claimed', runs: 0 }]);
   expect(queryLog(root, outcomes)).toEqual([{ outcome: 'succeeded' }]);
 });

@@ -1,12 +1,4 @@
-import {
-  cpSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -125,12 +117,7 @@ const scenarios: readonly Scenario[] = [
     prepare: async (root) => {
       for (const _pass of [1, 2]) await runWithFault(root, ['hourly'], { clockMs: -2 * YEAR_MS });
     },
-    reaches: [
-      'sql delete runs',
-      'sql delete events',
-      'sql delete workers',
-      'fs.rm .runner/output/<n>.<n>.log.gz',
-    ],
+    reaches: ['sql delete runs', 'sql delete events', 'sql delete workers', 'fs.rm .runner/output/<n>.<n>.log.gz'],
     next: [['daily'], ['hourly']],
   },
   {
@@ -176,9 +163,7 @@ const scenarios: readonly Scenario[] = [
   {
     name: 'a pass whose next process waits while a script runs',
     args: ['hourly'],
-    files: Object.fromEntries(
-      ['x', 'y', 'z'].map((name) => [`jobs/hourly/${name}-c-node.mjs`, nodeScript()]),
-    ),
+    files: Object.fromEntries(['x', 'y', 'z'].map((name) => [`jobs/hourly/${name}-c-node.mjs`, nodeScript()])),
     // It has to be known how long they take.
     prepare: (root) => runWithFault(root, ['hourly']),
     reaches: availableParallelism() === 1 ? [] : ['fs.open .runner/output/<n>.<n>.held'],
@@ -332,9 +317,7 @@ function checkPromises(root: string): string[] {
   const log = readLog(root);
   return (log?.jobs ?? []).flatMap((job) => {
     const runs = log?.runs.filter(({ job_id }) => job_id === job.id) ?? [];
-    return listRounds(runs).flatMap((round, index, { length }) =>
-      checkRound(job, round, index === length - 1),
-    );
+    return listRounds(runs).flatMap((round, index, { length }) => checkRound(job, round, index === length - 1));
   });
 }
 

@@ -46,9 +46,7 @@ describe('at the limit of processes', () => {
   test('a spawn that finds no room is tried again for five seconds, then not started', async () => {
     const end = await runWith(0);
     expect(end).toMatchObject({ outcome: 'not-started', exitCode: null, output: { bytes: 0 } });
-    expect(end.reason).toMatch(
-      /^no process could be started for node: the host's limit of processes/,
-    );
+    expect(end.reason).toMatch(/^no process could be started for node: the host's limit of processes/);
     expect(end.reason).toContain(ROOM);
     expect(end.durationMs).toBeGreaterThan(4_900);
     expect(end.durationMs).toBeLessThan(30_000);
@@ -78,9 +76,7 @@ describe('at the limit of processes', () => {
   test.for([2, 3, 4])('a Node that gets %i of its processes hangs, and is ended', async (room) => {
     const end = await runWith(room);
     expect(end).toMatchObject({ outcome: 'not-started', signal: 'SIGKILL' });
-    expect(end.reason).toMatch(
-      /^hung before its first line: for 1.5s Node made no progress and did not end/,
-    );
+    expect(end.reason).toMatch(/^hung before its first line: for 1.5s Node made no progress and did not end/);
     expect(end.reason).toContain(ROOM);
     await until('nothing of it is left', () => !listPids().some(isOfUser));
   });

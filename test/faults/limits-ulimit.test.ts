@@ -12,8 +12,7 @@ import { runLimited } from './run-limited.ts';
 const fine = `console.log('fine');\n`;
 
 const grows = 'const all = [];\nfor (;;) all.push(new Array(100_000).fill({}));\n';
-const REFUSED =
-  'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+const REFUSED = 'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
 
 /** Node scripts get a limit that the runner has not. */
 function limitNode(ulimit: string): void {

@@ -53,32 +53,29 @@ async function end(holder: Holder): Promise<void> {
 test.each([
   ['with a /proc of its own', container],
   ['that sees the machine’s /proc', containerWithForeignProc],
-])(
-  'a container %s keeps its lock while it lives, though its pid is another one outside',
-  async (_what, place) => {
-    const locks = makeLocks();
-    const holder = startHolder(locks, { within: place, refreshMs: quick.refreshMs });
-    expect(await holder.answer()).toBe('held');
-    const { pid, bootId, startTicks } = readHolder(locks);
-    expect(pid).toBeLessThan(100);
-    expect(bootId).toMatch(/^[0-9a-f-]{36} pid:\[\d+\]$/);
-    expect(startTicks === null).toBe(place === containerWithForeignProc);
-    const until2StaleMs = performance.now() + 2 * quick.staleMs;
-    await until('it was held for longer than it would be fresh unrefreshed', async () => {
-      expect(await take(locks)).toMatchObject({ pid, bootId });
-      return performance.now() > until2StaleMs;
-    });
-    await end(holder);
-    const taken: LockFile[] = [];
-    await until('the dead one’s lock is not believed any more', async () => {
-      const lock = await take(locks);
-      if ('release' in lock) taken.push(lock);
-      return taken.length > 0;
-    });
-    await taken[0]?.release();
-    expect(readdirSync(locks)).toEqual([]);
-  },
-);
+])('a container %s keeps its lock while it lives, though its pid is another one outside', async (_what, place) => {
+  const locks = makeLocks();
+  const holder = startHolder(locks, { within: place, refreshMs: quick.refreshMs });
+  expect(await holder.answer()).toBe('held');
+  const { pid, bootId, startTicks } = readHolder(locks);
+  expect(pid).toBeLessThan(100);
+  expect(bootId).toMatch(/^[0-9a-f-]{36} pid:\[\d+\]$/);
+  expect(startTicks === null).toBe(place === containerWithForeignProc);
+  const until2StaleMs = performance.now() + 2 * quick.staleMs;
+  await until('it was held for longer than it would be fresh unrefreshed', async () => {
+    expect(await take(locks)).toMatchObject({ pid, bootId });
+    return performance.now() > until2StaleMs;
+  });
+  await end(holder);
+  const taken: LockFile[] = [];
+  await until('the dead one’s lock is not believed any more', async () => {
+    const lock = await take(locks);
+    if ('release' in lock) taken.push(lock);
+    return taken.length > 0;
+  });
+  await taken[0]?.release();
+  expect(readdirSync(locks)).toEqual([]);
+});
 
 test('a container does not take the lock of a process outside, whose pid nobody has inside', async () => {
   const locks = makeLocks();
@@ -105,23 +102,20 @@ test('without /proc a living holder keeps its lock, and a dead one loses it at o
 test.each([
   ['without /proc', withoutProc],
   ['with other users’ processes hidden', withHiddenPids],
-])(
-  '%s a pid that another process has by now keeps the lock for 15 minutes, not for ever',
-  async (_what, place) => {
-    // Root's first process: alive, and hidden from others.
-    const reused: LockHolder = { ...self, pid: 1, startTicks: 123_456_789 };
-    for (const [ageMs, answer] of [
-      [14 * minuteMs, 'refused'],
-      [16 * minuteMs, 'held'],
-    ] as const) {
-      const locks = makeLocks();
-      const lock = leaveLock(locks, 'hourly', reused, ageMs);
-      for (const path of [lock, ...globSync('*', { cwd: lock }).map((name) => join(lock, name))]) {
-        chownSync(path, 65534, 65534);
-      }
-      const holder = startHolder(locks, { within: place });
-      expect(await holder.answer()).toBe(answer);
-      await end(holder);
+])('%s a pid that another process has by now keeps the lock for 15 minutes, not for ever', async (_what, place) => {
+  // Root's first process: alive, and hidden from others.
+  const reused: LockHolder = { ...self, pid: 1, startTicks: 123_456_789 };
+  for (const [ageMs, answer] of [
+    [14 * minuteMs, 'refused'],
+    [16 * minuteMs, 'held'],
+  ] as const) {
+    const locks = makeLocks();
+    const lock = leaveLock(locks, 'hourly', reused, ageMs);
+    for (const path of [lock, ...globSync('*', { cwd: lock }).map((name) => join(lock, name))]) {
+      chownSync(path, 65534, 65534);
     }
-  },
-);
+    const holder = startHolder(locks, { within: place });
+    expect(await holder.answer()).toBe(answer);
+    await end(holder);
+  }
+});

@@ -22,8 +22,7 @@ function leaveStaleLock(): string {
   return locks;
 }
 
-const take = (locks: string): Promise<LockFile | LockHolder> =>
-  takeLockFile(locks, 'hourly', self, expect.fail);
+const take = (locks: string): Promise<LockFile | LockHolder> => takeLockFile(locks, 'hourly', self, expect.fail);
 
 const isHeld = (lock: LockFile | LockHolder): lock is LockFile => 'release' in lock;
 
@@ -33,8 +32,7 @@ function readHolders(locks: string): number[] {
   return files.map((file) => JSON.parse(readFileSync(join(locks, file), 'utf8')).pid);
 }
 
-const pidsOf = (lock: LockFile): (number | undefined)[] =>
-  lock.takenOverFrom.map(({ holder }) => holder?.pid);
+const pidsOf = (lock: LockFile): (number | undefined)[] => lock.takenOverFrom.map(({ holder }) => holder?.pid);
 
 /** Which pids a holder has told it took the lock over from. */
 const toldBy = (holder: Holder): number[] =>

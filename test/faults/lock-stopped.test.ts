@@ -1,12 +1,4 @@
-import {
-  existsSync,
-  globSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, globSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
@@ -177,9 +169,7 @@ test('a pass that was stopped and robbed of its lock starts nothing more, and sa
   ]);
   const losses = `select worker_id from activity where event = 'lock-lost'`;
   expect(queryLog(root, losses)).toEqual([{ worker_id: 1 }]);
-  expect(queryLog(root, 'select script, outcome from runs')).toEqual([
-    { script: 'hourly/a', outcome: 'succeeded' },
-  ]);
+  expect(queryLog(root, 'select script, outcome from runs')).toEqual([{ script: 'hourly/a', outcome: 'succeeded' }]);
   expect(readdirSync(locks)).toEqual([]);
   checkInvariants(root);
 });

@@ -26,10 +26,7 @@ const scripts = {
 };
 
 const runs = (root: string) =>
-  queryLog(
-    root,
-    'select script, count(*) as runs, count(spool_id) as spooled from runs group by script',
-  );
+  queryLog(root, 'select script, count(*) as runs, count(spool_id) as spooled from runs group by script');
 const counted = (all: number, spooled: number) =>
   ['a', 'b', 'c'].map((name) => ({ script: `hourly/${name}`, runs: all, spooled }));
 
@@ -70,9 +67,7 @@ describe('a log that another program keeps locked', () => {
     const holder = await holdLog(root, HELD_MS);
     const running = startWithFault(root, ['hourly'], {});
     // Nothing of it is seen while it waits, but that it has come to where it waits.
-    await until('it has the lock of its tier', () =>
-      existsSync(join(stateFolderOf(root).locks, 'hourly.lock')),
-    );
+    await until('it has the lock of its tier', () => existsSync(join(stateFolderOf(root).locks, 'hourly.lock')));
     holder.kill('SIGKILL');
     expect((await running.ended).stderr).not.toMatch(locked);
     expect(runs(root)).toEqual(counted(2, 0));
@@ -106,17 +101,14 @@ describe('a journal that was left behind', () => {
     return root;
   }
 
-  test.each(['', '-shm'])(
-    'without its log, or without what stands beside it: %j',
-    async (suffix) => {
-      const root = await killMidway();
-      rmSync(stateFolderOf(root).database + suffix);
-      if (suffix === '') forget(root);
-      await pass(root);
-      await pass(root);
-      checkInvariants(root);
-    },
-  );
+  test.each(['', '-shm'])('without its log, or without what stands beside it: %j', async (suffix) => {
+    const root = await killMidway();
+    rmSync(stateFolderOf(root).database + suffix);
+    if (suffix === '') forget(root);
+    await pass(root);
+    await pass(root);
+    checkInvariants(root);
+  });
 });
 
 test.each(['before sql commit#1', 'before sql pragma user_version#1'])(

@@ -105,14 +105,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** Scripts that fail make most of what can happen: some do so from the beginning. */
 const story = fc
-  .tuple(
-    fc.subarray(scripts.map(({ name }) => name)),
-    fc.array(step, { minLength: 6, maxLength: 10 }),
-  )
-  .map(([failing, steps]): Step[] => [
-    ...failing.map((name): Step => ({ do: 'fail', script: name })),
-    ...steps,
-  ]);
+  .tuple(fc.subarray(scripts.map(({ name }) => name)), fc.array(step, { minLength: 6, maxLength: 10 }))
+  .map(([failing, steps]): Step[] => [...failing.map((name): Step => ({ do: 'fail', script: name })), ...steps]);
 
 const pass = (name: string): Step => ({ do: 'pass', tier: name });
 const setClock = (hours: number): Step => ({ do: 'set the clock', hours });
@@ -139,16 +133,7 @@ const wellTried: [Step[]][] = [
     ],
   ],
   // A retry for which the clock is set back.
-  [
-    [
-      { do: 'fail', script: 'daily/c' },
-      pass('daily'),
-      setClock(-24),
-      pass('hourly'),
-      setClock(24),
-      { do: 'due' },
-    ],
-  ],
+  [[{ do: 'fail', script: 'daily/c' }, pass('daily'), setClock(-24), pass('hourly'), setClock(24), { do: 'due' }]],
   // Crashes one after the other, of the machine too, and what is due then.
   [
     [
@@ -357,8 +342,7 @@ function readPasses(log: LogContent, now: number): ReadonlyMap<string, ModelPass
       if (last === undefined) return [];
       const start = periodStart(tier, now);
       const crashes = own.filter(
-        ({ state, started_at, scheduled_for }) =>
-          state === 'crashed' && scheduled_for === start && started_at >= start,
+        ({ state, started_at, scheduled_for }) => state === 'crashed' && scheduled_for === start && started_at >= start,
       ).length;
       const hasCrashed = last.state === 'crashed';
       return [[tier, { startedAt: last.started_at, hasCrashed, crashes }]];
@@ -376,16 +360,13 @@ const tell = (runs: readonly ModelRun[]): string =>
     .sort()
     .join(', ') || 'nothing';
 
-const isSame = (runs: readonly ModelRun[], foreseen: readonly ModelRun[]): boolean =>
-  tell(runs) === tell(foreseen);
+const isSame = (runs: readonly ModelRun[], foreseen: readonly ModelRun[]): boolean => tell(runs) === tell(foreseen);
 
 /** As far as it came; and what was under way has crashed. */
 function isPartOf(runs: readonly ModelRun[], foreseen: readonly ModelRun[]): boolean {
   const left = [...foreseen];
   return runs.every(({ script: name, outcome }) => {
-    const index = left.findIndex(
-      (each) => each.script === name && (outcome === 'crashed' || outcome === each.outcome),
-    );
+    const index = left.findIndex((each) => each.script === name && (outcome === 'crashed' || outcome === each.outcome));
     if (index >= 0) left.splice(index, 1);
     return index >= 0;
   });

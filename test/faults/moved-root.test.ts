@@ -22,8 +22,7 @@ const files = {
   'jobs/daily/d.sh': shellScript(),
 };
 
-const outcomes = (root: string) =>
-  queryLog(root, 'select script, outcome from runs order by script');
+const outcomes = (root: string) => queryLog(root, 'select script, outcome from runs order by script');
 
 /** A pass whose root is somewhere else before its scripts have ended. */
 async function runMoved(move: (root: string, to: string) => void) {
@@ -80,9 +79,6 @@ test('a root that is removed is not made again', async () => {
     renameSync(from, moved);
     rmSync(join(moved, '.runner'), { recursive: true });
   });
-  expect([status, stderr]).toEqual([
-    2,
-    expect.stringContaining(`${root} has no jobs folder any more`),
-  ]);
+  expect([status, stderr]).toEqual([2, expect.stringContaining(`${root} has no jobs folder any more`)]);
   expect(existsSync(root)).toBe(false);
 });

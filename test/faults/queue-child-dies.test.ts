@@ -29,8 +29,7 @@ const soon = '@retry-delay 1ms';
 /** Each kills its own process, in the first try. */
 const deaths = {
   killed: 'if (times < 2) process.kill(process.pid, "SIGKILL"); await sleep(times < 2 ? 5000 : 0);',
-  crashed:
-    'if (times < 2) process.kill(process.pid, "SIGSEGV"); await sleep(times < 2 ? 5000 : 0);',
+  crashed: 'if (times < 2) process.kill(process.pid, "SIGSEGV"); await sleep(times < 2 ? 5000 : 0);',
   aborted: 'if (times < 2) process.abort();',
   exited: 'if (times < 2) process.exit(137);',
   gone: 'if (times < 2) process.exit(0);',
@@ -69,9 +68,7 @@ test('children that are killed at any moment, also between two jobs, lose none a
   const count = rounds(210);
   const queue = await openQueue({ root, env: {} });
   const names = ['warm', 'warm', 'warm', 'apart', 'program'];
-  await queue.addMany(
-    Array.from({ length: count }, (_, index) => ({ name: names[index % names.length] as string })),
-  );
+  await queue.addMany(Array.from({ length: count }, (_, index) => ({ name: names[index % names.length] as string })));
   await queue.close();
   const workers = [startWaiting(root), startWaiting(root)];
   const open = 'select id from jobs where finished_at is null';
@@ -141,35 +138,32 @@ test.each([
   ['apart', { outcome: 'succeeded' }],
   // Nobody was there to see how it ended.
   ['program', { outcome: 'crashed' }],
-])(
-  'a worker dies while its %s handler works on: that comes to its end, which is known',
-  async (name, end) => {
-    const root = makeTemporaryRoot({
-      'jobs/queue/warm.mjs': nodeHandler({ tags: [soon], does: UNTIL_GO }),
-      'jobs/queue/apart.mjs': nodeHandler({ tags: [soon, '@isolate'], does: UNTIL_GO }),
-      'jobs/queue/program.sh': programHandler({ tags: [soon], exit: UNTIL_GO_IN_SHELL }),
-    });
-    const worker = startWaiting(root);
-    const id = await addJob(root, name);
-    await untilStarted(root, id);
-    worker.kill('SIGKILL');
-    await worker.ended;
-    // Others come and go, and leave it alone.
-    expect(await drainOnce(root)).toBe('running');
-    expect(readSeenTries(root)).toHaveLength(1);
-    letGo(root);
-    await untilNothingRuns(root);
-    expect(readSeenTries(root)).toMatchObject([{ end: 'done' }]);
-    expect(await drain(root, 2)).toEqual([]);
-    await untilState(root, id, 'finished');
-    const isKnown = end.outcome === 'succeeded';
-    const runs = readJobRuns(root, id);
-    expect(runs).toHaveLength(isKnown ? 1 : 2);
-    expect(runs[0]).toMatchObject(end);
-    expect(readJobRow(root, id).result).toBe(JSON.stringify({ run: runs.at(-1)?.key }));
-    checkInvariants(root);
-  },
-);
+])('a worker dies while its %s handler works on: that comes to its end, which is known', async (name, end) => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/warm.mjs': nodeHandler({ tags: [soon], does: UNTIL_GO }),
+    'jobs/queue/apart.mjs': nodeHandler({ tags: [soon, '@isolate'], does: UNTIL_GO }),
+    'jobs/queue/program.sh': programHandler({ tags: [soon], exit: UNTIL_GO_IN_SHELL }),
+  });
+  const worker = startWaiting(root);
+  const id = await addJob(root, name);
+  await untilStarted(root, id);
+  worker.kill('SIGKILL');
+  await worker.ended;
+  // Others come and go, and leave it alone.
+  expect(await drainOnce(root)).toBe('running');
+  expect(readSeenTries(root)).toHaveLength(1);
+  letGo(root);
+  await untilNothingRuns(root);
+  expect(readSeenTries(root)).toMatchObject([{ end: 'done' }]);
+  expect(await drain(root, 2)).toEqual([]);
+  await untilState(root, id, 'finished');
+  const isKnown = end.outcome === 'succeeded';
+  const runs = readJobRuns(root, id);
+  expect(runs).toHaveLength(isKnown ? 1 : 2);
+  expect(runs[0]).toMatchObject(end);
+  expect(readJobRow(root, id).result).toBe(JSON.stringify({ run: runs.at(-1)?.key }));
+  checkInvariants(root);
+});
 
 async function drainOnce(root: string): Promise<string> {
   const worker = startWaiting(root);

@@ -48,10 +48,7 @@ const lies: readonly (readonly [what: string, sql: string])[] = [
   ['a job that ended without an end', 'update jobs set finished_at = null where id = 3'],
   ['an ended job among those that wait', 'update jobs set ready = 1 where id = 3'],
   ['a job that waits where nobody looks', 'update jobs set ready = null where id = 2'],
-  [
-    'a parent that waits for ever',
-    "update jobs set state = 'paused', finished_at = null where id = 1",
-  ],
+  ['a parent that waits for ever', "update jobs set state = 'paused', finished_at = null where id = 1"],
   [
     'a child that waits beside its ended parent',
     "update jobs set state = 'queued', ready = 1, finished_at = null where id = 5",

@@ -1,13 +1,7 @@
 import { rmSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import {
-  distinctPoints,
-  type Fault,
-  kindOf,
-  listFaultPoints,
-  runWithFault,
-} from '../support/fault-points.ts';
+import { distinctPoints, type Fault, kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { copyRoot, drain } from '../support/queue-rounds.ts';
 import { readSnapshot } from '../support/queue-snapshot.ts';
@@ -58,9 +52,7 @@ async function plan(verb: Verb): Promise<readonly Round[]> {
   };
   const changes = points.slice(points.findIndex((each) => isChange.test(kindOf(each))));
   const distinct = distinctPoints(points).filter((point) => changes.includes(point));
-  return distinct.flatMap((point) =>
-    sidesOf(point).map((side) => ({ ...known, at: `${side} ${point}` })),
-  );
+  return distinct.flatMap((point) => sidesOf(point).map((side) => ({ ...known, at: `${side} ${point}` })));
 }
 
 const isChange = /^sql (insert|update|delete)/;
@@ -102,9 +94,7 @@ interface Repeated {
 async function repeat(root: string, { verb, words, isDone }: Repeated): Promise<string[]> {
   const again = await runWithFault(root, words, inputOf(verb));
   const expected = verb.isOnce && isDone ? [1] : isDone ? [0, 1] : [0];
-  return expected.includes(again.status ?? -1)
-    ? []
-    : [`said again, it ended with ${again.status}: ${again.stderr}`];
+  return expected.includes(again.status ?? -1) ? [] : [`said again, it ended with ${again.status}: ${again.stderr}`];
 }
 
 /** What somebody outside still holds is theirs for an hour, and what is paused waits. */

@@ -104,9 +104,7 @@ const scenarios: readonly Scenario[] = [
     name: 'that keeps nothing of what has ended',
     files: {
       ...handlers,
-      'jobs/queue/big.sh': executable(
-        '#!/bin/sh\n# @retry-delay 1ms\nhead -c 200000 /dev/zero | tr "\\0" x\n',
-      ),
+      'jobs/queue/big.sh': executable('#!/bin/sh\n# @retry-delay 1ms\nhead -c 200000 /dev/zero | tr "\\0" x\n'),
       'runner.config.json': JSON.stringify({ queue: { archive: { big: 'remove' } } }),
     },
     jobs: [{ name: 'big' }],
@@ -173,10 +171,7 @@ async function survive(template: string, args: readonly string[], { at, outlives
 function checkPromises(root: string): string[] {
   const log = readLog(root);
   if (log === null) return ['there is no log'];
-  return [
-    ...log.jobs.flatMap((job) => (job.tier === null ? checkJob(job, log) : [])),
-    ...checkTrueEnds(root, log),
-  ];
+  return [...log.jobs.flatMap((job) => (job.tier === null ? checkJob(job, log) : [])), ...checkTrueEnds(root, log)];
 }
 
 function checkJob(job: LoggedJob, { runs }: LogContent): string[] {

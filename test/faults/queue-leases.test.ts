@@ -31,8 +31,7 @@ const makeSite = (lease: string): string =>
   });
 
 const heldOnce = { state: 'finished', attempts: 1, outcomes: ['succeeded'], lostLeases: 0 };
-const leasedUntil = (root: string, id: number): number =>
-  readJobRow(root, id).lease_expires_at as number;
+const leasedUntil = (root: string, id: number): number => readJobRow(root, id).lease_expires_at as number;
 
 test('a lease that is much shorter than its job is renewed for as long as that lasts', async () => {
   const root = makeSite('1m');

@@ -38,8 +38,7 @@ async function makeSite(lastsMs: number): Promise<string> {
   return root;
 }
 
-const startWorker = (root: string): Started =>
-  startCommand(['--root', root, 'work', '--wait', '10m'], cronPlace(root));
+const startWorker = (root: string): Started => startCommand(['--root', root, 'work', '--wait', '10m'], cronPlace(root));
 
 /** Each ends in peace, with nothing to tell. */
 async function endAll(workers: readonly Started[]): Promise<void> {
@@ -60,16 +59,13 @@ async function startTogether(root: string): Promise<Started[]> {
 }
 
 const countOpen = (root: string): number =>
-  queryLog<{ open: number }>(root, 'select count(*) as open from jobs where finished_at is null')[0]
-    ?.open as number;
+  queryLog<{ open: number }>(root, 'select count(*) as open from jobs where finished_at is null')[0]?.open as number;
 
 /** Each has been executed, and is finished, which was told once. */
 function checkAllDone(root: string): LogContent {
   checkInvariants(root);
   const log = readLog(root) as LogContent;
-  const done = new Set(
-    readSeenTries(root).flatMap(({ jobId, end }) => (end === 'done' ? jobId : [])),
-  );
+  const done = new Set(readSeenTries(root).flatMap(({ jobId, end }) => (end === 'done' ? jobId : [])));
   const finished = log.activity.filter(({ event }) => event === 'job-finished');
   expect(log.jobs.every(({ id, state }) => state === 'finished' && done.has(id))).toBe(true);
   expect([done.size, finished.length, log.jobs.length]).toEqual([JOBS, JOBS, JOBS]);

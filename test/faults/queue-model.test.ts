@@ -77,9 +77,7 @@ class Site {
   }
 
   async #work({ killedAt, meanwhile }: Work): Promise<void> {
-    const calls = killedAt.map((at) =>
-      runWithFault(this.root, ['work'], at === null ? {} : { at: `after ${at}` }),
-    );
+    const calls = killedAt.map((at) => runWithFault(this.root, ['work'], at === null ? {} : { at: `after ${at}` }));
     await this.#inQueue(async (queue) => {
       for (const each of meanwhile) await this.#call(queue, each);
     });
@@ -134,10 +132,7 @@ class Site {
     if (claim.repeat === null && claim.name !== 'parent') this.#finished.add(claim.id);
   }
 
-  async #act(
-    queue: Queue,
-    step: Extract<Verb, { readonly do: 'kick' | 'cancel' | 'delete' | 'update' }>,
-  ) {
+  async #act(queue: Queue, step: Extract<Verb, { readonly do: 'kick' | 'cancel' | 'delete' | 'update' }>) {
     const id = this.#pick(step.job);
     if (step.do === 'update') return await queue.update(id, { priority: 700 });
     await queue[step.do](id);

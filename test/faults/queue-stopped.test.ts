@@ -63,10 +63,7 @@ async function stopOutsideOfWrites(root: string, pids: readonly number[]): Promi
   await until('it is stopped outside of a write', isFree, WITHIN_MS);
 }
 
-async function stopForLong(
-  name: string,
-  { withHandler }: { readonly withHandler: boolean },
-): Promise<void> {
+async function stopForLong(name: string, { withHandler }: { readonly withHandler: boolean }): Promise<void> {
   const root = makeSite();
   const stopped = startWaiting(root);
   const id = await addJob(root, name);
@@ -96,9 +93,7 @@ async function stopForLong(
   expect(done.result).toBe(JSON.stringify({ run: second?.key }));
   expect(readTries(root, id).lostLeases).toBe(1);
   expect(queryLog(root, endings, id)).toEqual([{ run_id: second?.id }]);
-  expect(readJobRuns(root, next)).toMatchObject([
-    { outcome: 'succeeded', worker_id: first?.worker_id },
-  ]);
+  expect(readJobRuns(root, next)).toMatchObject([{ outcome: 'succeeded', worker_id: first?.worker_id }]);
   checkInvariants(root, { mayOverlap: true });
 }
 
@@ -113,8 +108,7 @@ test('workers that stand still together, as their machine does, lose nothing', a
   await until('all leases are long over', () => Date.now() > leasedUntil + 4_000, WITHIN_MS);
   signalAll(all, 'SIGCONT');
   // Each looks at the other's claims before it comes to an end of its own.
-  const isRenewed = (id: number) =>
-    (readJobRow(root, id).lease_expires_at as number) > Date.now() - 1;
+  const isRenewed = (id: number) => (readJobRow(root, id).lease_expires_at as number) > Date.now() - 1;
   await until('both are renewed', () => ids.every(isRenewed), WITHIN_MS);
   letGo(root);
   for (const id of ids) await untilState(root, id, 'finished');

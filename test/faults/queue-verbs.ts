@@ -42,8 +42,7 @@ async function addFailed(queue: Queue, count: number): Promise<number> {
   return 1;
 }
 
-const lines = (...jobs: readonly object[]) =>
-  jobs.map((job) => JSON.stringify({ name: 'a', ...job })).join('\n');
+const lines = (...jobs: readonly object[]) => jobs.map((job) => JSON.stringify({ name: 'a', ...job })).join('\n');
 
 /** Each in every situation that makes a difference to what it writes. */
 export const verbs: readonly Verb[] = [
@@ -182,15 +181,7 @@ export const verbs: readonly Verb[] = [
   },
   {
     name: 'update',
-    words: async (queue) => [
-      'job',
-      await queue.add('a'),
-      'update',
-      '--data',
-      '7',
-      '--priority',
-      '1',
-    ],
+    words: async (queue) => ['job', await queue.add('a'), 'update', '--data', '7', '--priority', '1'],
   },
   {
     name: 'requeue what runs',

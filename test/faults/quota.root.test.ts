@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  fsyncSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -94,40 +85,35 @@ function fillUp(root: string): number {
 test.each([
   ['a disk without room', mountSmallDisk, constants.errno.ENOSPC],
   ['a used up quota', mountQuota, constants.errno.EDQUOT],
-])(
-  '%s: what ran is recorded, what could not is told, and then all goes on',
-  async (_, mount, error) => {
-    const root = makeRootIn(mount);
-    expect((await runWithFault(root, ['hourly'])).status).toBe(0);
+])('%s: what ran is recorded, what could not is told, and then all goes on', async (_, mount, error) => {
+  const root = makeRootIn(mount);
+  expect((await runWithFault(root, ['hourly'])).status).toBe(0);
 
-    // One script takes all the room while the pass goes on; then there is none from the beginning.
-    writeFileSync(join(root, 'fill'), '');
-    const filling = await runWithFault(root, ['hourly']);
-    expect(fillUp(root)).toBe(error);
-    const full = await runWithFault(root, ['hourly']);
-    for (const { status, stderr } of [filling, full]) {
-      expect([0, 1]).toContain(status);
-      // The reserve may have been enough; else one sentence says so, once for all of the pass.
-      const told = stderr.split('\n').filter((line) => line.includes('activity.db'));
-      expect(told.length).toBeLessThanOrEqual(1);
-      for (const line of told) expect(line).toMatch(/your quota/);
-    }
+  // One script takes all the room while the pass goes on; then there is none from the beginning.
+  writeFileSync(join(root, 'fill'), '');
+  const filling = await runWithFault(root, ['hourly']);
+  expect(fillUp(root)).toBe(error);
+  const full = await runWithFault(root, ['hourly']);
+  for (const { status, stderr } of [filling, full]) {
+    expect([0, 1]).toContain(status);
+    // The reserve may have been enough; else one sentence says so, once for all of the pass.
+    const told = stderr.split('\n').filter((line) => line.includes('activity.db'));
+    expect(told.length).toBeLessThanOrEqual(1);
+    for (const line of told) expect(line).toMatch(/your quota/);
+  }
 
-    for (const name of ['fill', 'filler', 'filler.2', 'filler.3'])
-      rmSync(join(root, name), { force: true });
-    run('sync');
-    expect((await runWithFault(root, ['daily'])).status).toBe(0);
-    expect((await runWithFault(root, ['hourly'])).status).toBe(0);
-    const counts =
-      'select script, count(*) as first from runs where attempt = 1 group by script order by 1';
-    expect(queryLog(root, counts)).toEqual([
-      { script: 'daily/other', first: 1 },
-      ...['a', 'b-fills', 'c', 'd'].map((name) => ({ script: `hourly/${name}`, first: 4 })),
-    ]);
-    // The one that prints, where nothing can be written, fails; what prints nothing needs no room.
-    expect(
-      queryLog(root, "select distinct outcome from runs where script = 'hourly/b-fills'"),
-    ).toEqual([{ outcome: 'succeeded' }]);
-    checkInvariants(root);
-  },
-);
+  for (const name of ['fill', 'filler', 'filler.2', 'filler.3']) rmSync(join(root, name), { force: true });
+  run('sync');
+  expect((await runWithFault(root, ['daily'])).status).toBe(0);
+  expect((await runWithFault(root, ['hourly'])).status).toBe(0);
+  const counts = 'select script, count(*) as first from runs where attempt = 1 group by script order by 1';
+  expect(queryLog(root, counts)).toEqual([
+    { script: 'daily/other', first: 1 },
+    ...['a', 'b-fills', 'c', 'd'].map((name) => ({ script: `hourly/${name}`, first: 4 })),
+  ]);
+  // The one that prints, where nothing can be written, fails; what prints nothing needs no room.
+  expect(queryLog(root, "select distinct outcome from runs where script = 'hourly/b-fills'")).toEqual([
+    { outcome: 'succeeded' },
+  ]);
+  checkInvariants(root);
+});

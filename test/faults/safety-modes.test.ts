@@ -35,10 +35,7 @@ test.each([0o000, 0o022, 0o077, 0o177, 0o377, 0o777])(
     expect(new Set(ofKind(true).map(([, mode]) => mode))).toEqual(new Set(['700']));
     expect(ofKind(false).filter(([, mode]) => mode !== '600')).toEqual([]);
     expect(modes.map(([path]) => path)).toEqual(
-      expect.arrayContaining([
-        'activity.db',
-        expect.stringMatching(/^cache\/typescript\/\w+\.js$/),
-      ]),
+      expect.arrayContaining(['activity.db', expect.stringMatching(/^cache\/typescript\/\w+\.js$/)]),
     );
     expect(globSync('output/*.log.gz', { cwd: state })).toHaveLength(1);
     expect(modeOf(join(root, '.cache/folder-runner'))).toBe('700');

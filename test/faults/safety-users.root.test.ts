@@ -103,9 +103,7 @@ describe('a user runs', () => {
     expect(reasonOf(root)).toBe('it ran');
     expect(reasonOf(root, 'file')).toMatch(`${of}/open/x.sh belongs to another user, uid ${BOB}`);
     expect(reasonOf(root, 'folder')).toMatch(`${of}/mine belongs to another user, uid ${BOB}`);
-    expect(reasonOf(root, 'link')).toMatch(
-      `jobs/hourly/link.sh belongs to another user, uid ${BOB}`,
-    );
+    expect(reasonOf(root, 'link')).toMatch(`jobs/hourly/link.sh belongs to another user, uid ${BOB}`);
   });
 
   test('with nobody else’s settings, be it an empty file', () => {
@@ -228,9 +226,7 @@ describe('root', () => {
     expect(existsSync(join(other, '.runner/locks'))).toBe(false);
     expect(runAs(0, other, {}, 'report')).toMatchObject({
       status: 2,
-      stderr: expect.stringMatching(
-        /\.runner belongs to .*, or allow it with RUNNER_ALLOW_UNSAFE=1/,
-      ),
+      stderr: expect.stringMatching(/\.runner belongs to .*, or allow it with RUNNER_ALLOW_UNSAFE=1/),
     });
   });
 

@@ -15,8 +15,7 @@ import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { createRandom, inLanes, rounds, seed } from './rounds.ts';
 
-const waiting = (tags = ''): string =>
-  `#!/bin/sh\n# ${tags}\ntouch started\nwhile [ ! -e go ]; do sleep 0.02; done\n`;
+const waiting = (tags = ''): string => `#!/bin/sh\n# ${tags}\ntouch started\nwhile [ ! -e go ]; do sleep 0.02; done\n`;
 
 const start = (root: string): Started => startCommand(['--root', root, 'hourly'], cronPlace(root));
 const outcomes = 'select outcome, exit_code, signal, reason from runs order by id';
@@ -56,12 +55,8 @@ test('a script that is stopped runs into its time limit all the same, and dies s
   await until('the script runs', hasStarted(root));
   process.kill(findLeader(root), 'SIGSTOP');
   expect((await pass.ended).status).toBe(1);
-  const reason = expect.stringMatching(
-    /^timed out after 1.* ended with SIGKILL after 10s of grace$/,
-  );
-  expect(queryLog(root, outcomes)).toEqual([
-    { outcome: 'timed-out', exit_code: null, signal: 'SIGKILL', reason },
-  ]);
+  const reason = expect.stringMatching(/^timed out after 1.* ended with SIGKILL after 10s of grace$/);
+  expect(queryLog(root, outcomes)).toEqual([{ outcome: 'timed-out', exit_code: null, signal: 'SIGKILL', reason }]);
   checkInvariants(root);
 });
 
@@ -98,10 +93,7 @@ test('a runner that is stopped keeps its work: others leave it alone, and it goe
     { tier: 'hourly', state: 'skipped' },
     { tier: 'daily', state: 'finished' },
   ]);
-  expect(queryLog(root, outcomes)).toMatchObject([
-    { outcome: 'running' },
-    { outcome: 'succeeded' },
-  ]);
+  expect(queryLog(root, outcomes)).toMatchObject([{ outcome: 'running' }, { outcome: 'succeeded' }]);
   process.kill(pass.pid, 'SIGCONT');
   expect((await pass.ended).status).toBe(0);
   expect(queryLog(root, 'select distinct outcome from runs')).toEqual([{ outcome: 'succeeded' }]);

@@ -18,11 +18,9 @@ function makeSmallDisk(): StateFolder {
   return makeStateOf(root);
 }
 
-const large = (spoolId: string) =>
-  makeSpooledRun(spoolId, { run: makeFinishedRun({ output: 'o'.repeat(60_000) }) });
+const large = (spoolId: string) => makeSpooledRun(spoolId, { run: makeFinishedRun({ output: 'o'.repeat(60_000) }) });
 
-const readAll = (state: StateFolder) =>
-  listSpoolFiles(state).flatMap(({ path }) => [...readSpool(path)]);
+const readAll = (state: StateFolder) => listSpoolFiles(state).flatMap(({ path }) => [...readSpool(path)]);
 
 test('a record that finds no room leaves no half line, and can be tried again', () => {
   const state = makeSmallDisk();

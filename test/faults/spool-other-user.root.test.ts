@@ -1,20 +1,9 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { readSpool } from '../../src/store/spool/read.ts';
-import {
-  createFallbackStateFolder,
-  fallbackStateFolderOf,
-} from '../../src/system/place/fallback.ts';
+import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
 
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
@@ -46,9 +35,7 @@ test('a folder that another user has made first is refused', () => {
 test('a place that belongs to another user is refused', () => {
   const { place, root } = makePlace();
   chownSync(place, OTHER_USER, OTHER_USER);
-  expect(() => usableStateFolder(root)).toThrow(
-    `${place} belongs to another user (uid ${OTHER_USER})`,
-  );
+  expect(() => usableStateFolder(root)).toThrow(`${place} belongs to another user (uid ${OTHER_USER})`);
 });
 
 test("another user's file in the spool is not read", () => {

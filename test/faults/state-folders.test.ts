@@ -11,8 +11,7 @@ import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 /* Somebody has put a file in the place of a folder of `.runner/`, or takes such folders away. */
 
 const scripts = { 'jobs/hourly/a.sh': shellScript(), 'jobs/hourly/b.mjs': nodeScript() };
-const outcomes = (root: string) =>
-  queryLog(root, 'select script, outcome from runs order by script');
+const outcomes = (root: string) => queryLog(root, 'select script, outcome from runs order by script');
 const succeeded = ['hourly/a', 'hourly/b'].map((script) => ({ script, outcome: 'succeeded' }));
 
 test.each(['.runner', '.runner/spool', '.runner/locks'])(
@@ -20,9 +19,7 @@ test.each(['.runner', '.runner/spool', '.runner/locks'])(
   async (name) => {
     const root = makeTemporaryRoot({ ...scripts, [name]: 'not a folder' });
     const place = join(root, name);
-    onTestFinished(() =>
-      rmSync(fallbackStateFolderOf(root).path, { recursive: true, force: true }),
-    );
+    onTestFinished(() => rmSync(fallbackStateFolderOf(root).path, { recursive: true, force: true }));
     const { status, stderr } = await runWithFault(root, ['hourly']);
     expect([status, stderr]).toEqual([
       0,

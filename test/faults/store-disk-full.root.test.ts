@@ -33,11 +33,8 @@ describe.each(drivers)('with %s', (_name, driver) => {
     return store;
   }
   const write = (store: SqliteStore, size: number): Promise<void> =>
-    store.transaction(({ events }) =>
-      events.record([{ at: 1, event: 'paused', detail: 'x'.repeat(size) }]),
-    );
-  const count = ({ connection }: SqliteStore): number =>
-    connection.prepare('select id from events').all([]).length;
+    store.transaction(({ events }) => events.record([{ at: 1, event: 'paused', detail: 'x'.repeat(size) }]));
+  const count = ({ connection }: SqliteStore): number => connection.prepare('select id from events').all([]).length;
 
   test('the end of a run finds room where the reserve was', async () => {
     const folder = makeSmallDisk();

@@ -30,8 +30,7 @@ const packages: Readonly<Record<string, (folder: string) => void>> = {
 
 function copyBetterSqlite(folder: string): void {
   const from = join(project, 'node_modules/better-sqlite3');
-  for (const part of ['lib', 'package.json'])
-    cpSync(join(from, part), join(folder, part), { recursive: true });
+  for (const part of ['lib', 'package.json']) cpSync(join(from, part), join(folder, part), { recursive: true });
   mkdirSync(join(folder, 'prebuilds'));
 }
 
@@ -59,8 +58,7 @@ function makeSite(breakPackage: (folder: string) => void): Site {
   return {
     root,
     run: (...args) => run(cronEnv(root), args),
-    runWithout: (...args) =>
-      run({ ...cronEnv(root), NODE_OPTIONS: '--no-experimental-sqlite' }, args),
+    runWithout: (...args) => run({ ...cronEnv(root), NODE_OPTIONS: '--no-experimental-sqlite' }, args),
   };
 }
 
@@ -91,8 +89,7 @@ test('where better-sqlite3 loads, Node’s own SQLite is not looked at', () => {
 
 test('what one driver wrote the other one goes on with, back and forth', () => {
   const site = makeSite(packages['an empty binary'] as (folder: string) => void);
-  const countRuns = () =>
-    queryLog<{ runs: number }>(site.root, 'select count(*) as runs from runs');
+  const countRuns = () => queryLog<{ runs: number }>(site.root, 'select count(*) as runs from runs');
   for (const runs of [2, 4, 6, 8]) {
     const args = ['--root', site.root, 'hourly'];
     const place = { cwd: '/', env: cronEnv(site.root) };

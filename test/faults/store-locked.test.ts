@@ -39,8 +39,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await store.close();
     return folder;
   }
-  const record = (store: SqliteStore, at: number): Promise<void> =>
-    store.events.record([{ at, event: 'paused' }]);
+  const record = (store: SqliteStore, at: number): Promise<void> => store.events.record([{ at, event: 'paused' }]);
   const readInstants = async (store: SqliteStore | null) =>
     await (await store?.queries())?.selectFrom('activity').select('at').orderBy('at').execute();
   const close = (store: SqliteStore | null) => onTestFinished(async () => store?.close());
@@ -60,8 +59,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const release = await lock(folder, WRITERS);
     const store = await openStore(folder, options);
     close(store);
-    const write = () =>
-      store.transaction(({ events }) => events.record([{ at: 2, event: 'paused' }]));
+    const write = () => store.transaction(({ events }) => events.record([{ at: 2, event: 'paused' }]));
     const error = await write().catch((thrown: unknown) => thrown);
     expect([isStoreFailure(error), kindOfStoreFailure(error)]).toEqual([true, 'locked']);
     await release();
@@ -76,9 +74,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
       await expect(open(folder, options)).rejects.toMatchObject({
         name: 'StoreUnavailable',
         kind: 'locked',
-        message: expect.stringMatching(
-          /^\S+activity\.db stays locked by another program \(database is locked\)\. /,
-        ),
+        message: expect.stringMatching(/^\S+activity\.db stays locked by another program \(database is locked\)\. /),
       });
     }
     await release();

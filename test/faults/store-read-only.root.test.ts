@@ -46,10 +46,8 @@ function endOnce(end: () => void): () => void {
 
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, busyTimeoutMs: 500 };
-  const record = ({ events }: SqliteStore, at: number): Promise<void> =>
-    events.record([{ at, event: 'paused' }]);
-  const count = ({ connection }: SqliteStore): number =>
-    connection.prepare('select id from events').all([]).length;
+  const record = ({ events }: SqliteStore, at: number): Promise<void> => events.record([{ at, event: 'paused' }]);
+  const count = ({ connection }: SqliteStore): number => connection.prepare('select id from events').all([]).length;
   async function read(folder: StateFolder): Promise<SqliteStore> {
     const store = await openExistingStore(folder, options);
     onTestFinished(async () => store?.close());
@@ -69,19 +67,16 @@ describe.each(drivers)('with %s', (_name, driver) => {
     return { closed, open };
   }
 
-  test.each(['closed', 'open'] as const)(
-    'a log that was left %s is read as a whole',
-    async (how) => {
-      const folder = (await makeLogs())[how];
-      mountReadOnly(folder.path);
-      const store = await read(folder);
-      expect([store.isReadOnly, count(store)]).toEqual([true, 2]);
-      const writing = record(store, 3);
-      await expect(writing).rejects.toMatchObject({
-        code: expect.stringMatching(/^SQLITE_READONLY/),
-      });
-    },
-  );
+  test.each(['closed', 'open'] as const)('a log that was left %s is read as a whole', async (how) => {
+    const folder = (await makeLogs())[how];
+    mountReadOnly(folder.path);
+    const store = await read(folder);
+    expect([store.isReadOnly, count(store)]).toEqual([true, 2]);
+    const writing = record(store, 3);
+    await expect(writing).rejects.toMatchObject({
+      code: expect.stringMatching(/^SQLITE_READONLY/),
+    });
+  });
 
   test('a pass is told that it cannot be written', async () => {
     const { closed } = await makeLogs();
@@ -89,9 +84,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await expect(openStore(closed, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'read-only',
-      message: expect.stringMatching(
-        /^\S+activity\.db cannot be written \(EROFS: .+\)\. Make it and its folder /,
-      ),
+      message: expect.stringMatching(/^\S+activity\.db cannot be written \(EROFS: .+\)\. Make it and its folder /),
     });
   });
 
@@ -142,9 +135,7 @@ test('doctor tells that the log is sound, and cannot be written', () => {
     { status: 'ok', found: expect.stringMatching(/^sound, .*schema \d+$/), cure: null },
     {
       status: 'problem',
-      found: expect.stringMatching(
-        /^can be read, but not be written: EROFS: read-only file system/,
-      ),
+      found: expect.stringMatching(/^can be read, but not be written: EROFS: read-only file system/),
       cure: expect.stringMatching(/^Make \.runner and what is in it yours and writable/),
     },
   ]);
@@ -155,48 +146,39 @@ test('doctor tells that the log is sound, and cannot be written', () => {
     },
   ]);
   const notTried = 'could not be checked: nothing can be written to';
-  expect(found.of('locks')).toMatchObject([
-    { status: 'warning', found: expect.stringContaining(notTried) },
-  ]);
+  expect(found.of('locks')).toMatchObject([{ status: 'warning', found: expect.stringContaining(notTried) }]);
 });
 
 test.each([
   ['its folder', (state: StateFolder) => mountReadOnly(state.path), fallbackStateFolderOf],
   ['its file', (state: StateFolder) => makeImmutable(state.database), stateFolderOf],
-])(
-  '%s cannot be written: passes go on beside it, and the log has all in the end',
-  async (_, lock, placeOf) => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': shellScript(),
-      'jobs/hourly/b.mjs': nodeScript(),
+])('%s cannot be written: passes go on beside it, and the log has all in the end', async (_, lock, placeOf) => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': shellScript(),
+    'jobs/hourly/b.mjs': nodeScript(),
+  });
+  const fallback = fallbackStateFolderOf(root);
+  onTestFinished(() => rmSync(fallback.path, { recursive: true, force: true }));
+  const pass = () => runWithFault(root, ['hourly']);
+  expect(await pass()).toMatchObject({ status: 0, stderr: '' });
+  const unlock = lock(stateFolderOf(root));
+  for (const spooled of [1, 2]) {
+    expect(await pass()).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/activity\.db cannot be written \(/),
     });
-    const fallback = fallbackStateFolderOf(root);
-    onTestFinished(() => rmSync(fallback.path, { recursive: true, force: true }));
-    const pass = () => runWithFault(root, ['hourly']);
-    expect(await pass()).toMatchObject({ status: 0, stderr: '' });
-    const unlock = lock(stateFolderOf(root));
-    for (const spooled of [1, 2]) {
-      expect(await pass()).toMatchObject({
-        status: 0,
-        stderr: expect.stringMatching(/activity\.db cannot be written \(/),
-      });
-      expect(readdirSync(placeOf(root).spool)).toHaveLength(spooled);
-    }
-    const report = await runWithFault(root, ['report', '--json']);
-    expect([report.status, JSON.parse(report.stdout).totals.runs]).toEqual([0, 2]);
-    unlock();
-    expect(await pass()).toMatchObject({ status: 0, stderr: '' });
-    const sql =
-      'select script, count(*) as runs, count(spool_id) as spooled from runs group by script';
-    expect(queryLog(root, sql)).toEqual([
-      { script: 'hourly/a', runs: 4, spooled: 2 },
-      { script: 'hourly/b', runs: 4, spooled: 2 },
-    ]);
-    for (const { spool, locks, temporary, results, output } of [fallback].filter(({ path }) =>
-      existsSync(path),
-    ))
-      for (const folder of [spool, locks, temporary, results, output])
-        expect(readdirSync(folder)).toEqual([]);
-    checkInvariants(root);
-  },
-);
+    expect(readdirSync(placeOf(root).spool)).toHaveLength(spooled);
+  }
+  const report = await runWithFault(root, ['report', '--json']);
+  expect([report.status, JSON.parse(report.stdout).totals.runs]).toEqual([0, 2]);
+  unlock();
+  expect(await pass()).toMatchObject({ status: 0, stderr: '' });
+  const sql = 'select script, count(*) as runs, count(spool_id) as spooled from runs group by script';
+  expect(queryLog(root, sql)).toEqual([
+    { script: 'hourly/a', runs: 4, spooled: 2 },
+    { script: 'hourly/b', runs: 4, spooled: 2 },
+  ]);
+  for (const { spool, locks, temporary, results, output } of [fallback].filter(({ path }) => existsSync(path)))
+    for (const folder of [spool, locks, temporary, results, output]) expect(readdirSync(folder)).toEqual([]);
+  checkInvariants(root);
+});

@@ -79,11 +79,7 @@ test.each([
   ['manual', /"manual" has no period/],
   [' , ', /names no tier/],
 ])('--tiers %j is refused in a sentence', (tiers, sentence) => {
-  const { status, stderr } = cron(
-    makeTemporaryRoot(usual),
-    ['--print', '--tiers', tiers],
-    makeFakeCrontab(),
-  );
+  const { status, stderr } = cron(makeTemporaryRoot(usual), ['--print', '--tiers', tiers], makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toMatch(sentence);
   expect(stderr.trim()).not.toContain('\n');
@@ -150,9 +146,7 @@ test('--due writes one line for all tiers, as often as the most frequent one', (
   const { status, stdout } = cron(root, ['--print', '--due', '--budget', '55s'], crontab);
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
-  expect(lines).toEqual([
-    expect.stringMatching(/^\d+-59\/15 \* \* \* \* .+ --root .+ due --budget 55s$/),
-  ]);
+  expect(lines).toEqual([expect.stringMatching(/^\d+-59\/15 \* \* \* \* .+ --root .+ due --budget 55s$/)]);
 });
 
 test('the line that --due installs runs each tier', () => {
@@ -183,16 +177,12 @@ describe('--work', () => {
     expect(status).toBe(0);
     const added = stdout.split('\n').filter((line) => !without.includes(line));
     expect(added).toEqual([
-      expect.stringMatching(
-        new RegExp(`^${minutes} \\* \\* \\* \\* .* --root ${root} work --for ${life}$`),
-      ),
+      expect.stringMatching(new RegExp(`^${minutes} \\* \\* \\* \\* .* --root ${root} work --for ${life}$`)),
     ]);
   });
 
   test('its line works jobs off in a bare environment', () => {
-    const root = realpathSync(
-      makeTemporaryRoot({ ...usual, 'jobs/queue/leave.mjs': 'export default () => {};' }),
-    );
+    const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/queue/leave.mjs': 'export default () => {};' }));
     const place = { cwd: root, env: makeFakeCrontab().env };
     runCommand(['add', 'leave'], place);
     const { stdout } = cron(root, ['--print', '--work'], makeFakeCrontab());

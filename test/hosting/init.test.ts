@@ -1,12 +1,4 @@
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
@@ -16,8 +8,7 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const packageFolder = new URL('../..', import.meta.url).pathname;
 
-const make = (root: string, isForced = false) =>
-  startRoot(root, join(packageFolder, 'dist'), isForced).entries;
+const make = (root: string, isForced = false) => startRoot(root, join(packageFolder, 'dist'), isForced).entries;
 
 const modeOf = (...path: string[]): number => lstatSync(join(...path)).mode & 0o777;
 
@@ -119,9 +110,7 @@ test('init says what it created and what to do next', () => {
   const root = makeTemporaryRoot();
   const { status, stdout, stderr } = init(root);
   expect(status).toBe(0);
-  expect(stdout).toMatch(
-    / created +jobs\/hourly\n +created +jobs\/hourly\/clean-temporary-files\.ts\n/,
-  );
+  expect(stdout).toMatch(/ created +jobs\/hourly\n +created +jobs\/hourly\/clean-temporary-files\.ts\n/);
   expect(stdout).toMatch(/Next:[\s\S]*npx runner hourly[\s\S]*npx runner cron --install/);
   expect(stderr).toBe('');
 });
@@ -149,9 +138,7 @@ test('the folder may be an argument, --root or RUNNER_ROOT, in this order', () =
   init(root, ['a', '--root', 'b'], { RUNNER_ROOT: join(root, 'c') });
   init(root, ['--root', 'd'], { RUNNER_ROOT: join(root, 'c') });
   init(root, [], { RUNNER_ROOT: join(root, 'e') });
-  const made = ['a', 'b', 'c', 'd', 'e'].filter((name) =>
-    existsSync(join(root, name, 'jobs/15min')),
-  );
+  const made = ['a', 'b', 'c', 'd', 'e'].filter((name) => existsSync(join(root, name, 'jobs/15min')));
   expect(made).toEqual(['a', 'd', 'e']);
 });
 
@@ -162,9 +149,7 @@ test('inside a web root nothing is made, also behind a link, unless it is forced
   for (const folder of ['public_html/runner', 'site/new', 'site']) {
     const { status, stdout, stderr } = init(root, [folder]);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-    expect(stderr).toMatch(
-      /is inside .*public_html, .*anybody could read your scripts.* --force\n$/,
-    );
+    expect(stderr).toMatch(/is inside .*public_html, .*anybody could read your scripts.* --force\n$/);
     expect(existsSync(join(root, folder, 'jobs'))).toBe(false);
     const forced = init(root, [folder, '--force']);
     expect(forced.status).toBe(0);

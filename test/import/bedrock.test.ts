@@ -49,8 +49,7 @@ async function takeOverInto(
 const readAll = <Row = ActivityView>({ connection }: SqliteStore, table: string): Row[] =>
   connection.prepare(`select * from ${table}`).all([]) as Row[];
 
-const noted = ({ report }: Taken): string[] =>
-  report.notes.map(({ note, ids }) => `${ids.join(', ')}: ${note}`);
+const noted = ({ report }: Taken): string[] => report.notes.map(({ note, ids }) => `${ids.join(', ')}: ${note}`);
 
 describe('a job of Bedrock', () => {
   test('keeps what it has', async () => {
@@ -89,10 +88,7 @@ describe('a job of Bedrock', () => {
   });
 
   test('with a number beyond 2^53 is told from its neighbour', async () => {
-    const taken = await takeOver([
-      { jobID: 9_007_199_254_740_993n },
-      { jobID: 9_007_199_254_740_992n },
-    ]);
+    const taken = await takeOver([{ jobID: 9_007_199_254_740_993n }, { jobID: 9_007_199_254_740_992n }]);
     expect(taken.rows.map((row) => row.unique_key)).toEqual([
       'import:bedrock:9007199254740992@2026-03-01 08:00:00',
       'import:bedrock:9007199254740993@2026-03-01 08:00:00',
@@ -280,39 +276,19 @@ describe('a family', () => {
 describe('cannot be taken over, and keeps all others back:', () => {
   const parent = { jobID: 500, state: 'FAILED', name: 'Parent' };
   test.each([
-    [
-      'a time that is none',
-      [{ jobID: 1, nextRun: '2026-02-30 00:00:00' }],
-      /nextRun is "2026-02-30/,
-    ],
-    [
-      'words for a time',
-      [{ jobID: 1, nextRun: 'tomorrow' }],
-      /its nextRun is "tomorrow", expected/,
-    ],
+    ['a time that is none', [{ jobID: 1, nextRun: '2026-02-30 00:00:00' }], /nextRun is "2026-02-30/],
+    ['words for a time', [{ jobID: 1, nextRun: 'tomorrow' }], /its nextRun is "tomorrow", expected/],
     ['no time', [{ jobID: 1, nextRun: '' }], /it has no nextRun/],
-    [
-      'a wrong rule',
-      [{ jobID: 1, repeat: 'FINISHED, WEEKDAY 7' }],
-      /its repeat "FINISHED, WEEKDAY 7"/,
-    ],
+    ['a wrong rule', [{ jobID: 1, repeat: 'FINISHED, WEEKDAY 7' }], /its repeat "FINISHED, WEEKDAY 7"/],
     ['data that is no JSON', [{ jobID: 1, data: '{"a":' }], /its data is not a JSON object/],
     ['data that is no object', [{ jobID: 1, data: '[1]' }], /its data is not a JSON object/],
-    [
-      'data of two megabytes',
-      [{ jobID: 1, data: `{"a":"${'x'.repeat(2e6)}"}` }],
-      /has 2000008 bytes/,
-    ],
+    ['data of two megabytes', [{ jobID: 1, data: `{"a":"${'x'.repeat(2e6)}"}` }], /has 2000008 bytes/],
     ['bytes', [{ jobID: 1, data: Buffer.from([0xff, 0xfe]) }], /not (UTF-8 text|a JSON object)/],
     ['a name that is a way out', [{ jobID: 1, name: '../x' }], /A job's name expects/],
     ['a priority that is none', [{ jobID: 1, priority: 'high' }], /its priority is "high"/],
     ['an unknown state', [{ jobID: 1, state: 'SLEEPING' }], /its state is "SLEEPING"/],
     ['a lost parent', [{ jobID: 1, parentJobID: 9 }], /its parent 9 is not in the file/],
-    [
-      'a child that repeats',
-      [parent, { jobID: 1, parentJobID: 500, repeat: 'HOURLY' }],
-      /child and rep/,
-    ],
+    ['a child that repeats', [parent, { jobID: 1, parentJobID: 500, repeat: 'HOURLY' }], /child and rep/],
     [
       'a child of a bad one',
       [
@@ -371,9 +347,7 @@ describe('a second import', () => {
     const taken = await takeOver(jobs);
     const { connection } = taken.store;
     connection
-      .prepare(
-        "update jobs set state = 'finished', ready = null, finished_at = ? where name = 'One'",
-      )
+      .prepare("update jobs set state = 'finished', ready = null, finished_at = ? where name = 'One'")
       .run([NOW]);
     connection.exec("delete from jobs where name = 'Two'");
     const second = await taken.again(jobs);

@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type ImportOptions,
-  type ImportReport,
-  importJobs,
-} from '../../src/queue/import/foreign-queue.ts';
+import { type ImportOptions, type ImportReport, importJobs } from '../../src/queue/import/foreign-queue.ts';
 import { readLaterJob } from '../../src/queue/import/laterjob.ts';
 
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
@@ -28,11 +24,7 @@ async function takeOver(rows: LaterRows, options: Partial<ImportOptions> = {}): 
   return await takeOverInto(store, makeLaterJob({ folder: makeTemporaryRoot() }, rows), options);
 }
 
-async function takeOverInto(
-  store: SqliteStore,
-  path: string,
-  options: Partial<ImportOptions>,
-): Promise<Taken> {
+async function takeOverInto(store: SqliteStore, path: string, options: Partial<ImportOptions>): Promise<Taken> {
   const report = await readExternalDatabase(path, async (database) => {
     const queue = await readLaterJob(database, { withEnded: true, missed: 'all', ...options });
     return await importJobs(store, queue, { at: NOW, isDryRun: false, skipBad: false });
@@ -110,9 +102,7 @@ describe('a job of LaterJob', () => {
         { job_id: ID, state_id: 5, dte_occured: '2026-03-01 08:02:00', transition_msg: 'gone' },
       ],
     });
-    expect(rows).toMatchObject([
-      { finished_at: Date.UTC(2026, 2, 1, 8, 2), reason: 'gone', attempts: 1, retry: '0' },
-    ]);
+    expect(rows).toMatchObject([{ finished_at: Date.UTC(2026, 2, 1, 8, 2), reason: 'gone', attempts: 1, retry: '0' }]);
     expect(report.notes).toEqual([]);
   });
 
@@ -138,12 +128,7 @@ describe('a job of LaterJob', () => {
     ['a JSON number', '12345678901234567890', 12345678901234567000, null],
     ['nothing', null, null, null],
     ['a serialized array', 'a:1:{s:1:"a";i:1;}', 'a:1:{s:1:"a";i:1;}', /serialized by PHP/],
-    [
-      'a serialized object',
-      'O:3:"Job":1:{s:4:"\0*\0a";i:1;}',
-      'O:3:"Job":1:{s:4:"\0*\0a";i:1;}',
-      /PHP/,
-    ],
+    ['a serialized object', 'O:3:"Job":1:{s:4:"\0*\0a";i:1;}', 'O:3:"Job":1:{s:4:"\0*\0a";i:1;}', /PHP/],
     ['a serialized text', 's:2:"hi";', 's:2:"hi";', /serialized by PHP/],
     ['plain text', 'send the mail', 'send the mail', /not JSON/],
     ['no text at all', '', '', /not JSON/],
@@ -200,8 +185,7 @@ test('a second import of a copy adds nothing, and one of another queue does', as
 
 test('without the table of transitions it is said what is not known', async () => {
   const folder = makeTemporaryRoot();
-  const schema =
-    'create table q (job_id, state_id, dte_add, retry_count, retry_last, job_data, handle, lock_timeout)';
+  const schema = 'create table q (job_id, state_id, dte_add, retry_count, retry_last, job_data, handle, lock_timeout)';
   const path = makeLaterJob({ folder, schema }, { jobs: [] }, 'q');
   const store = await openSqliteOf(makeTemporaryRoot());
   const { report } = await takeOverInto(store, path, { table: 'q' });

@@ -93,9 +93,7 @@ test('cron mails a failing pass and nothing of one that succeeds', () => {
   expect(failures).toHaveLength(countPasses(failingRoot));
   expect(failures[0]).toContain('went wrong');
   expect(failures[0]).toContain('exit code 3');
-  expect(mails.filter((text) => text.endsWith('\nby hand\n'))).toHaveLength(
-    mails.length - failures.length,
-  );
+  expect(mails.filter((text) => text.endsWith('\nby hand\n'))).toHaveLength(mails.length - failures.length);
   expect(mails.length).toBeGreaterThan(failures.length);
 });
 

@@ -64,6 +64,5 @@ function programOf(name: string, home: string): CronUser['run'] {
   const id = (option: string): number => Number(execFileSync('id', [option, name]));
   const [uid, gid] = [id('--user'), id('--group')];
   const env = { HOME: home, LOGNAME: name, PATH: '/usr/bin:/bin' };
-  return (program, args, input) =>
-    execFileSync(program, args, { uid, gid, cwd: '/', env, input: input ?? '' });
+  return (program, args, input) => execFileSync(program, args, { uid, gid, cwd: '/', env, input: input ?? '' });
 }

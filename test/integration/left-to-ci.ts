@@ -40,14 +40,10 @@ export function setup(): void {
 export function teardown(): void {
   if (!isMachineOurs) {
     const files = leftToCi.join(', ');
-    tell(
-      `NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`,
-    );
+    tell(`NOT RUN HERE: ${files} need root, Debian packages and a machine of their own; .ci/run runs them.`);
   }
   if (areNoPointsHit) {
-    tell(
-      `NOT RUN HERE: ${sampled.join(', ')}: .ci/run hits all their points in a stage of its own.`,
-    );
+    tell(`NOT RUN HERE: ${sampled.join(', ')}: .ci/run hits all their points in a stage of its own.`);
   } else if (!areAllPointsHit) {
     const seed = `FAULT_SEED=${process.env.FAULT_SEED}`;
     tell(

@@ -11,8 +11,7 @@ interface LockedPackage {
 type Packages = Readonly<Record<string, LockedPackage>>;
 
 function readLocked(file: string): Packages {
-  return (JSON.parse(readFileSync(join(repository, file), 'utf8')) as { packages: Packages })
-    .packages;
+  return (JSON.parse(readFileSync(join(repository, file), 'utf8')) as { packages: Packages }).packages;
 }
 
 const lockFiles = ['package-lock.json', 'bench/peers/package-lock.json'];

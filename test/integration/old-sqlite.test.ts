@@ -16,41 +16,34 @@ const LONG_MS = 240_000;
 
 const INSERT = `insert into jobs (name, data) values ('mail/welcome', '{"to":"a@example.org"}')`;
 
-test.each(oldVersions)(
-  'SQLite %s reads the log and adds jobs to it',
-  { timeout: LONG_MS },
-  async (version, source) => {
-    const root = makeTemporaryRoot();
-    const { connection } = await openSqliteOf(root);
-    const program = buildOldSqlite(source);
-    const { database } = makeStateOf(root);
-    const ask = (...statements: readonly string[]): string[] =>
-      execFileSync(program, [database, ...statements], { encoding: 'utf8' })
-        .trim()
-        .split('\n');
+test.each(oldVersions)('SQLite %s reads the log and adds jobs to it', { timeout: LONG_MS }, async (version, source) => {
+  const root = makeTemporaryRoot();
+  const { connection } = await openSqliteOf(root);
+  const program = buildOldSqlite(source);
+  const { database } = makeStateOf(root);
+  const ask = (...statements: readonly string[]): string[] =>
+    execFileSync(program, [database, ...statements], { encoding: 'utf8' })
+      .trim()
+      .split('\n');
 
-    const CHECK = 'CHECK constraint failed: ';
-    expect(ask('select sqlite_version()', 'pragma journal_mode')).toEqual([version, 'wal']);
-    expect(ask(INSERT, 'select id, name, state, priority, run_at > 1.7e12 from jobs')).toEqual([
-      '1|mail/welcome|queued|500|1',
-    ]);
-    expect(ask('select job_id, event from activity')).toEqual(['1|job-queued']);
-    expect(ask("insert into jobs (name, data) values ('x', '{')")).toEqual([
-      `${CHECK}a job's data is JSON of at most 1 MiB`,
-    ]);
-    const keyed = "insert into jobs (name, unique_key) values ('x', 'k')";
-    expect(ask(keyed, keyed)).toEqual(['UNIQUE constraint failed: jobs.unique_key']);
-    expect(ask('select count(*) from runs_readable', 'pragma integrity_check')).toEqual([
-      '0',
-      'ok',
-    ]);
+  const CHECK = 'CHECK constraint failed: ';
+  expect(ask('select sqlite_version()', 'pragma journal_mode')).toEqual([version, 'wal']);
+  expect(ask(INSERT, 'select id, name, state, priority, run_at > 1.7e12 from jobs')).toEqual([
+    '1|mail/welcome|queued|500|1',
+  ]);
+  expect(ask('select job_id, event from activity')).toEqual(['1|job-queued']);
+  expect(ask("insert into jobs (name, data) values ('x', '{')")).toEqual([
+    `${CHECK}a job's data is JSON of at most 1 MiB`,
+  ]);
+  const keyed = "insert into jobs (name, unique_key) values ('x', 'k')";
+  expect(ask(keyed, keyed)).toEqual(['UNIQUE constraint failed: jobs.unique_key']);
+  expect(ask('select count(*) from runs_readable', 'pragma integrity_check')).toEqual(['0', 'ok']);
 
-    expect(connection.prepare('select id, data from jobs').all([])).toMatchObject([
-      { id: 1, data: '{"to":"a@example.org"}' },
-      { data: '{}' },
-    ]);
-  },
-);
+  expect(connection.prepare('select id, data from jobs').all([])).toMatchObject([
+    { id: 1, data: '{"to":"a@example.org"}' },
+    { data: '{}' },
+  ]);
+});
 
 function buildOldSqlite(source: string): string {
   const folder = makeTemporaryRoot();

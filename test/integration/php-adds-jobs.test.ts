@@ -31,9 +31,7 @@ echo "done\\n", json_encode(['id' => $id]), "\\n";
 
 const handlers = {
   'jobs/queue/mail/later.php': phpHandler,
-  ...Object.fromEntries(
-    ['welcome', 'once', 'shell', 'never'].map((name) => [`jobs/queue/mail/${name}.mjs`, handler]),
-  ),
+  ...Object.fromEntries(['welcome', 'once', 'shell', 'never'].map((name) => [`jobs/queue/mail/${name}.mjs`, handler])),
 };
 
 interface Evidence {
@@ -103,9 +101,7 @@ function expectExecutedOnce(root: string): void {
   const evidence = readEvidence(root);
   const named = (wanted: string) => evidence.filter(({ name }) => name === `mail/${wanted}`);
   const numbers = named('welcome').map(({ data }) => data.n ?? 0);
-  expect(numbers.sort((one, other) => one - other)).toEqual(
-    Array.from({ length: COUNT }, (_, index) => index + 1),
-  );
+  expect(numbers.sort((one, other) => one - other)).toEqual(Array.from({ length: COUNT }, (_, index) => index + 1));
   expect(new Set(evidence.map(({ id }) => id)).size).toBe(COUNT + OTHERS);
   expect(named('later')).toMatchObject([{ data: { to: "O'Hara <a@example.org>", ü: 'ß' } }]);
   expect([named('once').length, named('shell').length, named('never').length]).toEqual([1, 1, 0]);

@@ -28,9 +28,7 @@ test('three tiers and reports at the same moment lose no row', async () => {
   expect(countBy(root, 'runs', 'outcome')).toEqual({ succeeded: runs });
   expect(countBy(root, 'jobs', 'state')).toEqual({ finished: names.length });
   expect(countBy(root, 'workers', 'state')).toEqual({ finished: 6 });
-  expect(countBy(root, 'runs', 'output')).toEqual(
-    Object.fromEntries(names.map((name) => [`${name}\n`, 2])),
-  );
+  expect(countBy(root, 'runs', 'output')).toEqual(Object.fromEntries(names.map((name) => [`${name}\n`, 2])));
   expect(countBy(root, 'activity', 'event')).toMatchObject({
     'worker-started': 6,
     'worker-finished': 6,
@@ -42,9 +40,7 @@ test('three tiers and reports at the same moment lose no row', async () => {
 
 test('of eight first passes of one tier at once, one runs it and the others record who has it', async () => {
   const root = makeTemporaryRoot({
-    'jobs/hourly/waits.sh': executable(
-      '#!/bin/sh\nwhile [ ! -e "$RUNNER_ROOT/go" ]; do sleep 0.1; done\n',
-    ),
+    'jobs/hourly/waits.sh': executable('#!/bin/sh\nwhile [ ! -e "$RUNNER_ROOT/go" ]; do sleep 0.1; done\n'),
   });
 
   const passes = Array.from({ length: 8 }, () => start(root, 'hourly'));
@@ -57,10 +53,7 @@ test('of eight first passes of one tier at once, one runs it and the others reco
   expect(ended).toEqual(Array(8).fill(QUIET_SUCCESS));
   expect(countBy(root, 'workers', 'state')).toEqual({ finished: 1, skipped: 7 });
   expect(countBy(root, 'runs', 'outcome')).toEqual({ succeeded: 1 });
-  const [holder] = queryLog<{ pid: number }>(
-    root,
-    `select pid from workers where state = 'finished'`,
-  );
+  const [holder] = queryLog<{ pid: number }>(root, `select pid from workers where state = 'finished'`);
   expect(Object.keys(countBy(root, 'workers', 'reason'))).toEqual([
     'null',
     expect.stringContaining(`another pass of hourly is running: pid ${holder?.pid} `),
@@ -93,8 +86,7 @@ function saysItsName(scripts: readonly string[]): Record<string, FileContent> {
 
 /** The scripts of this name end only when two reports have been made beside them. */
 function lastsUntilGo(scripts: readonly string[], label: string): Record<string, FileContent> {
-  const content =
-    '#!/bin/sh\nwhile [ ! -e "$RUNNER_ROOT/go" ]; do sleep 0.02; done\necho "$RUNNER_SCRIPT"\n';
+  const content = '#!/bin/sh\nwhile [ ! -e "$RUNNER_ROOT/go" ]; do sleep 0.02; done\necho "$RUNNER_SCRIPT"\n';
   const names = scripts.filter((name) => name.endsWith(`/${label}`));
   return Object.fromEntries(names.map((name) => [`jobs/${name}.sh`, executable(content)]));
 }

@@ -30,16 +30,14 @@ const addPair = (log: Database.Database): void => {
   })();
 };
 
-const copiesOf = (root: string, folder = '.runner/backups'): string[] =>
-  readdirSync(join(root, folder)).sort();
+const copiesOf = (root: string, folder = '.runner/backups'): string[] => readdirSync(join(root, folder)).sort();
 
 const readCopy = (path: string) => {
   const copy = new Database(path, { readonly: true });
   onTestFinished(() => {
     copy.close();
   });
-  const count = (table: string): unknown =>
-    copy.prepare(`select count(*) from ${table}`).pluck().get();
+  const count = (table: string): unknown => copy.prepare(`select count(*) from ${table}`).pluck().get();
   return {
     integrity: copy.pragma('integrity_check', { simple: true }),
     journal: copy.pragma('journal_mode', { simple: true }),
@@ -51,9 +49,7 @@ const readCopy = (path: string) => {
 test('without a log it does nothing and says so', async () => {
   const { status, stdout } = await backUp(makeTemporaryRoot());
   expect(status).toBe(0);
-  expect(stdout).toMatch(
-    /^Nothing to back up: there is no activity log at .*activity\.db yet\.\n$/,
-  );
+  expect(stdout).toMatch(/^Nothing to back up: there is no activity log at .*activity\.db yet\.\n$/);
 });
 
 test.each(['wal', 'truncate'] as const)(

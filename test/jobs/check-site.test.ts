@@ -56,9 +56,7 @@ test('a site that answers as expected is told with its time', async () => {
 
 test('another status fails, and a redirection says where to', async () => {
   const broken = await serve((_, response) => response.writeHead(503).end());
-  const moved = await serve((_, response) =>
-    response.writeHead(301, { location: 'https://elsewhere.example/' }).end(),
-  );
+  const moved = await serve((_, response) => response.writeHead(301, { location: 'https://elsewhere.example/' }).end());
   const { status, stderr } = await check({ CHECK_URL: `${broken}  ${moved}` });
   expect(status).toBe(1);
   expect(stderr).toContain(`${broken} answered with status 503, not 200\n`);
@@ -73,9 +71,7 @@ test('another status can be what is expected', async () => {
 });
 
 test('a page without the text fails', async () => {
-  const url = await serve((_, response) =>
-    response.end('Error establishing a database connection'),
-  );
+  const url = await serve((_, response) => response.end('Error establishing a database connection'));
   const { status, stderr } = await check({ CHECK_URL: url, CHECK_TEXT: 'Welcome' });
   expect(status).toBe(1);
   expect(stderr).toContain(`${url} answered without the text "Welcome"`);
@@ -83,10 +79,7 @@ test('a page without the text fails', async () => {
 
 test.each([
   ['never begins its answer', () => {}],
-  [
-    'never ends its page',
-    (_: unknown, response: { write(text: string): void }) => response.write('a'),
-  ],
+  ['never ends its page', (_: unknown, response: { write(text: string): void }) => response.write('a')],
 ])('a site that %s fails after the time limit', async (_, answer) => {
   const url = await serve(answer as RequestListener);
   const { status, stderr } = await check({ CHECK_URL: url, CHECK_WITHIN_SECONDS: '0.3' });
@@ -111,14 +104,11 @@ test('nobody listening fails with the reason', async () => {
   expect(stderr).toMatch(/http:\/\/127\.0\.0\.1:1\/ did not answer: .*ECONNREFUSED/);
 });
 
-test.each(['example.org', 'ftp://example.org/', 'https://'])(
-  'the address %j fails with the reason',
-  async (url) => {
-    const { status, stderr } = await check({ CHECK_URL: url });
-    expect(status).toBe(1);
-    expect(stderr).toContain(`${url} did not answer: `);
-  },
-);
+test.each(['example.org', 'ftp://example.org/', 'https://'])('the address %j fails with the reason', async (url) => {
+  const { status, stderr } = await check({ CHECK_URL: url });
+  expect(status).toBe(1);
+  expect(stderr).toContain(`${url} did not answer: `);
+});
 
 test('a certificate that lasts is fine', async () => {
   expect(await check(await serveTls(60))).toMatchObject({ status: 0, stderr: '' });
@@ -128,9 +118,7 @@ test('a certificate that ends soon fails, as many days before as are set', async
   const site = await serveTls(10.5);
   const { status, stderr } = await check(site);
   expect(status).toBe(1);
-  expect(stderr).toMatch(
-    /localhost:\d+\/ has a certificate that ends on \d{4}-\d\d-\d\d, in 10 days/,
-  );
+  expect(stderr).toMatch(/localhost:\d+\/ has a certificate that ends on \d{4}-\d\d-\d\d, in 10 days/);
   expect(await check({ ...site, CHECK_CERTIFICATE_DAYS: '5' })).toMatchObject({ status: 0 });
 });
 

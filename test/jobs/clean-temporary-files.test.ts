@@ -37,12 +37,7 @@ test('it removes files that were unchanged for a week, in all folders, and nothi
   const { status, stdout, stderr } = await clean(root, { CLEAN_FOLDER: folder });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(/^Removed 2 files \(2\.0 MB\) older than 7 days from /);
-  expect(readdirSync(folder, { recursive: true }).sort()).toEqual([
-    'deep',
-    'deep/er',
-    'deep/er/new',
-    'new',
-  ]);
+  expect(readdirSync(folder, { recursive: true }).sort()).toEqual(['deep', 'deep/er', 'deep/er/new', 'new']);
 });
 
 test('the number of days can be set', async () => {

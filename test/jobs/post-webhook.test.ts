@@ -41,8 +41,7 @@ function makeQueueRoot(): string {
 async function work(data: readonly object[]): Promise<Job[]> {
   const cwd = makeQueueRoot();
   const run = async (...args: string[]): Promise<string> => {
-    const { stdout } = await startCommand(args, { cwd, env: { HOME: cwd, PATH: '/usr/bin:/bin' } })
-      .ended;
+    const { stdout } = await startCommand(args, { cwd, env: { HOME: cwd, PATH: '/usr/bin:/bin' } }).ended;
     return stdout;
   };
   const ids: number[] = [];
@@ -58,10 +57,7 @@ async function work(data: readonly object[]): Promise<Job[]> {
 test('it posts JSON with further headers, and its result is the status', async () => {
   const { url, received } = await startSite();
   const body = { order: 12, text: 'grüße' };
-  const jobs = await work([
-    { url: `${url}/201`, body, headers: { 'x-key': 'k' } },
-    { url: `${url}/200` },
-  ]);
+  const jobs = await work([{ url: `${url}/201`, body, headers: { 'x-key': 'k' } }, { url: `${url}/200` }]);
   expect(jobs).toMatchObject([
     { state: 'finished', result: { status: 201 } },
     { state: 'finished', result: { status: 200 } },
@@ -83,9 +79,7 @@ test('where that may help it is tried again later, and elsewhere not', async () 
     { url: nobody },
     { url: 'no address' },
   ]);
-  expect(jobs.map(({ state }) => state)).toEqual([
-    ...['retrying', 'retrying', 'failed', 'retrying', 'failed'],
-  ]);
+  expect(jobs.map(({ state }) => state)).toEqual([...['retrying', 'retrying', 'failed', 'retrying', 'failed']]);
   expect(jobs[2]?.reason).toBe(`${url}/404 answered 404`);
   expect(new Date(jobs[1]?.runAt ?? 0).getTime()).toBeGreaterThan(startedAt + 9 * 60_000);
 });

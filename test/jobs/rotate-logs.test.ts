@@ -33,8 +33,7 @@ const rotate = (logs: string, variables: Readonly<Record<string, string>> = {}):
     ...variables,
   });
 
-const filesLike = (logs: string, form: RegExp): string[] =>
-  readdirSync(logs).filter((name) => form.test(name));
+const filesLike = (logs: string, form: RegExp): string[] => readdirSync(logs).filter((name) => form.test(name));
 
 const makeIdle = (logs: string, form: RegExp): void => {
   const time = Date.now() / 1000 - 2 * 86_400;
@@ -42,11 +41,7 @@ const makeIdle = (logs: string, form: RegExp): void => {
 };
 
 const stampOf = (daysAgo: number): string =>
-  new Date(Date.now() - daysAgo * 86_400_000)
-    .toISOString()
-    .slice(0, 19)
-    .replaceAll(/[-:]/g, '')
-    .replace('T', '-');
+  new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
 
 const large = `${'one line of a log\n'.repeat(200)}`;
 const SET_ASIDE = /\.\d{8}-\d{6}$/;

@@ -13,12 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
-import {
-  clearDeadLock,
-  isLockHeldBy,
-  type LockFile,
-  takeLockFile,
-} from '../../src/system/lock/lock-file.ts';
+import { clearDeadLock, isLockHeldBy, type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { identifyDeadProcess } from '../support/dead-process.ts';
@@ -117,8 +112,7 @@ test.each<[string, (folder: string) => void]>([
   ],
   [
     'the holder’s file of one killed before it refreshed it the first time',
-    (folder) =>
-      rmSync(join(leaveLock(folder, 'hourly', identifyDead()), 'left.lock'), { recursive: true }),
+    (folder) => rmSync(join(leaveLock(folder, 'hourly', identifyDead()), 'left.lock'), { recursive: true }),
   ],
   [
     'a lock of which only the refreshed folder is left',
@@ -127,15 +121,11 @@ test.each<[string, (folder: string) => void]>([
   [
     'two dead holders, brought together by a copy',
     (folder) =>
-      writeFileSync(
-        join(leaveLock(folder, 'hourly', identifyDead()), 'more.json'),
-        JSON.stringify(identifyDead()),
-      ),
+      writeFileSync(join(leaveLock(folder, 'hourly', identifyDead()), 'more.json'), JSON.stringify(identifyDead())),
   ],
   [
     'what one prepared who was killed before it tried',
-    (folder) =>
-      renameSync(leaveLock(folder, 'x', identifyDead()), join(folder, 'hourly.lock.x.new')),
+    (folder) => renameSync(leaveLock(folder, 'x', identifyDead()), join(folder, 'hourly.lock.x.new')),
   ],
 ])('leftovers do not keep a lock from being taken, and go: %s', async (_what, leave) => {
   const folder = makeFolder();
@@ -174,24 +164,21 @@ test.each([
   ['another host', elsewhere, minuteMs],
   ['another container', inContainer, minuteMs],
   ['a pid of which no start is known', unproven, 15 * minuteMs],
-])(
-  'who cannot be seen holds a lock for as long as it is refreshed: %s',
-  async (_who, holder, limitMs) => {
-    for (const ageMs of [0, limitMs - 5_000, -limitMs + 5_000]) {
-      const folder = makeFolder();
-      leaveLock(folder, 'hourly', holder, ageMs);
-      expect(isLockHeldBy(folder, 'hourly', holder)).toBe(true);
-      expect(await take(folder)).toEqual(holder);
-    }
-    for (const ageMs of [limitMs + 1_000, -limitMs - 5_000, 24 * hourMs]) {
-      const folder = makeFolder();
-      leaveLock(folder, 'hourly', holder, ageMs);
-      expect(isLockHeldBy(folder, 'hourly', holder)).toBe(false);
-      const { takenOverFrom } = await takeAndRelease(folder);
-      expect(takenOverFrom).toMatchObject([{ holder }]);
-    }
-  },
-);
+])('who cannot be seen holds a lock for as long as it is refreshed: %s', async (_who, holder, limitMs) => {
+  for (const ageMs of [0, limitMs - 5_000, -limitMs + 5_000]) {
+    const folder = makeFolder();
+    leaveLock(folder, 'hourly', holder, ageMs);
+    expect(isLockHeldBy(folder, 'hourly', holder)).toBe(true);
+    expect(await take(folder)).toEqual(holder);
+  }
+  for (const ageMs of [limitMs + 1_000, -limitMs - 5_000, 24 * hourMs]) {
+    const folder = makeFolder();
+    leaveLock(folder, 'hourly', holder, ageMs);
+    expect(isLockHeldBy(folder, 'hourly', holder)).toBe(false);
+    const { takenOverFrom } = await takeAndRelease(folder);
+    expect(takenOverFrom).toMatchObject([{ holder }]);
+  }
+});
 
 test('what the dead have left is cleared without being taken, and told once', async () => {
   const folder = makeFolder();
@@ -257,14 +244,8 @@ test.each<[string, (folder: string) => void | Promise<void>]>([
       leaveLock(folder, 'hourly', elsewhere);
     },
   ],
-  [
-    'refreshed by another program',
-    async (folder) => utimesSync(await findHeartbeat(folder), new Date(0), new Date(0)),
-  ],
-  [
-    'moved with its home',
-    (folder) => renameSync(join(folder, 'hourly.lock'), join(folder, 'moved.lock')),
-  ],
+  ['refreshed by another program', async (folder) => utimesSync(await findHeartbeat(folder), new Date(0), new Date(0))],
+  ['moved with its home', (folder) => renameSync(join(folder, 'hourly.lock'), join(folder, 'moved.lock'))],
 ])('a lock that is %s is lost: told once, and released without harm', async (_how, harm) => {
   const folder = makeFolder();
   const told: string[] = [];

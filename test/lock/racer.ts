@@ -24,11 +24,7 @@ export interface Racer {
 const self = identifyProcess(process.pid);
 
 /** Takes tiers of a root as a runner does. */
-export async function createRacer(
-  root: string,
-  guard: Guard,
-  onCompromised: (reason: string) => void,
-): Promise<Racer> {
+export async function createRacer(root: string, guard: Guard, onCompromised: (reason: string) => void): Promise<Racer> {
   const state = stateFolderOf(root);
   if (guard === 'lock-file') return { take: takeFile, close: async () => {} };
   const store = await engine.openStore(state);
@@ -50,9 +46,7 @@ export async function createRacer(
   }
 
   async function takeSlot(tier: string): Promise<Won | null> {
-    const slot = await takeTierSlot(store, requestFor(tier), [], (worker) =>
-      checkLiveness(holderOf(worker)),
-    );
+    const slot = await takeTierSlot(store, requestFor(tier), [], (worker) => checkLiveness(holderOf(worker)));
     if (!slot.free) return null;
     return { takenOverFrom: slot.takenOverFrom, release: () => finish(slot.workerId) };
   }

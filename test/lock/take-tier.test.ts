@@ -105,9 +105,7 @@ test('a tier held by a living process is refused, and the skipped pass tells by 
     { tier: 'hourly', state: 'running', finished_at: null, reason: null },
     { tier: 'hourly', state: 'skipped', finished_at: NOON + 60_000, reason },
   ]);
-  expect(queryLog(root, events).slice(1)).toEqual([
-    { worker_id: 2, event: 'worker-skipped', detail: reason },
-  ]);
+  expect(queryLog(root, events).slice(1)).toEqual([{ worker_id: 2, event: 'worker-skipped', detail: reason }]);
   await lock.release();
 });
 
@@ -233,10 +231,7 @@ test('a living worker is respected even when its lock file was removed', async (
   rmSync(join(state.locks, 'hourly.lock'), { recursive: true });
   expect(await take(requestFor('hourly'))).toMatchObject({ held: false });
   expect(readdirSync(state.locks)).toEqual([]);
-  expect(queryLog(root, 'select state from workers order by id')).toEqual([
-    { state: 'running' },
-    { state: 'skipped' },
-  ]);
+  expect(queryLog(root, 'select state from workers order by id')).toEqual([{ state: 'running' }, { state: 'skipped' }]);
   await lock.release();
 });
 
@@ -244,31 +239,28 @@ test.each([
   ['on another host', { host: 'elsewhere.example' }, 60_000],
   ['in another container', { bootId: `${self.bootId} pid:[4026599999]` }, 60_000],
   ['with a start that nobody knows', { startTicks: null }, 15 * 60_000],
-])(
-  'a worker %s is alive while it refreshes its lock, and then is not',
-  async (_where, fields, limitMs) => {
-    const { root, state, store, take } = await openRoot();
-    const worker = { ...self, ...fields };
-    await leaveWorker(store, worker, NOON - 3_600_000);
-    const holder = { ...worker, since: NOON - 3_600_000 };
-    leaveLock(state.locks, 'hourly', holder, limitMs - 5_000);
-    await markDeadWorkers(store, state, NOON);
-    expect(await take(requestFor('hourly'))).toEqual({
-      held: false,
-      reason: `another pass of hourly is running: pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
-    });
-    leaveLock(state.locks, 'hourly', holder, limitMs + 1_000);
-    const lock = (await take(requestFor('hourly'))) as TierLock;
-    expect(lock.held).toBe(true);
-    expect(queryLog(root, 'select state from workers order by id')).toEqual([
-      { state: 'crashed' },
-      { state: 'skipped' },
-      { state: 'running' },
-    ]);
-    expect(queryLog(root, takeovers)).toHaveLength(1);
-    await lock.release();
-  },
-);
+])('a worker %s is alive while it refreshes its lock, and then is not', async (_where, fields, limitMs) => {
+  const { root, state, store, take } = await openRoot();
+  const worker = { ...self, ...fields };
+  await leaveWorker(store, worker, NOON - 3_600_000);
+  const holder = { ...worker, since: NOON - 3_600_000 };
+  leaveLock(state.locks, 'hourly', holder, limitMs - 5_000);
+  await markDeadWorkers(store, state, NOON);
+  expect(await take(requestFor('hourly'))).toEqual({
+    held: false,
+    reason: `another pass of hourly is running: pid ${self.pid} on ${worker.host}, since 2026-11-01T11:00:00.000Z`,
+  });
+  leaveLock(state.locks, 'hourly', holder, limitMs + 1_000);
+  const lock = (await take(requestFor('hourly'))) as TierLock;
+  expect(lock.held).toBe(true);
+  expect(queryLog(root, 'select state from workers order by id')).toEqual([
+    { state: 'crashed' },
+    { state: 'skipped' },
+    { state: 'running' },
+  ]);
+  expect(queryLog(root, takeovers)).toHaveLength(1);
+  await lock.release();
+});
 
 test('a worker on another host has its lock file before its row: without one it is dead', async () => {
   const { root, state, store } = await openRoot();

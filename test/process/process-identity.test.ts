@@ -49,9 +49,7 @@ test('a process of an earlier boot is dead, whatever has its pid now', () => {
 test('a process of another host is neither alive nor dead', () => {
   const self = identifyProcess(process.pid);
   expect(checkLiveness({ ...self, host: 'elsewhere.example' })).toBe('on-another-host');
-  expect(checkLiveness({ ...self, host: 'elsewhere.example', bootId: 'x' })).toBe(
-    'on-another-host',
-  );
+  expect(checkLiveness({ ...self, host: 'elsewhere.example', bootId: 'x' })).toBe('on-another-host');
 });
 
 test('a process of another container on this host is neither: its pid means another one here', async () => {
@@ -104,11 +102,9 @@ test('a process of another user is alive, though no signal may reach it', () => 
     if (process.getuid() === 0) process.setuid(65534);
     try { process.kill(1, 0); } catch (error) { console.log(error.code); }
     console.log(checkLiveness(identity), checkLiveness({ ...identity, startTicks: 1e15 }));`;
-  const { stdout, stderr } = spawnSync(
-    process.execPath,
-    ['--input-type=module', '--eval', program],
-    { encoding: 'utf8' },
-  );
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {
+    encoding: 'utf8',
+  });
   expect(stderr).toBe('');
   expect(stdout).toBe('EPERM\nalive dead\n');
 });

@@ -91,9 +91,7 @@ test('data of exactly 1 MiB is taken, and the second of a unique key is not', as
   changeLog(root, add('data', `'"' || printf('%.*c', 1048574, 'x') || '"'`));
   expect(row(1).data).toHaveLength(1_048_576);
   changeLog(root, add('unique_key', `'k'`));
-  expect(() => changeLog(root, add('unique_key', `'k'`))).toThrow(
-    'UNIQUE constraint failed: jobs.unique_key',
-  );
+  expect(() => changeLog(root, add('unique_key', `'k'`))).toThrow('UNIQUE constraint failed: jobs.unique_key');
 });
 
 test('each job of many is told of, and no script', async () => {

@@ -59,10 +59,7 @@ describe('what a job is added with', () => {
     [{ missed: 'once', repeat: 'HOURLY' }, { missed_policy: 'once' }],
     [{ repeat: 'scheduled, +1 hour' }, { repeat: 'SCHEDULED, +1 HOUR', scheduled_for: START }],
     [{ repeat: '' }, { repeat: null, scheduled_for: null }],
-    [
-      { repeat: 'daily at 10:00 in UTC' },
-      { run_at: START + 21 * HOUR_MS, scheduled_for: START + 21 * HOUR_MS },
-    ],
+    [{ repeat: 'daily at 10:00 in UTC' }, { run_at: START + 21 * HOUR_MS, scheduled_for: START + 21 * HOUR_MS }],
     [
       { repeat: 'FINISHED, +1 HOUR', runAt: '+2h' },
       { run_at: START + 2 * HOUR_MS, scheduled_for: START + 2 * HOUR_MS },
@@ -132,18 +129,9 @@ describe('what is refused, in a sentence', () => {
     [{ name: 'mail/.' }, `${name}, found "mail/.".`],
     [{ name: 'a\nb' }, `${name}, found "a\\nb".`],
     [{ name: 'a\ud800' }, `${name}, found "a\\ud800".`],
-    [
-      { data: 'x'.repeat(MEBIBYTE - 1) },
-      `${data}, found 1048577 bytes; put large data into a file and pass its name.`,
-    ],
-    [
-      { data: 'ä'.repeat(MEBIBYTE / 2) },
-      `${data}, found 1048578 bytes; put large data into a file and pass its name.`,
-    ],
-    [
-      { data: 1n },
-      "A job's data cannot be written as JSON: Do not know how to serialize a BigInt.",
-    ],
+    [{ data: 'x'.repeat(MEBIBYTE - 1) }, `${data}, found 1048577 bytes; put large data into a file and pass its name.`],
+    [{ data: 'ä'.repeat(MEBIBYTE / 2) }, `${data}, found 1048578 bytes; put large data into a file and pass its name.`],
+    [{ data: 1n }, "A job's data cannot be written as JSON: Do not know how to serialize a BigInt."],
     [{ data: () => 1 }, 'A job\'s data expects what can be written as JSON, found "function".'],
     [
       { data: JSON.parse(`${'['.repeat(1001)}${']'.repeat(1001)}`) },
@@ -152,10 +140,7 @@ describe('what is refused, in a sentence', () => {
     [{ priority: 1.5 }, 'A priority expects a whole number such as 500, found 1.5.'],
     [{ priority: '500' }, 'A priority expects a whole number such as 500, found "500".'],
     [{ priority: null }, 'A priority expects a whole number such as 500, found null.'],
-    [
-      { priority: 2 ** 53 },
-      'A priority expects a whole number such as 500, found 9007199254740992.',
-    ],
+    [{ priority: 2 ** 53 }, 'A priority expects a whole number such as 500, found 9007199254740992.'],
     [{ retries: -1 }, 'The number of retries expects a whole number from 0 to 100, found -1.'],
     [{ retries: 101 }, 'The number of retries expects a whole number from 0 to 100, found 101.'],
     [{ retries: 0.5 }, 'The number of retries expects a whole number from 0 to 100, found 0.5.'],
@@ -165,31 +150,13 @@ describe('what is refused, in a sentence', () => {
     ],
     [{ uniqueKey: '' }, 'A unique key expects text of 1 to 255 whole characters, found "".'],
     [{ uniqueKey: 7 }, 'A unique key expects text of 1 to 255 whole characters, found 7.'],
-    [
-      { group: 'g'.repeat(256) },
-      `A group expects text of 1 to 255 whole characters, found "${'g'.repeat(79)}….`,
-    ],
-    [
-      { uniqueKey: 'k\ud800' },
-      'A unique key expects text of 1 to 255 whole characters, found "k\\ud800".',
-    ],
+    [{ group: 'g'.repeat(256) }, `A group expects text of 1 to 255 whole characters, found "${'g'.repeat(79)}….`],
+    [{ uniqueKey: 'k\ud800' }, 'A unique key expects text of 1 to 255 whole characters, found "k\\ud800".'],
     [{ group: '\udfffg' }, 'A group expects text of 1 to 255 whole characters, found "\\udfffg".'],
-    [
-      { priority: { a: 1n } },
-      'A priority expects a whole number such as 500, found what is no JSON.',
-    ],
-    [
-      { onDuplicate: 'overwrite' },
-      'The policy for duplicates expects one of keep, replace, merge, found "overwrite".',
-    ],
-    [
-      { missed: 'none' },
-      'The policy for missed times expects one of all, once, skip, found "none".',
-    ],
-    [
-      { onChildFailure: 'stop' },
-      'The policy for failed children expects one of resume, fail, found "stop".',
-    ],
+    [{ priority: { a: 1n } }, 'A priority expects a whole number such as 500, found what is no JSON.'],
+    [{ onDuplicate: 'overwrite' }, 'The policy for duplicates expects one of keep, replace, merge, found "overwrite".'],
+    [{ missed: 'none' }, 'The policy for missed times expects one of all, once, skip, found "none".'],
+    [{ onChildFailure: 'stop' }, 'The policy for failed children expects one of resume, fail, found "stop".'],
     [{ lease: '0s' }, 'A lease expects a duration such as 30s, 10m or 2h, found "0s".'],
     [{ lease: '99999999d' }, 'A lease expects a duration of at most 100000d, found "99999999d".'],
     [{ lease: 30 }, 'A lease expects a duration such as 30s, 10m or 2h, found 30.'],
@@ -211,17 +178,12 @@ describe('what is refused, in a sentence', () => {
       ...['2026-02-30T10:00Z', '2026-01-01T25:00Z', '2026-01-01T00:00+25:00', '2026-01-01 24:00'],
       ...['2026-01-01 00:60', '2026-1-1', '26-01-01', -1, 1.5, 8.64e15 + 1, Number.NaN, null, true],
       ...[[], new Date(Number.NaN)],
-    ].map((runAt): [object, string] => [
-      { runAt },
-      `${time}, found ${JSON.stringify(runAt) ?? String(runAt)}.`,
-    ]),
+    ].map((runAt): [object, string] => [{ runAt }, `${time}, found ${JSON.stringify(runAt) ?? String(runAt)}.`]),
     [{ data: circular }, "A job's data cannot be written as JSON: Converting circular structure"],
   ])('%o', async (options, message) => {
     const { queue, dump } = await openTestQueue();
     const before = dump();
-    const error = await queue
-      .addMany([{ name: 'a', ...options } as NewJob])
-      .catch((thrown) => thrown);
+    const error = await queue.addMany([{ name: 'a', ...options } as NewJob]).catch((thrown) => thrown);
     expect(error).toMatchObject({ name: 'QueueError', code: 'invalid' });
     expect((error as Error).message.slice(0, message.length)).toBe(message);
     expect(dump()).toBe(before);
@@ -374,9 +336,7 @@ describe('a unique key', () => {
     expect(second).toBe(one);
     expect(other).not.toBe(one);
     // Null in the other one's middle: texts that differ only behind it are two.
-    expect(await queue.add('a', {}, { uniqueKey: 'k\0a' })).not.toBe(
-      await queue.add('a', {}, { uniqueKey: 'k\0b' }),
-    );
+    expect(await queue.add('a', {}, { uniqueKey: 'k\0a' })).not.toBe(await queue.add('a', {}, { uniqueKey: 'k\0b' }));
   });
 });
 
@@ -410,10 +370,7 @@ describe('a child', () => {
 
   test('of nobody, of a script, or of a child is refused', async () => {
     const { queue, take, root } = await openTestQueue();
-    changeLog(
-      root,
-      `insert into jobs (name, tier, state, ready) values ('hourly/a', 'hourly', 'running', null)`,
-    );
+    changeLog(root, `insert into jobs (name, tier, state, ready) values ('hourly/a', 'hourly', 'running', null)`);
     for (const parent of [1, 99]) {
       await expect(queue.add('child', {}, { parent })).rejects.toMatchObject({
         code: 'no-such-job',

@@ -61,20 +61,17 @@ test('what waits of the children of a buried parent is cancelled', async () => {
   expect(row(child)).toMatchObject({ state: 'cancelled' });
 });
 
-test.each([1.5, '500', Number.POSITIVE_INFINITY])(
-  'the priority %s is refused',
-  async (priority) => {
-    const { queue, take, dump } = await openTestQueue();
-    const job = await take();
-    const before = dump();
-    const buried = queue.bury(job, { priority: priority as number });
-    await expect(buried).rejects.toMatchObject({
-      code: 'invalid',
-      message: expect.stringContaining('A priority expects a whole number'),
-    });
-    expect(dump()).toBe(before);
-  },
-);
+test.each([1.5, '500', Number.POSITIVE_INFINITY])('the priority %s is refused', async (priority) => {
+  const { queue, take, dump } = await openTestQueue();
+  const job = await take();
+  const before = dump();
+  const buried = queue.bury(job, { priority: priority as number });
+  await expect(buried).rejects.toMatchObject({
+    code: 'invalid',
+    message: expect.stringContaining('A priority expects a whole number'),
+  });
+  expect(dump()).toBe(before);
+});
 
 test('what is buried stays to be kicked, also where nothing that has ended is kept', async () => {
   const { queue, take, row } = await openTestQueue({ archive: { '*': 'remove' } });

@@ -90,11 +90,7 @@ describe('a claim of a worker', () => {
 
   test('that is released after a failed try waits as after that', async () => {
     const { id, worker, job, row, clock } = await open();
-    await worker.settle(
-      job,
-      { outcome: 'released', reason: 'later' },
-      { decision: { kind: 'retry', delayMs: 50 } },
-    );
+    await worker.settle(job, { outcome: 'released', reason: 'later' }, { decision: { kind: 'retry', delayMs: 50 } });
     clock.at += 50;
     const again = await worker.claimOne();
     await worker.settle(again, { outcome: 'crashed', reason: 'it died' });
@@ -187,8 +183,7 @@ async function outcomeOf(claimed: Claimed, verb: Verb): Promise<string> {
   return refusal ?? claimed.row(claimed.id)?.state ?? 'gone';
 }
 
-const running = (words: string) =>
-  expect.stringContaining(`is running, and only a job that ${words}`);
+const running = (words: string) => expect.stringContaining(`is running, and only a job that ${words}`);
 
 describe('what somebody else wants of a job that is claimed', () => {
   test.each<[Verb, unknown]>([
@@ -243,8 +238,7 @@ describe('what somebody else wants of a job that is claimed', () => {
     // Its worker is refused then, as after any lost claim.
     const before = row(id);
     const { decision } = await worker.settle(job);
-    if (verb === 'cancel')
-      expect([decision?.state, row(id).state]).toEqual(['finished', 'finished']);
+    if (verb === 'cancel') expect([decision?.state, row(id).state]).toEqual(['finished', 'finished']);
     else expect([decision, row(id)]).toEqual([null, before]);
     const [run] = claimed.runs(id);
     expect(run).toMatchObject(verb === 'cancel' ? { key: job.claim_token } : { worker_id: null });
@@ -351,8 +345,7 @@ describe('jobs that are to fail at once', () => {
     const { queue, root, row, runs, events } = log;
     const bad = Array.from({ length: 700 }, () => ({ name: 'bad' }));
     await queue.addMany([...bad, { name: 'good', priority: 1 }, { name: 'bad', runAt: '+1h' }]);
-    const failed = () =>
-      queryLog<{ n: number }>(root, `select count(*) as n from jobs where state = 'failed'`)[0]?.n;
+    const failed = () => queryLog<{ n: number }>(root, `select count(*) as n from jobs where state = 'failed'`)[0]?.n;
     const worker = await openWorker(log);
     const claim = (count: number) => worker.claim(count, { selection: failing('bad') });
     expect(await claim(5)).toEqual([]);

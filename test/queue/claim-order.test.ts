@@ -39,12 +39,7 @@ const waiting = fc.record({
   priority: fc.constantFrom(-1, 0, 500, 1000),
   runAt: fc.integer({ min: NOW - 2, max: NOW + 2 }),
   group: fc.constantFrom(null, null, 'g', 'h'),
-  state: fc.constantFrom(
-    'queued' as const,
-    'queued' as const,
-    'retrying' as const,
-    'paused' as const,
-  ),
+  state: fc.constantFrom('queued' as const, 'queued' as const, 'retrying' as const, 'paused' as const),
 });
 
 const rules = fc.record({
@@ -116,9 +111,7 @@ describe('the order in which jobs are taken', () => {
       const next = jobs.filter(({ state, runAt }) => state !== 'paused' && runAt > NOW);
       const nextDue = next.length === 0 ? null : Math.min(...next.map(({ runAt }) => runAt));
       // No lease of these ends as soon as that.
-      expect((await store.claims.nextWake(NOW, 0)) ?? Number.POSITIVE_INFINITY).toBe(
-        nextDue ?? (await nextLeaseEnd()),
-      );
+      expect((await store.claims.nextWake(NOW, 0)) ?? Number.POSITIVE_INFINITY).toBe(nextDue ?? (await nextLeaseEnd()));
     };
     const nextLeaseEnd = async (): Promise<number> => {
       const held = await store.jobs.list({
@@ -127,11 +120,7 @@ describe('the order in which jobs are taken', () => {
       return (held[0]?.lease_expires_at ?? Number.POSITIVE_INFINITY) + 1;
     };
     // More of them than are looked at before each name is.
-    const property = fc.asyncProperty(
-      fc.array(waiting, { maxLength: 60, size: 'max' }),
-      rules,
-      isSame,
-    );
+    const property = fc.asyncProperty(fc.array(waiting, { maxLength: 60, size: 'max' }), rules, isSame);
     await fc.assert(property, { numRuns: 150 });
   });
 
@@ -238,9 +227,7 @@ test.each(['9223372036854775807', '9007199254740995', '-9007199254740993'])(
     const database = new Sqlite(stateFolderOf(root).database);
     database.pragma('ignore_check_constraints = on');
     const inAnHour = Date.now() + HOUR_MS;
-    database.exec(
-      `insert into jobs (name, priority, run_at) values ('a', ${priority}, ${inAnHour})`,
-    );
+    database.exec(`insert into jobs (name, priority, run_at) values ('a', ${priority}, ${inAnHour})`);
     database.close();
     // One that is kept busy hears no other signal.
     const how = { cwd: root, env: cronEnv(root), timeout: 40_000, killSignal: 'SIGKILL' } as const;

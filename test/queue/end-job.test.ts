@@ -119,9 +119,7 @@ describe.each(['keep', 'keep-failed', 'remove'])('with the archive’s policy %s
     const isEndedByChild = situation.includes('fails with it') && states[0] === 'failed';
     // What was buried waits to be kicked.
     const isKept = isEndedByChild || verb === 'bury';
-    const expected = states.map((state, index) =>
-      !isKept && isRemoved(policy, states, index) ? undefined : state,
-    );
+    const expected = states.map((state, index) => (!isKept && isRemoved(policy, states, index) ? undefined : state));
     expect(family.map((id) => log.row(id)?.state)).toEqual(expected);
     const runs = queryLog(log.root, 'select 1 from runs where job_id not in (select id from jobs)');
     expect(runs).toEqual([]);
@@ -154,11 +152,11 @@ test('a parent that repeats is told of each family once, and what was told can g
   expect(resumed?.children.finished).toMatchObject([{ id: first, result: 1 }]);
   const second = await queue.add('child', {}, { parent: parent.id });
   await queue.finish(resumed ?? 0);
-  expect([
-    row(first).reported_to_parent,
-    row(second).reported_to_parent,
-    row(parent.id).state,
-  ]).toEqual([1, 0, 'paused']);
+  expect([row(first).reported_to_parent, row(second).reported_to_parent, row(parent.id).state]).toEqual([
+    1,
+    0,
+    'paused',
+  ]);
   await queue.fail((await queue.claim('child')) ?? 0);
   const last = await queue.claim('parent');
   expect(last?.children).toMatchObject({ finished: [], failed: [{ id: second }], cancelled: [] });

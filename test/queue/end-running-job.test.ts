@@ -51,21 +51,18 @@ test.each([
   }
 });
 
-test.each(['fail', 'bury', 'retry'] as const)(
-  'a reason to %s that is no text is refused',
-  async (verb) => {
-    const { queue, take, dump } = await openTestQueue();
-    const job = await take();
-    const before = dump();
-    for (const reason of [{}, 7, null, 5n] as unknown as string[]) {
-      await expect(queue[verb](job, { reason })).rejects.toMatchObject({
-        code: 'invalid',
-        message: expect.stringMatching(/^The reason expects text, found /),
-      });
-    }
-    expect(dump()).toBe(before);
-  },
-);
+test.each(['fail', 'bury', 'retry'] as const)('a reason to %s that is no text is refused', async (verb) => {
+  const { queue, take, dump } = await openTestQueue();
+  const job = await take();
+  const before = dump();
+  for (const reason of [{}, 7, null, 5n] as unknown as string[]) {
+    await expect(queue[verb](job, { reason })).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringMatching(/^The reason expects text, found /),
+    });
+  }
+  expect(dump()).toBe(before);
+});
 
 test.each(['kick', 'finish', 'bury', 'touch'] as const)(
   '%s tells a child that waits for its parent what it waits for',

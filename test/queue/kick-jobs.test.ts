@@ -213,9 +213,7 @@ describe('kickMany', () => {
     const plans = await explainQueries(root, (store) =>
       store.transaction((session) => kickJobs(session, 'mail/*', 5, START)),
     );
-    expect(plans.join('\n')).toMatch(
-      /SEARCH jobs USING INDEX jobs_ended \(state=\? AND finished_at>/,
-    );
+    expect(plans.join('\n')).toMatch(/SEARCH jobs USING INDEX jobs_ended \(state=\? AND finished_at>/);
     expect(plans.join('\n')).toMatch(/USING INDEX jobs_delayed/);
     expect(plans.join('\n')).not.toMatch(/SCAN jobs(?! USING INDEX)/);
   });

@@ -35,23 +35,14 @@ test('a slip in an option is told of, with the one that was meant, and nothing i
   const { queue, dump } = await openTestQueue();
   const before = dump();
   const slips: readonly [Promise<unknown>, string][] = [
-    [
-      queue.add('a', {}, { prority: 1 } as object),
-      '`add` has no option "prority"; did you mean priority?',
-    ],
+    [queue.add('a', {}, { prority: 1 } as object), '`add` has no option "prority"; did you mean priority?'],
     [
       queue.addMany([{ name: 'a' }, { name: 'b', delay: '10m' } as never]),
       'Job 2 of 2 ("b"): `add` has no option "delay"; it takes name, data, runAt',
     ],
     [queue.list({ stat: 'failed' } as object), '`list` has no option "stat"; did you mean state?'],
-    [
-      queue.claim('*', { wiat: '1s' } as object),
-      '`claim` has no option "wiat"; did you mean wait?',
-    ],
-    [
-      queue.pause('a', { fial: true } as object),
-      '`pause` has no option "fial"; did you mean fail?',
-    ],
+    [queue.claim('*', { wiat: '1s' } as object), '`claim` has no option "wiat"; did you mean wait?'],
+    [queue.pause('a', { fial: true } as object), '`pause` has no option "fial"; did you mean fail?'],
   ];
   for (const [slip, message] of slips) {
     await expect(slip).rejects.toMatchObject({

@@ -24,12 +24,7 @@ interface Taking {
 }
 
 /** A job that a worker of the runner has taken. */
-async function takeAsWorker({
-  options = {},
-  handler = {},
-  at = START,
-  begins = true,
-}: Taking = {}) {
+async function takeAsWorker({ options = {}, handler = {}, at = START, begins = true }: Taking = {}) {
   const log = await openTestQueue();
   const { clock, queue, store } = log;
   clock.at = at;
@@ -48,8 +43,7 @@ async function takeAsWorker({
 }
 
 test('a worker’s claim is given one more beat, and then the job is taken back', async () => {
-  const { id, look, row, runs, events, root, settle, worker, queue, dumpWithoutOutput } =
-    await takeAsWorker();
+  const { id, look, row, runs, events, root, settle, worker, queue, dumpWithoutOutput } = await takeAsWorker();
   const overAt = START + LEASE_MS + 1;
   expect([await look(overAt - 1), row(id).lease_expires_at]).toEqual([0, START + LEASE_MS]);
   expect(await look(overAt)).toBe(0);
@@ -114,11 +108,7 @@ test('a worker renews its own claims, each by its own lease, and no other’s', 
   const log = await takeAsWorker({ options: { lease: '10s' } });
   const { id, root, row, take, queue, worker, clock, store } = log;
   // The number of the one is the beginning of the other's.
-  changeLog(
-    root,
-    `update sqlite_sequence set seq = 10 * ? where name = 'workers'`,
-    worker.workerId,
-  );
+  changeLog(root, `update sqlite_sequence set seq = 10 * ? where name = 'workers'`, worker.workerId);
   const neighbour = await openWorker(log);
   expect(String(neighbour.workerId).startsWith(String(worker.workerId))).toBe(true);
   const neighbours = await queue.add('d');
@@ -127,8 +117,7 @@ test('a worker renews its own claims, each by its own lease, and no other’s', 
   const ended = await take('c');
   await queue.finish(ended);
   clock.at = START + 5_000;
-  const shortest = (workerId: number) =>
-    store.transaction(({ claims }) => claims.renew(workerId, clock.at, LEASE_MS));
+  const shortest = (workerId: number) => store.transaction(({ claims }) => claims.renew(workerId, clock.at, LEASE_MS));
   expect(await shortest(worker.workerId)).toBe(10_000);
   expect(row(id).lease_expires_at).toBe(START + 15_000);
   expect(row(other.id).lease_expires_at).toBe(START + 10_000);
@@ -141,9 +130,7 @@ test('a worker renews its own claims, each by its own lease, and no other’s', 
 });
 
 test('a worker renews often enough for each lease, and is given time for one more', () => {
-  expect([1_000, 30_000, 50_000, 60_000, 600_000].map(beatMs)).toEqual([
-    100, 3_000, 5_000, 5_000, 5_000,
-  ]);
+  expect([1_000, 30_000, 50_000, 60_000, 600_000].map(beatMs)).toEqual([100, 3_000, 5_000, 5_000, 5_000]);
 });
 
 test.each([

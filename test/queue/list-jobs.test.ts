@@ -28,10 +28,7 @@ async function fill() {
 
 describe('list', () => {
   test.each([
-    [
-      {},
-      'child paused delayed ready/high ready/low cancelled running retrying retrying-delayed failed finished',
-    ],
+    [{}, 'child paused delayed ready/high ready/low cancelled running retrying retrying-delayed failed finished'],
     [{ limit: 2 }, 'child paused'],
     [{ before: 4 }, 'failed finished'],
     [{ pattern: 'ready/*' }, 'ready/high ready/low'],
@@ -98,8 +95,7 @@ describe('list', () => {
     const { queue, root } = await openTestQueue();
     const names = Array.from({ length: 1_500 }, (_, index) => ({ name: `n/${index}` }));
     const ids = await queue.addMany(names);
-    const newest = async (state: 'failed' | 'queued') =>
-      (await queue.list({ state, limit: 3 })).map(({ id }) => id);
+    const newest = async (state: 'failed' | 'queued') => (await queue.list({ state, limit: 3 })).map(({ id }) => id);
     expect(await newest('queued')).toEqual(ids.slice(-3).reverse());
     for (const count of [900, 1_400]) {
       const some = ids.slice(0, count);
@@ -111,21 +107,13 @@ describe('list', () => {
   });
 
   test.each([
-    [
-      'next, of all',
-      { order: 'next' },
-      /SCAN jobs USING INDEX jobs_ready; .*SCAN jobs USING INDEX jobs_delayed/,
-    ],
+    ['next, of all', { order: 'next' }, /SCAN jobs USING INDEX jobs_ready; .*SCAN jobs USING INDEX jobs_delayed/],
     [
       'next, of a pattern',
       { order: 'next', pattern: 'mail/*' },
       /SCAN jobs USING INDEX jobs_ready; .*SCAN jobs USING INDEX jobs_delayed/,
     ],
-    [
-      'next, of a name',
-      { order: 'next', pattern: 'a' },
-      /USING INDEX jobs_ready_by_name \(name=\?\)/,
-    ],
+    ['next, of a name', { order: 'next', pattern: 'a' }, /USING INDEX jobs_ready_by_name \(name=\?\)/],
     ['soonest', { order: 'soonest' }, /SCAN jobs USING INDEX jobs_delayed/],
     ['newest', {}, /SCAN jobs$/],
     ['few failed ones', { state: 'failed' }, /USING INDEX jobs_ended \(state=\? AND/],
@@ -159,13 +147,8 @@ describe('count', () => {
       { name: 'retrying-delayed', ...nothing, retrying: 1 },
       { name: 'running', ...nothing, running: 1 },
     ]);
-    expect((await queue.count('ready/*')).map(({ name }) => name)).toEqual([
-      'ready/high',
-      'ready/low',
-    ]);
-    expect(await queue.count(['running', 'x'])).toEqual([
-      { name: 'running', ...nothing, running: 1 },
-    ]);
+    expect((await queue.count('ready/*')).map(({ name }) => name)).toEqual(['ready/high', 'ready/low']);
+    expect(await queue.count(['running', 'x'])).toEqual([{ name: 'running', ...nothing, running: 1 }]);
     expect(await queue.count('x')).toEqual([]);
   });
 
@@ -173,8 +156,7 @@ describe('count', () => {
     const { queue, root, clock } = await openTestQueue();
     scatter(root, 2_000);
     const rows = readJobs(root);
-    const inState = (name: string, state: string) =>
-      rows.filter((row) => row.name === name && row.state === state);
+    const inState = (name: string, state: string) => rows.filter((row) => row.name === name && row.state === state);
     const counts = await queue.count();
     expect(counts.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'e']);
     for (const { name, ready, delayed, ...others } of counts) {

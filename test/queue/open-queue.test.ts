@@ -69,9 +69,7 @@ describe('openQueue', () => {
 describe('a queue', () => {
   test('serves many calls at the same time, each by itself', async () => {
     const queue = await open(makeTemporaryRoot());
-    const ids = await Promise.all(
-      Array.from({ length: 60 }, (_, n) => queue.add(`n/${n % 3}`, { n })),
-    );
+    const ids = await Promise.all(Array.from({ length: 60 }, (_, n) => queue.add(`n/${n % 3}`, { n })));
     expect(new Set(ids).size).toBe(60);
     const claims = await Promise.all(Array.from({ length: 70 }, () => queue.claim()));
     const claimed = claims.filter((job) => job !== null);
@@ -98,9 +96,7 @@ describe('a queue', () => {
 
 /** Signals that Node keeps beside one for `AbortSignal.any`. */
 function countDependants(signal: AbortSignal): number {
-  const key = Object.getOwnPropertySymbols(signal).find(
-    ({ description }) => description === 'kDependantSignals',
-  );
+  const key = Object.getOwnPropertySymbols(signal).find(({ description }) => description === 'kDependantSignals');
   const kept = key && (signal as unknown as Record<symbol, { readonly size: number }>)[key];
   return kept?.size ?? 0;
 }

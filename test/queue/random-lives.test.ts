@@ -50,8 +50,7 @@ const asks: readonly (HandlerDecision | null)[] = [
   ...[null, null, null, { kind: 'fail', reason: 'by itself' } as const],
   ...[{ kind: 'retry', delayMs: 1_000 } as const, { kind: 'retry', name: 'kept' } as const],
 ];
-const rest = <Item>(items: readonly Item[], pick: number): Item =>
-  items[pick % items.length] as Item;
+const rest = <Item>(items: readonly Item[], pick: number): Item => items[pick % items.length] as Item;
 
 const rules = ['FINISHED, +1 MINUTE', 'every 60 seconds'];
 
@@ -140,9 +139,7 @@ const steps = {
   cancel: ({ queue }: Life, pick: number) => queue.cancel(1 + (pick % 5)),
   delete: ({ queue }: Life, pick: number) => queue.delete(1 + (pick % 5)),
   prune: async ({ store, clock }: Life) => {
-    await store.transaction(({ pruning }) =>
-      pruning.endedJobs(['finished', 'cancelled'], clock.at - 600_000, 10),
-    );
+    await store.transaction(({ pruning }) => pruning.endedJobs(['finished', 'cancelled'], clock.at - 600_000, 10));
   },
 } as const;
 
@@ -156,11 +153,7 @@ function note({ claims, held, clock }: Life, taken: Taken): void {
 }
 
 /** Of whom a verb takes the job, nobody has it any more. */
-async function freed(
-  held: Map<number, Held>,
-  pick: number,
-  verb: (id: number) => Promise<unknown>,
-) {
+async function freed(held: Map<number, Held>, pick: number, verb: (id: number) => Promise<unknown>) {
   const id = 1 + (pick % 5);
   await verb(id);
   held.delete(id);
@@ -176,18 +169,7 @@ async function begin(): Promise<Life> {
   return { ...log, workers, claims: [], held: new Map() };
 }
 
-const often = [
-  'claim',
-  'claim',
-  'begin',
-  'end',
-  'end',
-  'end',
-  'addChild',
-  'addChild',
-  'wait',
-  'look',
-] as const;
+const often = ['claim', 'claim', 'begin', 'end', 'end', 'end', 'addChild', 'addChild', 'wait', 'look'] as const;
 const anyStep = fc.record({
   what: fc.constantFrom(...(Object.keys(steps) as Step['what'][]), ...often),
   pick: fc.nat(1_000),

@@ -29,9 +29,7 @@ test('a claim that never reached its worker is no try', async () => {
   const { id } = await take('mail/a', { retries: 0 });
   await queue.requeue([id], { forgetTry: true });
   expect(await queue.get(id)).toMatchObject({ attempts: 0, counters: { reserves: 1 } });
-  expect(runs(id)).toMatchObject([
-    { outcome: 'released', reason: 'its job was requeued: it never reached a worker' },
-  ]);
+  expect(runs(id)).toMatchObject([{ outcome: 'released', reason: 'its job was requeued: it never reached a worker' }]);
   const again = await queue.claim();
   expect(again).toMatchObject({ id, attempt: 1 });
   await queue.requeue([id, id], { forgetTry: true });

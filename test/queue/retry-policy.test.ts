@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  decideRetry,
-  policyOf,
-  policyOfJob,
-  readRetry,
-  writeRetry,
-} from '../../src/queue/settle/retry-policy.ts';
+import { decideRetry, policyOf, policyOfJob, readRetry, writeRetry } from '../../src/queue/settle/retry-policy.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
@@ -65,22 +59,13 @@ test.each([
   ['retry', 3, 4, 'failed'],
   ['skip', 3, 1, 'cancelled'],
   ['fail', 3, 1, 'failed'],
-] as const)(
-  'a crash with @on-crash %s, %i retries, at try %i: %s',
-  (onCrash, retries, attempt, state) => {
-    const policy = policyOf({ retries, ...(onCrash && { onCrash }) });
-    expect(decideRetry(policy, { ...ended, outcome: 'crashed', attempt })).toMatchObject({ state });
-  },
-);
+] as const)('a crash with @on-crash %s, %i retries, at try %i: %s', (onCrash, retries, attempt, state) => {
+  const policy = policyOf({ retries, ...(onCrash && { onCrash }) });
+  expect(decideRetry(policy, { ...ended, outcome: 'crashed', attempt })).toMatchObject({ state });
+});
 
 test('whatever the policy, a job that fails every time comes to an end, and no try is due in the past', () => {
-  const outcome = fc.constantFrom<Outcome>(
-    'failed',
-    'timed-out',
-    'killed',
-    'crashed',
-    'not-started',
-  );
+  const outcome = fc.constantFrom<Outcome>('failed', 'timed-out', 'killed', 'crashed', 'not-started');
   const policy = fc.record({
     maxAttempts: fc.integer({ min: 1, max: 101 }),
     delay: fc.record({
@@ -115,20 +100,17 @@ test.each([
   [null, null, null, 'timed-out', 1],
   ['hourly', null, null, 'crashed', 1],
   ['hourly', 'retry', null, 'crashed', 2],
-] as const)(
-  'of %s, on crash %s, retries %s, each %s: %i tries',
-  (tier, onCrash, retries, outcome, tries) => {
-    const handler = policyOf({
-      ...(onCrash !== null && { onCrash }),
-      ...(retries !== null && { retries }),
-    });
-    const policy = tier === null ? policyOfJob(null, handler) : handler;
-    const states = Array.from({ length: tries }, (_, index) => {
-      return decideRetry(policy, { ...ended, outcome, attempt: index + 1 }).state;
-    });
-    expect(states).toEqual([...Array(tries - 1).fill('retrying'), 'failed']);
-  },
-);
+] as const)('of %s, on crash %s, retries %s, each %s: %i tries', (tier, onCrash, retries, outcome, tries) => {
+  const handler = policyOf({
+    ...(onCrash !== null && { onCrash }),
+    ...(retries !== null && { retries }),
+  });
+  const policy = tier === null ? policyOfJob(null, handler) : handler;
+  const states = Array.from({ length: tries }, (_, index) => {
+    return decideRetry(policy, { ...ended, outcome, attempt: index + 1 }).state;
+  });
+  expect(states).toEqual([...Array(tries - 1).fill('retrying'), 'failed']);
+});
 
 describe('what a job says of its tries', () => {
   const handler = policyOf({ retries: 7, retryDelay: minutes(2) });

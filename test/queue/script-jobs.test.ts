@@ -48,9 +48,7 @@ async function open(names: readonly string[] = ['hourly/a'], options: ScriptOpti
       ...{ claim: ref, start, runId: null, result: null, decision: null, isRetryable: true },
       ...{ policy: policyOf(options), end: makeFinishedRun({ finished_at: AT + 20, ...end }) },
     };
-    const [settled] = await store.transaction((session) =>
-      settleRuns(session, [run], { missedCap: 0 }),
-    );
+    const [settled] = await store.transaction((session) => settleRuns(session, [run], { missedCap: 0 }));
     return settled?.decision ?? null;
   };
   return { root, store, workerId, scripts, jobs: await enqueue(), enqueue, claim, settle };
@@ -87,9 +85,7 @@ test('a script keeps its row: the next pass begins it anew', async () => {
   expect(before).toMatchObject({ state: 'failed', attempts: 1, finished_at: AT + 20 });
   expect(await store.scriptJobs.open()).toEqual([]);
   expect((await enqueue(AT + HOUR_MS)).map((job) => job.id)).toEqual([id]);
-  expect(
-    queryLog(root, `select created_at, scheduled_for, run_at, ${jobColumns} from jobs`),
-  ).toEqual([
+  expect(queryLog(root, `select created_at, scheduled_for, run_at, ${jobColumns} from jobs`)).toEqual([
     {
       ...{ name: 'hourly/a', state: 'queued', attempts: 0, claim_token: null, reason: null },
       ...{ finished_at: null, created_at: AT, scheduled_for: AT + HOUR_MS, run_at: AT + HOUR_MS },
@@ -104,8 +100,7 @@ test('what is open comes in its order: what is to be tried again after what was 
   const names = ['hourly/a', 'hourly/b', 'daily/c'];
   const { jobs, claim, settle, store } = await open(names, { retries: 1 });
   await settle((await claim(jobs[0]?.id ?? 0)) as ClaimRef, { outcome: 'failed' });
-  const openNames = async (tier?: string) =>
-    (await store.scriptJobs.open(tier)).map(({ name }) => name);
+  const openNames = async (tier?: string) => (await store.scriptJobs.open(tier)).map(({ name }) => name);
   expect(await openNames()).toEqual(['hourly/b', 'daily/c', 'hourly/a']);
   expect(await openNames('hourly')).toEqual(['hourly/b', 'hourly/a']);
 });
@@ -193,10 +188,7 @@ test('the process of a run is recorded beside it, until it has ended', async () 
   const row = { outcome: 'running', timeout_ms: 60_000, finished_at: null };
   const shown = () => queryLog(root, `select ${columns} from runs`);
   expect(shown()).toEqual([{ ...row, pid: 4711, pid_start_ticks: 12, max_rss_bytes: 5_000_000 }]);
-  await store.runs.progress(
-    { runId, jobId: ref.id },
-    { pid: 4712, startTicks: null, maxRssBytes: 6_000_000 },
-  );
+  await store.runs.progress({ runId, jobId: ref.id }, { pid: 4712, startTicks: null, maxRssBytes: 6_000_000 });
   expect(shown()).toEqual([{ ...row, pid: 4712, pid_start_ticks: null, max_rss_bytes: 6_000_000 }]);
   expect(await store.runs.running(ref.id)).toMatchObject({ id: runId, key: ref.token, pid: 4712 });
   await store.runs.end([{ ...start, runId, end: makeFinishedRun(), leftJob: null }]);
@@ -212,9 +204,7 @@ test.each(['failed', 'timed-out', 'killed', 'not-started', 'crashed'] as const)(
     const { root, jobs, claim, settle } = await open();
     const ref = (await claim(jobs[0]?.id ?? 0)) as ClaimRef;
     await settle(ref, { outcome, reason: 'exit code 3' });
-    expect(queryLog(root, 'select state, reason from jobs')).toEqual([
-      { state: 'failed', reason: 'exit code 3' },
-    ]);
+    expect(queryLog(root, 'select state, reason from jobs')).toEqual([{ state: 'failed', reason: 'exit code 3' }]);
     const told = 'select event, detail from activity where job_id = ? order by id desc limit 1';
     expect(queryLog(root, told, ref.id)).toEqual([{ event: 'job-failed', detail: 'exit code 3' }]);
   },
@@ -240,8 +230,7 @@ test.each([
 test('an end with a claim that was lost changes nothing, nor does a second one', async () => {
   const { root, jobs, claim, settle } = await open();
   const ref = (await claim(jobs[0]?.id ?? 0)) as ClaimRef;
-  const all = () =>
-    ['jobs', 'runs', 'outputs'].map((table) => queryLog(root, `select * from ${table}`));
+  const all = () => ['jobs', 'runs', 'outputs'].map((table) => queryLog(root, `select * from ${table}`));
   const before = all();
   expect(await settle({ ...ref, token: '1.99' })).toBeNull();
   expect(all()).toEqual(before);
@@ -304,11 +293,7 @@ test('a job that was deferred stays open, with the reason, until it begins', asy
     { state: 'queued', reason: null },
   ]);
   const told = `select worker_id, job_id, detail from activity where event = 'job-deferred'`;
-  expect(queryLog(root, told)).toEqual([
-    { worker_id: workerId, job_id: 1, detail: 'no time left' },
-  ]);
+  expect(queryLog(root, told)).toEqual([{ worker_id: workerId, job_id: 1, detail: 'no time left' }]);
   await settle((await claim(1)) as ClaimRef);
-  expect(queryLog(root, 'select state, reason from jobs where id = 1')).toEqual([
-    { state: 'finished', reason: null },
-  ]);
+  expect(queryLog(root, 'select state, reason from jobs where id = 1')).toEqual([{ state: 'finished', reason: null }]);
 });

@@ -28,11 +28,8 @@ async function openWith(jobOptions: JobOptions = {}) {
   const id = await log.queue.add('mail/a', { to: 1 }, jobOptions);
   const job = await worker.claimOne();
   const { clock } = log;
-  const end = (
-    run: Partial<FinishedRun> = {},
-    more: Parameters<typeof worker.settle>[2] = {},
-    taken = job,
-  ) => worker.settle(taken, { finished_at: clock.at + LASTS_MS, ...run }, more);
+  const end = (run: Partial<FinishedRun> = {}, more: Parameters<typeof worker.settle>[2] = {}, taken = job) =>
+    worker.settle(taken, { finished_at: clock.at + LASTS_MS, ...run }, more);
   return { ...log, worker, id, job, end };
 }
 
@@ -177,15 +174,12 @@ test.each([
   [{ retryDelay: '5m' }, 5 * MINUTE_MS],
   [{ retries: 2 }, MINUTE_MS],
   [{ retries: 1, retryDelay: '5ms' }, 5],
-])(
-  'what a job says of its tries counts more than what its handler says: %j',
-  async (own, waitMs) => {
-    const { end, row, id } = await openWith(own);
-    await end(failure);
-    const expected = { state: 'retrying', run_at: ENDED_AT + (waitMs ?? 0) };
-    expect(row(id)).toMatchObject(waitMs === null ? { state: 'failed' } : expected);
-  },
-);
+])('what a job says of its tries counts more than what its handler says: %j', async (own, waitMs) => {
+  const { end, row, id } = await openWith(own);
+  await end(failure);
+  const expected = { state: 'retrying', run_at: ENDED_AT + (waitMs ?? 0) };
+  expect(row(id)).toMatchObject(waitMs === null ? { state: 'failed' } : expected);
+});
 
 test.each([
   ['9 crashes', 9, crash, 'retrying'],
@@ -322,19 +316,16 @@ test.each([
 describe('a job with a rule that has no tries left', () => {
   const lastTry = { retries: 0 };
 
-  test.each(['every 90 seconds', 'daily at 10:00 in Europe/Berlin'])(
-    'runs again when "%s" says so',
-    async (repeat) => {
-      const log = await openWith({ ...lastTry, repeat, runAt: START });
-      expect((await log.end(failure)).decision).toEqual({ state: 'failed' });
-      const row = log.row(log.id);
-      expect(row).toMatchObject({ state: 'queued', attempts: 0, reason: 'exit code 1' });
-      expect(row.finished_at).toBeNull();
-      expect(row.run_at).toBeGreaterThan(ENDED_AT);
-      expect(log.events(log.id).at(-1)).toBe('job-failed');
-      checkInvariants(log.root, { isSettled: false });
-    },
-  );
+  test.each(['every 90 seconds', 'daily at 10:00 in Europe/Berlin'])('runs again when "%s" says so', async (repeat) => {
+    const log = await openWith({ ...lastTry, repeat, runAt: START });
+    expect((await log.end(failure)).decision).toEqual({ state: 'failed' });
+    const row = log.row(log.id);
+    expect(row).toMatchObject({ state: 'queued', attempts: 0, reason: 'exit code 1' });
+    expect(row.finished_at).toBeNull();
+    expect(row.run_at).toBeGreaterThan(ENDED_AT);
+    expect(log.events(log.id).at(-1)).toBe('job-failed');
+    checkInvariants(log.root, { isSettled: false });
+  });
 
   test.each([
     ['of Bedrock says only what follows a finish', 'FINISHED, +1 HOUR', {}],

@@ -257,14 +257,10 @@ test.each([
   const id = await situations[from](log);
   const before = [log.row(id), log.runs(id)];
   for (const what of ['update on runs', 'insert on events']) {
-    changeLog(
-      root,
-      `create trigger "${what}" before ${what} begin select raise(abort, 'no room'); end`,
-    );
+    changeLog(root, `create trigger "${what}" before ${what} begin select raise(abort, 'no room'); end`);
   }
   await expect(verbs[verb](queue, id)).rejects.toThrow(/no room/);
-  for (const what of ['update on runs', 'insert on events'])
-    changeLog(root, `drop trigger "${what}"`);
+  for (const what of ['update on runs', 'insert on events']) changeLog(root, `drop trigger "${what}"`);
   expect([log.row(id), log.runs(id)]).toEqual(before);
   await verbs[verb](queue, id);
   expect([log.row(id), log.runs(id)]).not.toEqual(before);

@@ -122,9 +122,7 @@ export async function openWorker(
         ),
       ),
     release: (job) =>
-      store.transaction((session) =>
-        releaseClaims(session, [{ id: job.id, token: job.claim_token }], clock.at),
-      ),
+      store.transaction((session) => releaseClaims(session, [{ id: job.id, token: job.claim_token }], clock.at)),
     renew: () =>
       store.transaction(async (session) => {
         await session.claims.renew(workerId, clock.at, LEASE_MS);

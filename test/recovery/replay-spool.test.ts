@@ -85,8 +85,7 @@ test('what a worker recorded without the log is in it afterwards, and its file i
       ...{ runner_version: '0.1.0', node_version: process.version },
     },
   ]);
-  const jobs =
-    'select name, state, attempts, created_at, finished_at, reason from jobs order by id';
+  const jobs = 'select name, state, attempts, created_at, finished_at, reason from jobs order by id';
   expect(queryLog(root, jobs)).toEqual([
     {
       ...{ name: 'hourly/a', state: 'finished', attempts: 1, created_at: SPOOL_AT + 10 },
@@ -192,9 +191,7 @@ test('a run whose runner died ends by what is known of it, once', async () => {
   // Asked again, it would throw.
   expect(await replay()).toEqual({ runs: 0, ended: [], alive: [], notes: [] });
   const rows = 'select outcome, spool_id, state from runs join jobs on jobs.id = job_id';
-  expect(queryLog(root, rows)).toEqual([
-    { outcome: 'crashed', spool_id: 'run-0001', state: 'failed' },
-  ]);
+  expect(queryLog(root, rows)).toEqual([{ outcome: 'crashed', spool_id: 'run-0001', state: 'failed' }]);
 });
 
 test('a run that outlived its runner keeps its file until it has ended; the others are replayed', async () => {
@@ -229,9 +226,7 @@ async function makeBegunInLog() {
   const runId = await store.transaction(async ({ scriptJobs, runs }) => {
     await scriptJobs.claim([{ ...ref, state: 'running', at }]);
     const start = { ...makeSpoolRun(''), jobId: id, workerId, key: ref.token };
-    const [begun] = await runs.start([
-      { ...start, pid: null, startTicks: null, maxRssBytes: null },
-    ]);
+    const [begun] = await runs.start([{ ...start, pid: null, startTicks: null, maxRssBytes: null }]);
     return begun as number;
   });
   const claim = { ...ref, runId };
@@ -266,9 +261,7 @@ test('a run that began in the log ends there, and so does its worker', async () 
       spool_id: 'end-of-claim',
     },
   ]);
-  expect(queryLog(root, 'select state, claim_token from jobs')).toEqual([
-    { state: 'finished', claim_token: null },
-  ]);
+  expect(queryLog(root, 'select state, claim_token from jobs')).toEqual([{ state: 'finished', claim_token: null }]);
   expect(queryLog(root, 'select state, finished_at, reason from workers')).toEqual([
     {
       ...{ state: 'finished', finished_at: finish.finishedAt },
@@ -307,9 +300,7 @@ test('a failed end is tried again, as its job says', async () => {
   const run = makeFinishedRun({ outcome: 'failed', finished_at: SPOOL_AT + 20 });
   writeSpool(state, toLines(header, { ...end, policy, run }, finish));
   await replay();
-  expect(queryLog(root, 'select state, run_at from jobs')).toEqual([
-    { state: 'retrying', run_at: AT + 60_000 },
-  ]);
+  expect(queryLog(root, 'select state, run_at from jobs')).toEqual([{ state: 'retrying', run_at: AT + 60_000 }]);
 });
 
 /** A job that waited to be run when the log was lost, and was then run without it. */
@@ -448,9 +439,7 @@ test('a file of a newer runner is quarantined whole', async () => {
   writeSpool(state, toLines(newer, makeSpooledRun('run-0001')));
   const { notes } = await replay();
   expect(notes).toEqual([
-    expect.stringMatching(
-      /version is 2, not 1, .+\. Nothing of it is in the log; look at the file/,
-    ),
+    expect.stringMatching(/version is 2, not 1, .+\. Nothing of it is in the log; look at the file/),
   ]);
   expect(listSpool(state)).toEqual(['100-1-a.jsonl.unreadable']);
   expect(countRows(root)).toEqual({ workers: 0, jobs: 0, runs: 0, events: 0 });
@@ -468,10 +457,7 @@ test('what the log refuses stays where it is, and the next file is replayed', as
   const { root, state, replay } = await makeLog();
   writeSpool(state, toLines(makeSpoolHeader(), makeSpooledRun('run-0001')), '100-1-a.jsonl');
   writeSpool(state, toLines(makeSpoolHeader(), finish), '200-1-a.jsonl');
-  changeLog(
-    root,
-    `create trigger r before insert on runs begin select raise(abort, 'no room'); end`,
-  );
+  changeLog(root, `create trigger r before insert on runs begin select raise(abort, 'no room'); end`);
   const { runs, notes } = await replay();
   expect(runs).toBe(0);
   expect(notes).toEqual([expect.stringMatching(/100-1-a\.jsonl stays where it is: .*no room/)]);
@@ -528,9 +514,7 @@ test('a folder that others have access to is not looked at', async () => {
   writeSpool(fallback, toLines(makeSpoolHeader(), makeSpooledRun('run-0001'), finish));
   const { runs, notes } = await replay({}, [state, fallback]);
   expect(runs).toBe(0);
-  expect(notes).toEqual([
-    `${fallback.spool} could not be read: others have access to it (mode 0755).`,
-  ]);
+  expect(notes).toEqual([`${fallback.spool} could not be read: others have access to it (mode 0755).`]);
   expect(existsSync(join(fallback.spool, '100-1-a.jsonl'))).toBe(true);
 });
 
@@ -623,8 +607,6 @@ test('a large spool, killed again and again, is replayed exactly once', async ()
   expect(counts).toEqual([0, 0, 200, 200, 400, 400]);
   expect((await startNode([child, root]).ended).status).toBe(0);
   expect(countRows(root)).toEqual({ workers: 1, jobs: 1, runs: 450, events: 3 });
-  expect(queryLog(root, 'select count(distinct spool_id) as runs from runs')).toEqual([
-    { runs: 450 },
-  ]);
+  expect(queryLog(root, 'select count(distinct spool_id) as runs from runs')).toEqual([{ runs: 450 }]);
   expect(listSpool(state)).toEqual([]);
 });

@@ -28,13 +28,7 @@ const crashed = ended({ outcome: 'crashed', exit_code: null, reason: 'it died' }
 const failed = { outcome: 'failed', exit_code: 1, reason: 'exit code 1' } as const;
 
 /** Three jobs: one was done by a worker, one ran when that died, and one was never claimed. */
-async function open({
-  options = {},
-  jobOptions = {},
-}: {
-  options?: ScriptOptions;
-  jobOptions?: object;
-} = {}) {
+async function open({ options = {}, jobOptions = {} }: { options?: ScriptOptions; jobOptions?: object } = {}) {
   const log = await openTestQueue();
   const { store, queue, clock, root } = log;
   const worker = await openWorker(log, { options });
@@ -117,12 +111,7 @@ test('looking for what is to be rescued reads no table as a whole', async () => 
   const { root, state, rescue } = await open();
   const plans = await explainQueries(root, async (store) => {
     await store.workers.hasOpen();
-    await rescueRuns(
-      store,
-      await findLostRuns(store, state, FOUND_AT),
-      rescue,
-      async () => crashed,
-    );
+    await rescueRuns(store, await findLostRuns(store, state, FOUND_AT), rescue, async () => crashed);
   });
   expect(plans.filter((plan) => plan.includes('jobs_claimed')).length).toBeGreaterThanOrEqual(2);
   for (const plan of plans) {
@@ -141,10 +130,7 @@ test.each<[string, LostEnd, object, string, object]>([
   ],
   [
     'asked for another try',
-    ended(
-      { ...failed, outcome: 'released' },
-      { decision: { kind: 'retry', delayMs: 5_000, data: '[7]' } },
-    ),
+    ended({ ...failed, outcome: 'released' }, { decision: { kind: 'retry', delayMs: 5_000, data: '[7]' } }),
     { state: 'retrying', run_at: FOUND_AT + 5_000, data: '[7]', attempts: 0 },
     'job-released',
     { releases: 1 },
@@ -194,8 +180,6 @@ test('a run that cannot be recorded at all is told of, and the others are rescue
     claim.job.id === 2 ? ended({ ...failed, output: {} as string }) : crashed;
   const { ended: rescued } = await rescueRuns(store, await find(), rescue, end);
   expect(rescued).toMatchObject([{ claim: { job: { id: 3 } } }]);
-  expect(notes).toEqual([
-    expect.stringMatching(/^the end of a run of queue\/b cannot be recorded: /),
-  ]);
+  expect(notes).toEqual([expect.stringMatching(/^the end of a run of queue\/b cannot be recorded: /)]);
   expect([2, 3].map((id) => row(id).state)).toEqual(['running', 'retrying']);
 });

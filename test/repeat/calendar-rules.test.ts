@@ -35,26 +35,10 @@ test('a time comes after the moment from which it is counted, never at it', asyn
 
 describe('a day that a month does not have is its last one:', () => {
   test.each([
-    [
-      'monthly on 31 at 06:00 in UTC',
-      '2026-01-15',
-      ['2026-01-31', '2026-02-28', '2026-03-31', '2026-04-30'],
-    ],
-    [
-      'monthly on last at 06:00 in UTC',
-      '2028-01-15',
-      ['2028-01-31', '2028-02-29', '2028-03-31', '2028-04-30'],
-    ],
-    [
-      'monthly on 30 at 06:00 in UTC',
-      '2028-01-15',
-      ['2028-01-30', '2028-02-29', '2028-03-30', '2028-04-30'],
-    ],
-    [
-      'yearly on 29 february at 06:00 in UTC',
-      '2026-01-15',
-      ['2026-02-28', '2027-02-28', '2028-02-29', '2029-02-28'],
-    ],
+    ['monthly on 31 at 06:00 in UTC', '2026-01-15', ['2026-01-31', '2026-02-28', '2026-03-31', '2026-04-30']],
+    ['monthly on last at 06:00 in UTC', '2028-01-15', ['2028-01-31', '2028-02-29', '2028-03-31', '2028-04-30']],
+    ['monthly on 30 at 06:00 in UTC', '2028-01-15', ['2028-01-30', '2028-02-29', '2028-03-30', '2028-04-30']],
+    ['yearly on 29 february at 06:00 in UTC', '2026-01-15', ['2026-02-28', '2027-02-28', '2028-02-29', '2029-02-28']],
   ])('%s', async (rule, after, days) => {
     expect(await localTimes(rule, after, 4)).toEqual(days.map((day) => `${day} 06:00`));
   });
@@ -62,32 +46,12 @@ describe('a day that a month does not have is its last one:', () => {
 
 describe('a time that the clocks skip runs when they go on:', () => {
   test.each([
-    [
-      'daily at 02:30 in Europe/Berlin',
-      '2026-03-28',
-      ['03-28 02:30', '03-29 03:00', '03-30 02:30'],
-    ],
-    [
-      'daily at 02:00 in Europe/Berlin',
-      '2026-03-28',
-      ['03-28 02:00', '03-29 03:00', '03-30 02:00'],
-    ],
-    [
-      'daily at 03:00 in Europe/Berlin',
-      '2026-03-28',
-      ['03-28 03:00', '03-29 03:00', '03-30 03:00'],
-    ],
-    [
-      'daily at 02:30 in America/New_York',
-      '2026-03-07',
-      ['03-07 02:30', '03-08 03:00', '03-09 02:30'],
-    ],
+    ['daily at 02:30 in Europe/Berlin', '2026-03-28', ['03-28 02:30', '03-29 03:00', '03-30 02:30']],
+    ['daily at 02:00 in Europe/Berlin', '2026-03-28', ['03-28 02:00', '03-29 03:00', '03-30 02:00']],
+    ['daily at 03:00 in Europe/Berlin', '2026-03-28', ['03-28 03:00', '03-29 03:00', '03-30 03:00']],
+    ['daily at 02:30 in America/New_York', '2026-03-07', ['03-07 02:30', '03-08 03:00', '03-09 02:30']],
     ['daily at 00:00 in America/Havana', '2026-03-07 12:00', ['03-08 01:00', '03-09 00:00']],
-    [
-      'weekly on sunday at 00:30 in America/Havana',
-      '2026-03-07 12:00',
-      ['03-08 01:00', '03-15 00:30'],
-    ],
+    ['weekly on sunday at 00:30 in America/Havana', '2026-03-07 12:00', ['03-08 01:00', '03-15 00:30']],
     ['daily at 02:10 in Australia/Lord_Howe', '2026-10-02 20:00', ['10-04 02:30', '10-05 02:10']],
     ['daily at 02:29 in Australia/Lord_Howe', '2026-10-02 20:00', ['10-04 02:30', '10-05 02:29']],
     ['monthly on last at 02:30 in Europe/Berlin', '2024-03-01', ['03-31 03:00', '04-30 02:30']],
@@ -100,31 +64,11 @@ describe('a time that the clocks skip runs when they go on:', () => {
 
 describe('a time that the clocks show twice runs the first time only:', () => {
   test.each([
-    [
-      'daily at 02:30 in Europe/Berlin',
-      '2026-10-24 12:00',
-      ['2026-10-25 00:30', '2026-10-26 01:30'],
-    ],
-    [
-      'daily at 02:00 in Europe/Berlin',
-      '2026-10-24 12:00',
-      ['2026-10-25 00:00', '2026-10-26 01:00'],
-    ],
-    [
-      'daily at 03:00 in Europe/Berlin',
-      '2026-10-24 12:00',
-      ['2026-10-25 02:00', '2026-10-26 02:00'],
-    ],
-    [
-      'daily at 00:30 in America/Havana',
-      '2026-10-31 12:00',
-      ['2026-11-01 04:30', '2026-11-02 05:30'],
-    ],
-    [
-      'daily at 01:45 in Australia/Lord_Howe',
-      '2026-04-04 12:00',
-      ['2026-04-04 14:45', '2026-04-05 15:15'],
-    ],
+    ['daily at 02:30 in Europe/Berlin', '2026-10-24 12:00', ['2026-10-25 00:30', '2026-10-26 01:30']],
+    ['daily at 02:00 in Europe/Berlin', '2026-10-24 12:00', ['2026-10-25 00:00', '2026-10-26 01:00']],
+    ['daily at 03:00 in Europe/Berlin', '2026-10-24 12:00', ['2026-10-25 02:00', '2026-10-26 02:00']],
+    ['daily at 00:30 in America/Havana', '2026-10-31 12:00', ['2026-11-01 04:30', '2026-11-02 05:30']],
+    ['daily at 01:45 in Australia/Lord_Howe', '2026-04-04 12:00', ['2026-04-04 14:45', '2026-04-05 15:15']],
   ])('%s', async (rule, after, expected) => {
     const { times } = await listTimes(ruleOf(rule), ranAt(at(after)), 2);
     expect(times.map((time) => formatInstant(time).slice(0, 16))).toEqual(expected);
@@ -140,15 +84,9 @@ describe('a time that the clocks show twice runs the first time only:', () => {
 
 describe('the day that Samoa left out runs at its end:', () => {
   test.each([
-    [
-      'daily at 10:00',
-      ['2011-12-29 10:00', '2011-12-31 00:00', '2011-12-31 10:00', '2012-01-01 10:00'],
-    ],
+    ['daily at 10:00', ['2011-12-29 10:00', '2011-12-31 00:00', '2011-12-31 10:00', '2012-01-01 10:00']],
     // Both days begin at the same instant.
-    [
-      'daily at 00:00',
-      ['2011-12-29 00:00', '2011-12-31 00:00', '2012-01-01 00:00', '2012-01-02 00:00'],
-    ],
+    ['daily at 00:00', ['2011-12-29 00:00', '2011-12-31 00:00', '2012-01-01 00:00', '2012-01-02 00:00']],
     ['weekly on friday at 10:00', ['2011-12-31 00:00', '2012-01-06 10:00']],
     ['monthly on 30 at 10:00', ['2011-12-31 00:00', '2012-01-30 10:00']],
   ])('%s', async (rule, expected) => {
@@ -181,12 +119,9 @@ test('over a year each day has its run, an hour more or less apart at most', asy
 describe('a job that was added without a time', () => {
   const now = at('2026-03-10 09:30:00') + 123;
 
-  test.each(['SCHEDULED, +1 HOUR', 'DAILY', 'every 90 seconds'])(
-    'is due at once with %s',
-    async (rule) => {
-      expect(await initialTime(ruleOf(rule), now)).toBe(now);
-    },
-  );
+  test.each(['SCHEDULED, +1 HOUR', 'DAILY', 'every 90 seconds'])('is due at once with %s', async (rule) => {
+    expect(await initialTime(ruleOf(rule), now)).toBe(now);
+  });
 
   test.each([
     ['daily at 10:00 in UTC', '2026-03-10 10:00:00'],
@@ -200,9 +135,7 @@ describe('a job that was added without a time', () => {
 test('the calendar begins with the year 0, wherever that begins', async () => {
   const first = ranAt(at('0000-01-01'));
   expect(await next('monthly on 1 at 00:00 in Etc/GMT+5', first)).toBe('0000-01-01 05:00:00');
-  expect(await next('yearly on 1 january at 00:00 in Etc/GMT+5', first)).toBe(
-    '0000-01-01 05:00:00',
-  );
+  expect(await next('yearly on 1 january at 00:00 in Etc/GMT+5', first)).toBe('0000-01-01 05:00:00');
   expect(await next('daily at 00:00 in UTC', ranAt(at('9999-12-31')))).toBeNull();
 });
 

@@ -20,16 +20,10 @@ test.each([
   ['daily at 9:05 in Europe/Berlin', 'Runs every day at 09:05 in Europe/Berlin.'],
   ['weekly on sunday at 01:00 in UTC', 'Runs every Sunday at 01:00 in UTC.'],
   ['monthly on 1 at 00:00 in UTC', 'Runs on day 1 of every month at 00:00 in UTC.'],
-  [
-    'monthly on 30 at 00:00 in UTC',
-    'Runs on day 30 of every month, or on its last one, at 00:00 in UTC.',
-  ],
+  ['monthly on 30 at 00:00 in UTC', 'Runs on day 30 of every month, or on its last one, at 00:00 in UTC.'],
   ['monthly on 31 at 00:00 in UTC', 'Runs on the last day of every month at 00:00 in UTC.'],
   ['yearly on 14 february at 20:00 in UTC', 'Runs every year on 14 February at 20:00 in UTC.'],
-  [
-    'yearly on 29 february at 20:00 in UTC',
-    'Runs every year on 29 February, or 28 February, at 20:00 in UTC.',
-  ],
+  ['yearly on 29 february at 20:00 in UTC', 'Runs every year on 29 February, or 28 February, at 20:00 in UTC.'],
 ])('%s', (rule, explanation) => {
   expect(explainRepeat(ruleOf(rule))).toBe(explanation);
 });

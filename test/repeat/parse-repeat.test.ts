@@ -55,31 +55,16 @@ describe('plain words are read:', () => {
       ' DAILY at 9:05  in  Europe/Berlin',
       calendar('daily at 09:05 in Europe/Berlin', { period: 'daily' }, 9, 5, 'Europe/Berlin'),
     ],
-    [
-      'weekly on Monday at 01:00',
-      calendar('weekly on monday at 01:00', { period: 'weekly', weekday: 1 }, 1, 0, null),
-    ],
-    [
-      'weekly on sun at 23:59',
-      calendar('weekly on sun at 23:59', { period: 'weekly', weekday: 7 }, 23, 59, null),
-    ],
-    [
-      'monthly on 1 at 00:00',
-      calendar('monthly on 1 at 00:00', { period: 'monthly', day: 1 }, 0, 0, null),
-    ],
+    ['weekly on Monday at 01:00', calendar('weekly on monday at 01:00', { period: 'weekly', weekday: 1 }, 1, 0, null)],
+    ['weekly on sun at 23:59', calendar('weekly on sun at 23:59', { period: 'weekly', weekday: 7 }, 23, 59, null)],
+    ['monthly on 1 at 00:00', calendar('monthly on 1 at 00:00', { period: 'monthly', day: 1 }, 0, 0, null)],
     [
       'monthly on last at 00:00 in UTC',
       calendar('monthly on last at 00:00 in UTC', { period: 'monthly', day: 31 }, 0, 0, 'UTC'),
     ],
     [
       'yearly on 14 February at 20:00',
-      calendar(
-        'yearly on 14 february at 20:00',
-        { period: 'yearly', month: 2, day: 14 },
-        20,
-        0,
-        null,
-      ),
+      calendar('yearly on 14 february at 20:00', { period: 'yearly', month: 2, day: 14 }, 20, 0, null),
     ],
     [
       'yearly on 29 feb at 20:00',
@@ -109,42 +94,18 @@ describe('what is wrong is named, with its cure:', () => {
     ['FINISHED, +1 HOUR ', 'its modifier 1, "+1 HOUR ", ends in a blank: remove it.'],
     ['FINISHED, +1  HOUR', 'its modifier 1, "+1  HOUR", has more than one blank in it.'],
     ['FINISHED, +1HOUR', 'its modifier 1, "+1HOUR", lacks the blank between number and unit.'],
-    [
-      'FINISHED, +1.5 HOURS',
-      'its modifier 1, "+1.5 HOURS", is not a whole number: take a smaller unit.',
-    ],
-    [
-      'FINISHED, +1 WEEK',
-      'its modifier 1, "+1 WEEK", has a unit that there is not: 1 week is +7 DAYS.',
-    ],
-    [
-      'FINISHED, +1000 DAYS',
-      'its modifier 1, "+1000 DAYS", is too large: at most 999, or several modifiers.',
-    ],
-    [
-      'FINISHED, +100000000 SECONDS',
-      'its modifier 1, "+100000000 SECONDS", is too large: at most 99999999 seconds.',
-    ],
-    [
-      'FINISHED, WEEKDAY MONDAY',
-      'its modifier 1, "WEEKDAY MONDAY", expects a number from 0 (Sunday) to 6 (Saturday).',
-    ],
-    [
-      'FINISHED, START OF MINUTE',
-      'its modifier 1, "START OF MINUTE", expects HOUR, DAY, MONTH or YEAR.',
-    ],
+    ['FINISHED, +1.5 HOURS', 'its modifier 1, "+1.5 HOURS", is not a whole number: take a smaller unit.'],
+    ['FINISHED, +1 WEEK', 'its modifier 1, "+1 WEEK", has a unit that there is not: 1 week is +7 DAYS.'],
+    ['FINISHED, +1000 DAYS', 'its modifier 1, "+1000 DAYS", is too large: at most 999, or several modifiers.'],
+    ['FINISHED, +100000000 SECONDS', 'its modifier 1, "+100000000 SECONDS", is too large: at most 99999999 seconds.'],
+    ['FINISHED, WEEKDAY MONDAY', 'its modifier 1, "WEEKDAY MONDAY", expects a number from 0 (Sunday) to 6 (Saturday).'],
+    ['FINISHED, START OF MINUTE', 'its modifier 1, "START OF MINUTE", expects HOUR, DAY, MONTH or YEAR.'],
     [
       'FINISHED, START OF WEEK',
       'its modifier 1, "START OF WEEK", is not possible: a week begins with WEEKDAY 0 or WEEKDAY 1, START OF DAY.',
     ],
-    [
-      'FINISHED, LOCALTIME',
-      'its modifier 1, "LOCALTIME", is not possible: rules with modifiers are in UTC.',
-    ],
-    [
-      'SCHEDULED, STARTED, +1 HOUR',
-      'its modifier 1, "STARTED", is a base: a rule has one, at its beginning.',
-    ],
+    ['FINISHED, LOCALTIME', 'its modifier 1, "LOCALTIME", is not possible: rules with modifiers are in UTC.'],
+    ['SCHEDULED, STARTED, +1 HOUR', 'its modifier 1, "STARTED", is a base: a rule has one, at its beginning.'],
     ['FINISHED, DAILY', 'its modifier 1, "DAILY", stands alone: it is a rule by itself.'],
     [
       'FINISHED,\t+1 DAY',
@@ -165,39 +126,24 @@ describe('what is wrong is named, with its cure:', () => {
       'every needs no time zone; for a time of the day write daily at 10:00 or weekly on monday at 01:00, say.',
     ],
     ['every 36526 days', 'every expects at most 36525 days, which are 100 years.'],
-    [
-      'daily at',
-      'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.',
-    ],
-    [
-      'daily on monday at 10:00',
-      'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.',
-    ],
+    ['daily at', 'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
+    ['daily on monday at 10:00', 'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],
     ['daily at 24:00', 'at expects a time from 00:00 to 23:59, found "24:00".'],
     ['daily at 10am', 'at expects a time from 00:00 to 23:59, found "10am".'],
     ['weekly at 10:00', 'weekly expects a day such as weekly on monday at 01:00.'],
-    [
-      'weekly on moonday at 10:00',
-      'weekly expects a day such as weekly on monday at 01:00, found "moonday".',
-    ],
+    ['weekly on moonday at 10:00', 'weekly expects a day such as weekly on monday at 01:00, found "moonday".'],
     ['weekly on monday', 'it expects a time at its end, such as at 10:00.'],
     ['monthly', 'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00.'],
     [
       'monthly on 32 at 10:00',
       'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "32".',
     ],
-    [
-      'monthly on 0 at 10:00',
-      'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "0".',
-    ],
+    ['monthly on 0 at 10:00', 'monthly expects a day from 1 to 31 or last, such as monthly on 1 at 00:00, found "0".'],
     [
       'yearly on 30 february at 20:00',
       'yearly expects a date such as yearly on 14 february at 20:00, found "30 february".',
     ],
-    [
-      'yearly on february at 20:00',
-      'yearly expects a date such as yearly on 14 february at 20:00, found "february".',
-    ],
+    ['yearly on february at 20:00', 'yearly expects a date such as yearly on 14 february at 20:00, found "february".'],
     [
       'daily at 10:00 in berlin',
       'in expects a time zone such as Europe/Berlin or UTC, found "berlin"; did you mean Europe/Berlin?',
@@ -210,10 +156,7 @@ describe('what is wrong is named, with its cure:', () => {
       'daily at 10:00 in new york',
       'in expects a time zone such as Europe/Berlin or UTC, found "new york"; did you mean America/New_York?',
     ],
-    [
-      'daily at 10:00 in Xyzzy',
-      'in expects a time zone such as Europe/Berlin or UTC, found "Xyzzy".',
-    ],
+    ['daily at 10:00 in Xyzzy', 'in expects a time zone such as Europe/Berlin or UTC, found "Xyzzy".'],
   ])('%j', (text, fault) => {
     expect(problemOf(text)).toBe(`The repeat rule ${JSON.stringify(text)} is wrong: ${fault}`);
   });

@@ -61,15 +61,12 @@ describe('of the times that have passed', () => {
     });
   });
 
-  test.each(['all', 'once', 'skip'] as const)(
-    'none is one for `%s` if all went well',
-    async (missed) => {
-      const onTime = ranAt(at('2026-03-10 13:00'));
-      const time = '2026-03-10 14:00:00';
-      const planned = await plan('SCHEDULED, +1 HOUR', onTime, { missed });
-      expect(planned).toEqual({ runAt: time, scheduledFor: time, skipped: 0 });
-    },
-  );
+  test.each(['all', 'once', 'skip'] as const)('none is one for `%s` if all went well', async (missed) => {
+    const onTime = ranAt(at('2026-03-10 13:00'));
+    const time = '2026-03-10 14:00:00';
+    const planned = await plan('SCHEDULED, +1 HOUR', onTime, { missed });
+    expect(planned).toEqual({ runAt: time, scheduledFor: time, skipped: 0 });
+  });
 
   test('those of STARTED are skipped from its start on', async () => {
     const slow = {
@@ -190,11 +187,7 @@ describe('20 years of missed times are computed in less than 50 ms', () => {
 
 describe('whatever the rule and the moments', () => {
   const amount = fc
-    .tuple(
-      fc.constantFrom('+', '-'),
-      fc.nat(120),
-      fc.constantFrom('SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR'),
-    )
+    .tuple(fc.constantFrom('+', '-'), fc.nat(120), fc.constantFrom('SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR'))
     .map(([sign, count, unit]) => `${sign}${count} ${unit}`);
   const step = fc.oneof(
     { weight: 3, arbitrary: amount },
@@ -202,30 +195,13 @@ describe('whatever the rule and the moments', () => {
     fc.nat(6).map((day) => `WEEKDAY ${day}`),
   );
   const momentRules = fc
-    .tuple(
-      fc.constantFrom('SCHEDULED', 'STARTED', 'FINISHED'),
-      fc.array(step, { minLength: 1, maxLength: 4 }),
-    )
+    .tuple(fc.constantFrom('SCHEDULED', 'STARTED', 'FINISHED'), fc.array(step, { minLength: 1, maxLength: 4 }))
     .map(([base, steps]) => [base, ...steps].join(', '));
-  const zones = fc.constantFrom(
-    'UTC',
-    'Europe/Berlin',
-    'America/Havana',
-    'Australia/Lord_Howe',
-    'Pacific/Apia',
-  );
-  const days = fc.constantFrom(
-    'daily',
-    'weekly on sunday',
-    'monthly on 31',
-    'yearly on 29 february',
-  );
+  const zones = fc.constantFrom('UTC', 'Europe/Berlin', 'America/Havana', 'Australia/Lord_Howe', 'Pacific/Apia');
+  const days = fc.constantFrom('daily', 'weekly on sunday', 'monthly on 31', 'yearly on 29 february');
   const calendarRules = fc
     .tuple(days, fc.nat(23), fc.nat(59), zones)
-    .map(
-      ([day, hour, minute, zone]) =>
-        `${day} at ${hour}:${String(minute).padStart(2, '0')} in ${zone}`,
-    );
+    .map(([day, hour, minute, zone]) => `${day} at ${hour}:${String(minute).padStart(2, '0')} in ${zone}`);
   const rules = fc.oneof({ weight: 2, arbitrary: momentRules }, calendarRules);
   const instant = fc.integer({ min: at('1990-01-01'), max: at('2030-01-01') });
   const situations = fc
@@ -249,8 +225,7 @@ describe('whatever the rule and the moments', () => {
           expect(planned.scheduledFor).toBeGreaterThan(moments.scheduled);
           expect(planned.runAt).toBeGreaterThanOrEqual(planned.scheduledFor);
           const followsSchedule = rule.kind === 'calendar' || rule.base === 'scheduled';
-          if (!followsSchedule)
-            expect(planned.runAt).toBeGreaterThanOrEqual(moments.finished + 1000);
+          if (!followsSchedule) expect(planned.runAt).toBeGreaterThanOrEqual(moments.finished + 1000);
           if (missed === 'skip') expect(planned.runAt).toBeGreaterThan(nowMs);
           if (missed === 'once') expect(planned.runAt).toBeGreaterThanOrEqual(nowMs);
         },
@@ -261,23 +236,18 @@ describe('whatever the rule and the moments', () => {
 
   test('`all` comes to the present within as many runs as its cap', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        rules,
-        situations,
-        fc.integer({ min: 1, max: 5 }),
-        async (text, { moments, nowMs }, cap) => {
-          let scheduled = moments.scheduled;
-          for (let run = 0; run < cap; run += 1) {
-            const last = { scheduled, started: nowMs, finished: nowMs };
-            const planned = await planNext(ruleOf(text), last, { missed: 'all', nowMs, cap });
-            if (planned === null || planned.runAt > nowMs) return;
-            scheduled = planned.scheduledFor;
-          }
+      fc.asyncProperty(rules, situations, fc.integer({ min: 1, max: 5 }), async (text, { moments, nowMs }, cap) => {
+        let scheduled = moments.scheduled;
+        for (let run = 0; run < cap; run += 1) {
           const last = { scheduled, started: nowMs, finished: nowMs };
           const planned = await planNext(ruleOf(text), last, { missed: 'all', nowMs, cap });
-          if (planned !== null) expect(planned.runAt).toBeGreaterThan(nowMs);
-        },
-      ),
+          if (planned === null || planned.runAt > nowMs) return;
+          scheduled = planned.scheduledFor;
+        }
+        const last = { scheduled, started: nowMs, finished: nowMs };
+        const planned = await planNext(ruleOf(text), last, { missed: 'all', nowMs, cap });
+        if (planned !== null) expect(planned.runAt).toBeGreaterThan(nowMs);
+      }),
       { numRuns: tries(500) },
     );
   });
@@ -314,29 +284,24 @@ describe('whatever the rule and the moments', () => {
       '+1 MONTH, START OF MONTH',
     );
     await fc.assert(
-      fc.asyncProperty(
-        steps,
-        instant,
-        fc.nat(40 * 86_400_000),
-        async (list, scheduled, behindMs) => {
-          const rule = ruleOf(`SCHEDULED, ${list}`);
-          const nowMs = scheduled + behindMs;
-          const walked = { missed: 0, at: scheduled };
-          if (rule.kind !== 'moment') throw new Error('not a rule of moments');
-          for (;;) {
-            walked.at = applyModifiers(walked.at, rule.modifiers) ?? Number.POSITIVE_INFINITY;
-            if (walked.at > nowMs) break;
-            walked.missed += 1;
-          }
-          const moments = { scheduled, started: nowMs, finished: nowMs };
-          const planned = await planNext(rule, moments, { missed: 'skip', nowMs, cap: 1 });
-          expect(planned).toEqual({
-            runAt: walked.at,
-            scheduledFor: walked.at,
-            skipped: walked.missed,
-          });
-        },
-      ),
+      fc.asyncProperty(steps, instant, fc.nat(40 * 86_400_000), async (list, scheduled, behindMs) => {
+        const rule = ruleOf(`SCHEDULED, ${list}`);
+        const nowMs = scheduled + behindMs;
+        const walked = { missed: 0, at: scheduled };
+        if (rule.kind !== 'moment') throw new Error('not a rule of moments');
+        for (;;) {
+          walked.at = applyModifiers(walked.at, rule.modifiers) ?? Number.POSITIVE_INFINITY;
+          if (walked.at > nowMs) break;
+          walked.missed += 1;
+        }
+        const moments = { scheduled, started: nowMs, finished: nowMs };
+        const planned = await planNext(rule, moments, { missed: 'skip', nowMs, cap: 1 });
+        expect(planned).toEqual({
+          runAt: walked.at,
+          scheduledFor: walked.at,
+          skipped: walked.missed,
+        });
+      }),
       { numRuns: tries(300) },
     );
   });

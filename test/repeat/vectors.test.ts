@@ -76,10 +76,7 @@ const changedOnPurpose: Readonly<Record<number, readonly [expected: string, reas
   9: ['2026-03-10 14:45:00', 'the document’s HOURLY, not the code’s'],
   11: ['2026-03-17 13:45:00', 'the document’s WEEKLY, not the code’s'],
   13: ['2026-03-15 00:00:05', 'the document’s WEEKLY, not the code’s'],
-  29: [
-    '2026-03-10 13:45:01',
-    'never in the future: the floor, instead of the past again and again',
-  ],
+  29: ['2026-03-10 13:45:01', 'never in the future: the floor, instead of the past again and again'],
   31: ['2026-03-10 13:45:01', 'never in the future: the floor, instead of a busy loop'],
   35: ['2026-03-10 18:00:00', 'skip jumps whatever the interval: who asked for it wants no past'],
   41: ['2026-03-10 17:00:00', 'skip jumps whatever the interval: who asked for it wants no past'],
@@ -89,10 +86,7 @@ describe('with `skip`', () => {
   test.each(titled)(
     'a job gets the time of Bedrock’s newer rule, or one changed on purpose, in vector %s',
     async (_, vector) => {
-      const [expected, reason] = changedOnPurpose[vector.id] ?? [
-        vector.expectedReanchored,
-        vector.note,
-      ];
+      const [expected, reason] = changedOnPurpose[vector.id] ?? [vector.expectedReanchored, vector.note];
       const { runAt } = await plan(vector.repeat, momentsOf(vector), { missed: 'skip' });
       expect(runAt, reason).toBe(expected);
     },
@@ -140,10 +134,7 @@ const furtherGrammar = [
   ['FINISHED, +١ HOUR', false],
 ] as const;
 
-const grammar = [
-  ...reference.grammar.map(({ repeat, valid }) => [repeat, valid] as const),
-  ...furtherGrammar,
-];
+const grammar = [...reference.grammar.map(({ repeat, valid }) => [repeat, valid] as const), ...furtherGrammar];
 
 test.each(grammar)('%j is a rule: %s', (text, isValid) => {
   const problem = problemOf(text);
@@ -210,9 +201,7 @@ describe('case', () => {
   });
 
   test('74: STARTED counts from the last run', async () => {
-    expect(await next('STARTED, +1 HOUR', { ...seed, started: 1_000_000 })).toBe(
-      formatInstant(4_600_000),
-    );
+    expect(await next('STARTED, +1 HOUR', { ...seed, started: 1_000_000 })).toBe(formatInstant(4_600_000));
   });
 
   test('87: a new rule gives a new time', async () => {

@@ -34,9 +34,7 @@ const isDueAgain = async (root: string): Promise<unknown> =>
 describe('what was left of a pass of `runner due` that died', () => {
   test('is run by the next call of that, say status and why', async () => {
     const root = await makeRootOfDeadPass();
-    expect(await statusOf(root)).toMatch(
-      /\nyearly .*, crashed +with the next call of `runner due`\n/,
-    );
+    expect(await statusOf(root)).toMatch(/\nyearly .*, crashed +with the next call of `runner due`\n/);
     expect(await isDueAgain(root)).toBe(true);
     const { stdout } = await inRoot(root, 'why', 'left');
     expect(stdout).toMatch(/✔ called +cron called it .*, and due again, because its pass died\n/);
@@ -50,9 +48,7 @@ describe('what was left of a pass of `runner due` that died', () => {
     const root = await makeRootOfDeadPass();
     expect(await inRoot(root, 'due')).toMatchObject({ status: 0, stderr: '' });
     const { scripts } = JSON.parse((await inRoot(root, 'report', '--json')).stdout);
-    expect(
-      scripts.map((each: { script: string; runs: number }) => [each.script, each.runs]),
-    ).toEqual([
+    expect(scripts.map((each: { script: string; runs: number }) => [each.script, each.runs])).toEqual([
       ['yearly/done', 1],
       ['yearly/left', 2],
     ]);
@@ -61,9 +57,7 @@ describe('what was left of a pass of `runner due` that died', () => {
 
   test('is not what had ended: that is run in the next period', async () => {
     const root = await makeRootOfDeadPass();
-    expect((await inRoot(root, 'why', 'done')).stdout).toMatch(
-      /\n\nIt will run with the next pass of yearly, about /,
-    );
+    expect((await inRoot(root, 'why', 'done')).stdout).toMatch(/\n\nIt will run with the next pass of yearly, about /);
   });
 
   test.each<[string, Died]>([
@@ -73,8 +67,6 @@ describe('what was left of a pass of `runner due` that died', () => {
     const root = await makeRootOfDeadPass(died);
     expect(await statusOf(root)).not.toContain('runner due');
     expect(await isDueAgain(root)).toBe(false);
-    expect((await inRoot(root, 'why', 'left')).stdout).toMatch(
-      /\n\nIt will run with the next pass of yearly, about /,
-    );
+    expect((await inRoot(root, 'why', 'left')).stdout).toMatch(/\n\nIt will run with the next pass of yearly, about /);
   });
 });

@@ -1,15 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  expectCall,
-  findMissedPasses,
-  type PreviousCall,
-} from '../../src/schedule/expected-call.ts';
+import { expectCall, findMissedPasses, type PreviousCall } from '../../src/schedule/expected-call.ts';
 
 const at = (time: string): number => new Date(`2026-11-03T${time}`).getTime();
 const byCron = (atMs: number): PreviousCall => ({ atMs, isDue: false });
-const expected = (tier: string, last: string, now: string) =>
-  expectCall(tier, byCron(at(last)), at(now));
+const expected = (tier: string, last: string, now: string) => expectCall(tier, byCron(at(last)), at(now));
 
 test('a tier is called again at the same minute of its next period', () => {
   expect(expected('hourly', '13:57:00', '14:10:00')).toEqual({

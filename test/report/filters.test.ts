@@ -38,25 +38,17 @@ describe('a time window', () => {
     expect(day.untilMs - day.sinceMs).toBe(25 * 3_600_000);
   });
 
-  test.each([
-    '7',
-    'yesterday',
-    '-3d',
-    '2026-02-30',
-    '2026-13-01',
-    '2026-11-01 25:00',
-    '',
-    '7d; rm',
-  ])('cannot begin at %j', (text) => {
-    expect(() => parseTimeWindow({ since: text }, now)).toThrow(
-      `--since expects a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
-    );
-  });
+  test.each(['7', 'yesterday', '-3d', '2026-02-30', '2026-13-01', '2026-11-01 25:00', '', '7d; rm'])(
+    'cannot begin at %j',
+    (text) => {
+      expect(() => parseTimeWindow({ since: text }, now)).toThrow(
+        `--since expects a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
+      );
+    },
+  );
 
   test('cannot end before it begins', () => {
-    expect(() => parseTimeWindow({ since: '1d', until: '2d' }, now)).toThrow(
-      '--since 1d is not before --until 2d',
-    );
+    expect(() => parseTimeWindow({ since: '1d', until: '2d' }, now)).toThrow('--since 1d is not before --until 2d');
   });
 });
 

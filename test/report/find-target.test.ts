@@ -72,14 +72,11 @@ test.each([
   expect(await find(word)).toMatchObject({ kind: 'unknown', nearest });
 });
 
-test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh']])(
-  '%s is a handler, and not asked about',
-  async (word) => {
-    await expect(find(word)).rejects.toThrow(
-      `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
-    );
-  },
-);
+test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh']])('%s is a handler, and not asked about', async (word) => {
+  await expect(find(word)).rejects.toThrow(
+    `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
+  );
+});
 
 test.each([
   ['hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],
@@ -95,7 +92,5 @@ test.each([
 });
 
 test.each([[''], [' ']])('%j names nothing', async (word) => {
-  await expect(find(word)).rejects.toThrow(
-    '`runner why` expects the name of a script, or a file in jobs/.',
-  );
+  await expect(find(word)).rejects.toThrow('`runner why` expects the name of a script, or a file in jobs/.');
 });

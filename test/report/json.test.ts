@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  discoveryToJson,
-  formatJson,
-  overviewToJson,
-  runsToJson,
-  runToJson,
-} from '../../src/report/json.ts';
+import { discoveryToJson, formatJson, overviewToJson, runsToJson, runToJson } from '../../src/report/json.ts';
 import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
 import { selectRun } from '../../src/report/model/runs.ts';

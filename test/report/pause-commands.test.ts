@@ -15,12 +15,9 @@ interface PauseRow {
   readonly name: string;
   readonly until: number | null;
 }
-const pausesOf = (root: string) =>
-  queryLog<PauseRow>(root, 'select name, until from pauses order by name');
+const pausesOf = (root: string) => queryLog<PauseRow>(root, 'select name, until from pauses order by name');
 const runsOf = (root: string) =>
-  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
-    (run) => run.script,
-  );
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map((run) => run.script);
 
 describe('runner pause', () => {
   test('keeps a tier from running until it is resumed', async () => {
@@ -40,9 +37,7 @@ describe('runner pause', () => {
 
   test('takes everything, one script by its short name, and a time', async () => {
     const root = site();
-    expect((await inRoot(root, 'pause')).stdout).toBe(
-      'everything is paused until `runner resume`.\n',
-    );
+    expect((await inRoot(root, 'pause')).stdout).toBe('everything is paused until `runner resume`.\n');
     const before = Date.now();
     expect((await inRoot(root, 'pause', 'a', '--for', '3w')).stdout).toMatch(
       /^hourly\/a is paused until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(UTC\)\.\n`runner resume hourly\/a` ends it before\.\n$/,
@@ -72,10 +67,7 @@ describe('runner pause', () => {
   });
 
   test.each([
-    [
-      ['houly'],
-      'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?',
-    ],
+    [['houly'], 'There is no tier, no script, no handler and no waiting job "houly"; did you mean hourly?'],
     [['hourly/b'], 'did you mean hourly/a?'],
     [['hourly', '--for', 'soon'], '--for expects a duration such as 30m, 2h or 7d, found "soon"'],
     [['hourly', '--for', '900000000000w'], '--for expects a duration of at most 100000d'],
@@ -100,18 +92,12 @@ describe('a pause is shown by', () => {
   test('status, why, list and report', async () => {
     const root = await paused();
     const shown = async (...args: string[]) => (await inRoot(root, ...args)).stdout;
-    expect(await shown('status')).toMatch(
-      /\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /,
-    );
-    expect(await shown('why', 'b')).toMatch(
-      /✖ paused +daily is paused until .*\n +→ `runner resume daily`/,
-    );
+    expect(await shown('status')).toMatch(/\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /);
+    expect(await shown('why', 'b')).toMatch(/✖ paused +daily is paused until .*\n +→ `runner resume daily`/);
     expect(await shown('why', 'a')).toContain('paused: `runner resume hourly/a` ends the pause.');
     expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
     expect(await shown('list')).toContain('a.sh\n    paused\n');
-    expect(await shown('report')).toMatch(
-      /\n {2}paused until \d\d-\d\d \d\d:\d\d · `runner resume daily`/,
-    );
+    expect(await shown('report')).toMatch(/\n {2}paused until \d\d-\d\d \d\d:\d\d · `runner resume daily`/);
     expect(await shown('report')).toContain('\n    paused\n');
     const { tiers } = JSON.parse(await shown('report', '--json'));
     expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);
@@ -120,9 +106,7 @@ describe('a pause is shown by', () => {
   test('report also before anything has run', async () => {
     const root = site();
     await inRoot(root, 'pause', 'daily');
-    expect((await inRoot(root, 'report')).stdout).toContain(
-      '\ndaily is paused · `runner resume daily` ends it\n',
-    );
+    expect((await inRoot(root, 'report')).stdout).toContain('\ndaily is paused · `runner resume daily` ends it\n');
   });
 
   test('run, which runs the script all the same', async () => {
@@ -187,20 +171,15 @@ test('a log that stays locked is named by both, with what to do', async () => {
   onTestFinished(() => void other.close());
   other.exec('begin exclusive');
   // Side by side: each waits for a quarter of a minute.
-  const ends = ['pause', 'resume'].map(
-    (command) => startCommand([command], { cwd: root, env: cronEnv(root) }).ended,
-  );
+  const ends = ['pause', 'resume'].map((command) => startCommand([command], { cwd: root, env: cronEnv(root) }).ended);
   const stderr =
     `runner: ${path} stays locked by another program (database is locked). ` +
     `If that lasts, end the program: \`fuser -v ${path}\` names it.\n`;
   for (const end of ends) expect(await end).toEqual({ status: 1, stdout: '', stderr });
 });
 
-test.each(['pause', 'resume', 'status', 'why'])(
-  'runner %s --help has examples',
-  async (command) => {
-    const { stdout, status } = await inRoot(makeTemporaryRoot(), command, '--help');
-    expect(status).toBe(0);
-    expect(stdout).toContain(`Examples:\n  runner ${command}`);
-  },
-);
+test.each(['pause', 'resume', 'status', 'why'])('runner %s --help has examples', async (command) => {
+  const { stdout, status } = await inRoot(makeTemporaryRoot(), command, '--help');
+  expect(status).toBe(0);
+  expect(stdout).toContain(`Examples:\n  runner ${command}`);
+});

@@ -1,12 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  firstLine,
-  lastLine,
-  printable,
-  printableLine,
-  toPrintableLines,
-} from '../../src/system/base/text.ts';
+import { firstLine, lastLine, printable, printableLine, toPrintableLines } from '../../src/system/base/text.ts';
 
 /** Everything that a terminal could act on. */
 const dangerous =

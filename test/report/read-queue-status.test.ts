@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
-import {
-  selectActivityOfJob,
-  selectChildren,
-  selectRunsOfJob,
-} from '../../src/report/model/jobs.ts';
+import { selectActivityOfJob, selectChildren, selectRunsOfJob } from '../../src/report/model/jobs.ts';
 import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
@@ -58,9 +54,7 @@ test('names without a handler come with the most jobs first, and not without end
     '  19 ready · no worker',
     '  evil: 3 jobs without a handler here',
     '  name-7: 2 jobs without a handler here',
-    ...['0', '1', '10', '11', '12', '13', '2', '3'].map(
-      (index) => `  name-${index}: 1 job without a handler here`,
-    ),
+    ...['0', '1', '10', '11', '12', '13', '2', '3'].map((index) => `  name-${index}: 1 job without a handler here`),
     '  5 more names without a handler here',
   ]);
 });

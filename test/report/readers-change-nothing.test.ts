@@ -12,9 +12,7 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { NO_SUCH_PID } from '../support/written-log.ts';
 
-const readers: readonly string[] = [
-  ...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'list'],
-];
+const readers: readonly string[] = [...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'list']];
 
 function isAlive(pid: number): boolean {
   try {
@@ -30,9 +28,7 @@ async function endGroup(pid: number): Promise<void> {
 }
 
 const contentOf = (root: string) =>
-  ['workers', 'jobs', 'runs', 'events'].map((table) =>
-    queryLog(root, `select * from main.${table}`),
-  );
+  ['workers', 'jobs', 'runs', 'events'].map((table) => queryLog(root, `select * from main.${table}`));
 
 describe('of a run that died with its runner', () => {
   test('who looks records nothing, and a pass does', async () => {
@@ -86,9 +82,7 @@ test('of a run that outlived its runner and then ended, it is known that it ende
   await until('it wrote down its end', () => readdirSync(results).length > 0);
   await until('it is gone', () => !isAlive(pid));
   expect((await inRoot(root, 'status')).stdout).toContain('has ended; the next pass records how');
-  expect((await inRoot(root, 'show', '1')).stdout).toContain(
-    'it has ended; the next pass records how\n',
-  );
+  expect((await inRoot(root, 'show', '1')).stdout).toContain('it has ended; the next pass records how\n');
   await inRoot(root, 'due');
   expect((await inRoot(root, 'show', '1')).stdout).toContain(' · run 1 · succeeded\n');
 });
@@ -102,17 +96,11 @@ test('what still runs without its runner is left alone, and called by its name',
   expect((await inRoot(root, 'status')).stdout).toMatch(
     /hourly\/waits · for .* · still running, although its runner is gone · /,
   );
-  expect((await inRoot(root, 'report')).stdout).toContain(
-    'still running, although its runner is gone',
-  );
-  expect((await inRoot(root, 'why', 'waits')).stdout).toContain(
-    'It has been running without its runner since ',
-  );
+  expect((await inRoot(root, 'report')).stdout).toContain('still running, although its runner is gone');
+  expect((await inRoot(root, 'why', 'waits')).stdout).toContain('It has been running without its runner since ');
   expect(isAlive(pid)).toBe(true);
   const { running } = JSON.parse((await inRoot(root, 'status', '--json')).stdout);
-  expect(running).toMatchObject([
-    { script: 'hourly/waits', pid, isOrphan: true, liveness: 'alive' },
-  ]);
+  expect(running).toMatchObject([{ script: 'hourly/waits', pid, isOrphan: true, liveness: 'alive' }]);
 });
 
 test('a job whose claim has expired, or whose worker died, says so', async () => {
@@ -127,14 +115,8 @@ test('a job whose claim has expired, or whose worker died, says so', async () =>
     `insert into workers (kind, state, host_id, pid, started_at) values ('queue', 'running', 1, ?, 0)`,
     NO_SUCH_PID,
   );
-  changeLog(
-    root,
-    "update jobs set state = 'running', ready = null, claim_token = '1.1' where id = 2",
-  );
-  const reasons = [
-    'its claim has expired',
-    `its worker (pid ${NO_SUCH_PID} on ${hostname()}) died`,
-  ];
+  changeLog(root, "update jobs set state = 'running', ready = null, claim_token = '1.1' where id = 2");
+  const reasons = ['its claim has expired', `its worker (pid ${NO_SUCH_PID} on ${hostname()}) died`];
   const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
   expect(jobs).toMatchObject([
     { id: 2, reason: reasons[1] },

@@ -111,10 +111,7 @@ describe('runner report', () => {
 
   test.each([
     [['report', 'hourly/clean-tpm'], 'did you mean hourly/clean-tmp?'],
-    [
-      ['report', '--tier', 'houly'],
-      'There is no tier "houly" in jobs/ or in the log; did you mean hourly?',
-    ],
+    [['report', '--tier', 'houly'], 'There is no tier "houly" in jobs/ or in the log; did you mean hourly?'],
     [['report', '--since', 'monday'], '--since expects a duration back from now'],
     [['report', '--outcome', 'fail'], 'did you mean failed?'],
     [['report', '--limit', '0'], '--limit expects a whole number from 1, found "0".'],
@@ -224,9 +221,7 @@ test('runner list names scripts with their options, and what is no script and wh
   expect(out).toContain('  hourly/clean-tmp · jobs/hourly/clean-tmp.sh\n    timeout 5m\n');
   expect(out).toContain('  jobs/hourly/notes.txt · text\n');
   expect(JSON.parse((await runner(root, 'list', '--json')).out)).toMatchObject({
-    tiers: [
-      { tier: 'hourly', periodMs: 3_600_000, scripts: [{ options: { timeoutMs: 300_000 } }] },
-    ],
+    tiers: [{ tier: 'hourly', periodMs: 3_600_000, scripts: [{ options: { timeoutMs: 300_000 } }] }],
     ignored: [{ path: join(root, 'jobs/hourly/notes.txt'), reason: 'text' }],
   });
 });

@@ -13,9 +13,7 @@ async function workOne(): Promise<string> {
 
 test('runs of handlers are reported as those of scripts, below the tiers', async () => {
   const { stdout } = await inRoot(await workOne(), 'report');
-  expect(stdout).toMatch(
-    /\nhourly · every hour · never called\n(?:.*\n)+\nqueue · handlers of queued jobs\n/,
-  );
+  expect(stdout).toMatch(/\nhourly · every hour · never called\n(?:.*\n)+\nqueue · handlers of queued jobs\n/);
   expect(stdout).toMatch(/\n {2}export +– +never run/);
   expect(stdout).toMatch(/\n {2}mail\/welcome +\d\d-\d\d \d\d:\d\d +succeeded +1 /);
 });
@@ -26,9 +24,7 @@ test('one handler is found by the name of its jobs', async () => {
     script: 'queue/mail/welcome',
     runs: [{ id: 1, outcome: 'succeeded', tier: 'queue' }],
   });
-  expect((await inRoot(root, 'tail', 'mail/welcome')).stderr).toContain(
-    'run 1 of queue/mail/welcome',
-  );
+  expect((await inRoot(root, 'tail', 'mail/welcome')).stderr).toContain('run 1 of queue/mail/welcome');
 });
 
 /** A job of which one run was given back, and another one finished. */
@@ -53,22 +49,16 @@ test('what was given back is counted by itself, and only where there is any', as
 
 test('what was given back is chosen by its outcome, and has a reason, but is no error', async () => {
   const root = await workTwice();
-  const { runs } = jsonOf(
-    await inRoot(root, 'report', 'export', '--outcome', 'released', '--json'),
-  );
+  const { runs } = jsonOf(await inRoot(root, 'report', 'export', '--outcome', 'released', '--json'));
   expect(runs).toMatchObject([{ id: 1, outcome: 'released', reason: 'it was given back' }]);
-  expect((await inRoot(root, 'report', 'export')).stdout).toMatch(
-    / released .* it was given back\n/,
-  );
+  expect((await inRoot(root, 'report', 'export')).stdout).toMatch(/ released .* it was given back\n/);
   await inRoot(root, 'add', 'export');
   await inRoot(root, 'claim');
   await inRoot(root, 'job', '2', 'retry');
   const { scripts, totals } = jsonOf(await inRoot(root, 'report', '--json'));
   const own = { runs: 3, succeeded: 1, failed: 0, released: 2, successRate: 1 };
   expect(totals).toMatchObject(own);
-  expect(scripts).toContainEqual(
-    expect.objectContaining({ ...own, script: 'queue/export', lastError: null }),
-  );
+  expect(scripts).toContainEqual(expect.objectContaining({ ...own, script: 'queue/export', lastError: null }));
 });
 
 test('without handlers, and without runs of any, there is no queue in the report', async () => {

@@ -56,9 +56,7 @@ test('status tells what runs, for how long and since when, and who has the lock'
   );
   expect(stdout).toContain(`running: pid ${process.pid} on ${hostname()}, since `);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({
-    running: [
-      { id: run, attempt: 2, usualDurationMs: 130_000, isOrphan: false, liveness: 'alive' },
-    ],
+    running: [{ id: run, attempt: 2, usualDurationMs: 130_000, isOrphan: false, liveness: 'alive' }],
     tiers: [{ tier: 'hourly', holder: { kind: 'tier', pid: process.pid, host: hostname() } }],
   });
 });
@@ -72,14 +70,10 @@ test('status tells what waits, and why', async () => {
   const log = await writeLog(root);
   const at = Date.now();
   const reason = 'the load average is 7.2 (maxLoad 4)';
-  const [b] = await log.store.scriptJobs.enqueue([
-    { name: 'daily/b', tier: 'daily', scheduledFor: null, at },
-  ]);
+  const [b] = await log.store.scriptJobs.enqueue([{ name: 'daily/b', tier: 'daily', scheduledFor: null, at }]);
   await log.store.jobs.change([{ id: b as number, set: { reason } }], at);
   const { stdout } = await inRoot(root, 'status');
-  expect(stdout).toMatch(
-    /^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/,
-  );
+  expect(stdout).toMatch(/^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/);
   expect(stdout).toMatch(/\n {2}hourly\/a · try 2 due \d\d-\d\d \d\d:\d\d · exit code 3\n/);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
     { script: 'daily/b', state: 'deferred', reason, attempts: 0 },
@@ -109,11 +103,8 @@ test('status tells of what waits to be taken in and of logs that were set aside'
   writeFileSync(spooled, lines, { mode: 0o600 });
   const { stdout, status } = await inRoot(root, 'status');
   expect(status).toBe(0);
-  expect(stdout).toContain(
-    '1 broken log quarantined in .runner/: activity.db.broken-20261103-140500\n',
-  );
-  const waits =
-    '2 runs wait in the spool, recorded without the log; the next pass takes them in.\n';
+  expect(stdout).toContain('1 broken log quarantined in .runner/: activity.db.broken-20261103-140500\n');
+  const waits = '2 runs wait in the spool, recorded without the log; the next pass takes them in.\n';
   expect(stdout).toContain(waits);
   expect(await inRoot(root, 'report')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
   expect(await inRoot(root, 'why', 'a')).toMatchObject({ status: 0, stderr: `Note: ${waits}` });
@@ -149,9 +140,7 @@ test('status names a pass that works without the log by its lock file', async ()
     new RegExp(`hourly +– +without the log: pid ${process.pid} on ${hostname()}, since `),
   );
   await lock.release();
-  expect((await inRoot(root, 'status')).stdout).toContain(
-    'Nothing is running, nothing is waiting.',
-  );
+  expect((await inRoot(root, 'status')).stdout).toContain('Nothing is running, nothing is waiting.');
 });
 
 test.each([
@@ -169,9 +158,7 @@ test('with wrong settings status says that nothing will start', async () => {
   const { stdout, stderr, status } = await inRoot(root, 'status', '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout).tiers).toHaveLength(1);
-  expect(stderr).toMatch(
-    /^Note: no call starts anything until the settings are fixed\. runner\.config\.json:1: nope /,
-  );
+  expect(stderr).toMatch(/^Note: no call starts anything until the settings are fixed\. runner\.config\.json:1: nope /);
 });
 
 test('without a readable log status still shows the tiers', async () => {

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  addRuns,
-  addUp,
-  nearestRank,
-  RunFigures,
-  summarizeRuns,
-} from '../../src/report/model/runs.ts';
+import { addRuns, addUp, nearestRank, RunFigures, summarizeRuns } from '../../src/report/model/runs.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
 interface Run {

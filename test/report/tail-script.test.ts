@@ -43,9 +43,7 @@ async function endRun(log: WrittenLog, { id, file }: { id: number; file: string 
     ...{ scheduledFor: null, startedAt: now, timeoutMs: null },
   };
   const end = makeFinishedRun({ finished_at: now + 1200, duration_ms: 1200, output });
-  await log.store.transaction(({ runs }) =>
-    runs.end([{ ...start, runId: id, end, leftJob: null }]),
-  );
+  await log.store.transaction(({ runs }) => runs.end([{ ...start, runId: id, end, leftJob: null }]));
   rmSync(file, { force: true });
   log.store.connection.exec("update workers set state = 'finished'");
 }
@@ -144,24 +142,19 @@ describe('following', () => {
     await until('its output is shown', () => shown.output === 'last words');
     log.store.connection.exec('update workers set pid = 5000000');
     await ended;
-    expect(shown.notes).toMatch(
-      /: crashed, the runner \(pid 5000000 on .*\) died while it ran\.\n$/,
-    );
+    expect(shown.notes).toMatch(/: crashed, the runner \(pid 5000000 on .*\) died while it ran\.\n$/);
   });
 
-  test.each([true, false])(
-    'is ended at once and quietly by an abort (running: %j)',
-    async (isRunning) => {
-      const log = await writeLog(makeTemporaryRoot());
-      if (isRunning) writeFileSync((await startRun(log)).file, 'on and on\n');
-      const { shown, abort, ended } = startTail(log, true);
-      await until('something is shown', () => shown.output + shown.notes !== '');
-      const before = shown.notes;
-      abort.abort();
-      await ended;
-      expect(shown.notes).toBe(before);
-    },
-  );
+  test.each([true, false])('is ended at once and quietly by an abort (running: %j)', async (isRunning) => {
+    const log = await writeLog(makeTemporaryRoot());
+    if (isRunning) writeFileSync((await startRun(log)).file, 'on and on\n');
+    const { shown, abort, ended } = startTail(log, true);
+    await until('something is shown', () => shown.output + shown.notes !== '');
+    const before = shown.notes;
+    abort.abort();
+    await ended;
+    expect(shown.notes).toBe(before);
+  });
 });
 
 describe('kept output', () => {

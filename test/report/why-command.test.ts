@@ -78,9 +78,7 @@ describe('before anything has run', () => {
   });
 
   test('what is not there has a nearest name', async () => {
-    expect(finding(await why(site(), 'hourly/fials'), 'found')?.cure).toBe(
-      'Did you mean hourly/fails?',
-    );
+    expect(finding(await why(site(), 'hourly/fials'), 'found')?.cure).toBe('Did you mean hourly/fails?');
   });
 
   test('wrong settings are the first thing to be said', async () => {
@@ -105,9 +103,7 @@ describe('by the log', () => {
     await inRoot(root, 'hourly');
     const found = await why(root, 'a');
     expect(finding(found, 'last run')?.text).toMatch(/^run \d+ of .* succeeded/);
-    expect(found.conclusion).toMatch(
-      /^It will run with the next pass of hourly, about \d\d-\d\d \d\d:\d\d\.$/,
-    );
+    expect(found.conclusion).toMatch(/^It will run with the next pass of hourly, about \d\d-\d\d \d\d:\d\d\.$/);
     expect(found.findings.every(({ verdict }) => verdict === 'fine')).toBe(true);
   });
 
@@ -139,9 +135,7 @@ describe('by the log', () => {
     // Its content is older than the pass; that it came here after it is what counts.
     const old = new Date(Date.now() - 100 * HOUR);
     utimesSync(join(root, 'jobs/hourly/a.sh'), old, old);
-    expect(finding(await why(root, 'a'), 'last pass')?.text).toMatch(
-      /before its file was changed or added/,
-    );
+    expect(finding(await why(root, 'a'), 'last pass')?.text).toMatch(/before its file was changed or added/);
   });
 
   test('a pass that is at work, longer than its period, is named with the cure', async () => {
@@ -162,14 +156,10 @@ describe('by the log', () => {
     const root = site();
     const log = await writeLog(root);
     const at = Date.now();
-    const [id] = await log.store.scriptJobs.enqueue([
-      { name: 'hourly/a', tier: 'hourly', scheduledFor: null, at },
-    ]);
+    const [id] = await log.store.scriptJobs.enqueue([{ name: 'hourly/a', tier: 'hourly', scheduledFor: null, at }]);
     const set = { state: 'cancelled', finished_at: at, reason: 'stopped by SIGTERM' } as const;
     await log.store.jobs.change([{ id: id as number, set }], at);
-    expect(finding(await why(root, 'a'), 'last job')?.text).toContain(
-      'was cancelled before it ran: stopped',
-    );
+    expect(finding(await why(root, 'a'), 'last job')?.text).toContain('was cancelled before it ran: stopped');
   });
 
   test('what is gone from jobs/ is known from the log', async () => {

@@ -1,12 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isCorruption } from '../../src/store/failures.ts';
 import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
@@ -27,8 +19,7 @@ const STAMP = '20261121-123059';
 const PAGE = 4096;
 const GARBAGE = 'Dear diary, today nothing happened. '.repeat(1000);
 
-const filesIn = ({ path }: StateFolder): string[] =>
-  readdirSync(path).filter((name) => name.startsWith('activity'));
+const filesIn = ({ path }: StateFolder): string[] => readdirSync(path).filter((name) => name.startsWith('activity'));
 
 /** Breaks a closed file at the place of the log. */
 const damages: Readonly<Record<string, (path: string) => void>> = {
@@ -151,9 +142,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await expect(openExistingStore(folder, options)).rejects.toMatchObject({
       name: 'StoreUnavailable',
       kind: 'broken',
-      message: expect.stringMatching(
-        /^\S+activity\.db is damaged \(file is not a database\)\. The next pass /,
-      ),
+      message: expect.stringMatching(/^\S+activity\.db is damaged \(file is not a database\)\. The next pass /),
     });
     expect(readFileSync(folder.database, 'utf8')).toBe(GARBAGE);
   });

@@ -192,18 +192,13 @@ test('every result code has the name that SQLite’s own header gives it', () =>
     return primary.find(([other]) => other === name)?.[1] as number;
   }
   expect(codes.size).toBeGreaterThanOrEqual(28);
-  const extended = [
-    ...header.matchAll(/^#define (SQLITE_(\w+?)_\w+) +\((SQLITE_[A-Z]+) *\| *\((\d+)<<8\)\)/gm),
-  ].filter(([, name]) =>
-    /_(BUSY|READONLY|IOERR|CORRUPT|CANTOPEN|CONSTRAINT|LOCKED)_/.test(name ?? ''),
+  const extended = [...header.matchAll(/^#define (SQLITE_(\w+?)_\w+) +\((SQLITE_[A-Z]+) *\| *\((\d+)<<8\)\)/gm)].filter(
+    ([, name]) => /_(BUSY|READONLY|IOERR|CORRUPT|CANTOPEN|CONSTRAINT|LOCKED)_/.test(name ?? ''),
   );
   expect(extended.length).toBeGreaterThan(60);
   for (const [, name, , family, shift] of extended) {
     const code = (codes.get(family as string) as number) | (Number(shift) << 8);
-    expect([name, sqliteErrorName(code)]).toEqual([
-      name,
-      expect.stringContaining(family as string),
-    ]);
+    expect([name, sqliteErrorName(code)]).toEqual([name, expect.stringContaining(family as string)]);
     if (!/_(BADKEY|CODEC)$/.test(name as string)) expect(sqliteErrorName(code)).toBe(name);
   }
 });

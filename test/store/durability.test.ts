@@ -13,8 +13,7 @@ const nothing = async (): Promise<void> => {};
 /** A log whose last write is on the disk. */
 async function open() {
   const { store, commits } = await openRecordedStore(makeTemporaryRoot());
-  const write = (work: typeof change = change, durability: Durability = 'soon') =>
-    store.transaction(work, durability);
+  const write = (work: typeof change = change, durability: Durability = 'soon') => store.transaction(work, durability);
   await write(change, 'durable');
   return { store, commits, write };
 }

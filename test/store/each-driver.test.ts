@@ -16,8 +16,7 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const addEvent = ({ events }: StoreSession, detail = ''): Promise<void> =>
   events.record([{ at: 0, event: 'paused', detail }]);
-const countEvents = ({ connection }: SqliteStore): number =>
-  connection.prepare('select id from events').all([]).length;
+const countEvents = ({ connection }: SqliteStore): number => connection.prepare('select id from events').all([]).length;
 
 describe.each(drivers)('with %s', (name, driver) => {
   const state = () => makeStateOf(makeTemporaryRoot());

@@ -1,12 +1,5 @@
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -42,29 +35,24 @@ async function use(path: string, journal: Journal, statements: string): Promise<
   void ended;
 }
 
-const hash = (path: string): string =>
-  createHash('sha256').update(readFileSync(path)).digest('hex');
+const hash = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
 
 describe.each(drivers)('with %s', (_name, driver) => {
   const read = (path: string, busyTimeoutMs = 100): Promise<unknown[]> =>
     readExternalDatabase(
       path,
-      async (database) =>
-        [...database.select('select cast(x as text) as x from t')].map(({ x }) => x),
+      async (database) => [...database.select('select cast(x as text) as x from t')].map(({ x }) => x),
       { driver, busyTimeoutMs },
     );
 
-  test.each(['wal', 'delete'] as const)(
-    'a file in mode %s is read, and left as it is',
-    async (mode) => {
-      const { folder, path } = makeFile(mode);
-      const before = hash(path);
-      chmodSync(path, 0o444);
-      expect(await read(path)).toEqual(['one', '9007199254740993']);
-      expect(hash(path)).toBe(before);
-      expect(readdirSync(folder)).toEqual(['a b#?.db']);
-    },
-  );
+  test.each(['wal', 'delete'] as const)('a file in mode %s is read, and left as it is', async (mode) => {
+    const { folder, path } = makeFile(mode);
+    const before = hash(path);
+    chmodSync(path, 0o444);
+    expect(await read(path)).toEqual(['one', '9007199254740993']);
+    expect(hash(path)).toBe(before);
+    expect(readdirSync(folder)).toEqual(['a b#?.db']);
+  });
 
   test('what another program has written and still keeps in its journal is read', async () => {
     const { path } = makeFile('wal');
@@ -88,11 +76,9 @@ describe.each(drivers)('with %s', (_name, driver) => {
 
   test('a file that is written to, although nobody seemed to, is told', async () => {
     const { path } = makeFile('wal');
-    const reading = readExternalDatabase(
-      path,
-      async () => await use(path, 'wal', "insert into t values ('two')"),
-      { driver },
-    );
+    const reading = readExternalDatabase(path, async () => await use(path, 'wal', "insert into t values ('two')"), {
+      driver,
+    });
     await expect(reading).rejects.toThrow(`${path} was written to while it was read`);
   });
 
@@ -141,16 +127,11 @@ describe.each(drivers)('with %s', (_name, driver) => {
   test.each([
     ['nothing', () => {}, /is not there \(ENOENT/],
     ['a folder', (path: string) => mkdirSync(path), /is a folder; name the SQLite file in it/],
-    [
-      'text',
-      (path: string) => writeFileSync(path, 'create table'.repeat(50)),
-      /not an SQLite database\.$/,
-    ],
+    ['text', (path: string) => writeFileSync(path, 'create table'.repeat(50)), /not an SQLite database\.$/],
     ['an empty file', (path: string) => writeFileSync(path, ''), /is not an SQLite database\.$/],
     [
       'half a file',
-      (path: string) =>
-        writeFileSync(path, readFileSync(makeFile('delete').path).subarray(0, 5000)),
+      (path: string) => writeFileSync(path, readFileSync(makeFile('delete').path).subarray(0, 5000)),
       /is damaged/,
     ],
   ])('%s is told in one sentence', async (_what, make, message) => {

@@ -37,9 +37,7 @@ test('eight processes that open a missing log in the same moment make it once', 
 test('three writers and a reader in the same moment lose no row', async () => {
   const root = makeTemporaryRoot();
   const store = await openSqliteOf(root);
-  const writers = ['15min', 'hourly', 'daily'].map((tier) =>
-    startNode([addJobs, root, tier, '40']),
-  );
+  const writers = ['15min', 'hourly', 'daily'].map((tier) => startNode([addJobs, root, tier, '40']));
   let isWriting = true;
   const ended = Promise.all(writers.map((writer) => writer.ended)).finally(() => {
     isWriting = false;
@@ -56,9 +54,7 @@ test('three writers and a reader in the same moment lose no row', async () => {
   for (const end of await ended) expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(seen).toEqual(seen.toSorted((one, other) => one - other));
   const perTier = 'select tier, count(*) as jobs from jobs group by tier order by tier';
-  expect(queryLog(root, perTier)).toEqual(
-    ['15min', 'daily', 'hourly'].map((tier) => ({ tier, jobs: 40 })),
-  );
+  expect(queryLog(root, perTier)).toEqual(['15min', 'daily', 'hourly'].map((tier) => ({ tier, jobs: 40 })));
   expect(events.all([])).toHaveLength(120);
 });
 

@@ -38,11 +38,7 @@ async function addRun(
 }
 
 /** Jobs that ended at 1, 2, 3 …, each with one run. */
-async function addEndedJobs(
-  store: SqliteStore,
-  states: readonly JobState[],
-  output: Output = {},
-): Promise<void> {
+async function addEndedJobs(store: SqliteStore, states: readonly JobState[], output: Output = {}): Promise<void> {
   for (const [index, state] of states.entries()) {
     const isOpen = state === 'queued';
     const [row] = ask<{ id: number }>(
@@ -55,9 +51,7 @@ async function addEndedJobs(
 }
 
 const readEnds = (store: SqliteStore): (number | null)[] =>
-  ask<{ at: number | null }>(store, 'select finished_at as at from jobs order by id').map(
-    ({ at }) => at,
-  );
+  ask<{ at: number | null }>(store, 'select finished_at as at from jobs order by id').map(({ at }) => at);
 
 test('a step deletes the longest ended first, and no more than its limit', async () => {
   const store = await open();
@@ -138,10 +132,7 @@ test('an old worker stays as long as one of its runs does', async () => {
   await addPassRun('hourly/a', 1, { worker_id: withRun });
   const goesOn = await addPass('hourly', 2, { state: 'running' });
   expect(await store.pruning.workers(1_000_000, 10)).toMatchObject({ deleted: 1 });
-  expect(ask(store, 'select id from workers order by id')).toEqual([
-    { id: withRun },
-    { id: goesOn },
-  ]);
+  expect(ask(store, 'select id from workers order by id')).toEqual([{ id: withRun }, { id: goesOn }]);
 });
 
 test('no step of deleting reads a whole table', async () => {
@@ -186,15 +177,12 @@ const readNames = (store: SqliteStore): string[] =>
 test.each([
   ['paused', ['parent', 'untold']],
   ['finished', ['parent']],
-] as const)(
-  'of a parent that is %s, children stay that it is still to be told of',
-  async (state, left) => {
-    const store = await open();
-    addFamily(store, state);
-    await store.pruning.endedJobs(['finished'], 5, 10);
-    expect(readNames(store)).toEqual(left);
-  },
-);
+] as const)('of a parent that is %s, children stay that it is still to be told of', async (state, left) => {
+  const store = await open();
+  addFamily(store, state);
+  await store.pruning.endedJobs(['finished'], 5, 10);
+  expect(readNames(store)).toEqual(left);
+});
 
 test.each([false, true])('also of the oldest, with runs: %s', async (haveRuns) => {
   const store = await open();
@@ -220,8 +208,7 @@ test('old runs of scripts and of repeating jobs go, each by its own age, though 
   for (const deleted of [1, 9, 0]) {
     expect(await store.pruning.runs(before, deleted === 1 ? 1 : 20)).toMatchObject({ deleted });
   }
-  const left = (id: number) =>
-    ask(store, 'select started_at, outcome from runs where job_id = ? order by id', id);
+  const left = (id: number) => ask(store, 'select started_at, outcome from runs where job_id = ? order by id', id);
   for (const id of [1, 3]) {
     expect(left(id)).toEqual([
       { started_at: 20, outcome: 'failed' },

@@ -21,18 +21,13 @@ test.each([
   ['a job that waits and is in no index', `insert into jobs (name, ready) values ('a', null)`],
   ['a run with an unknown outcome', aRun('outcome', `'fine'`)],
   ['a run measured in an unknown way', aRun('outcome, measured_by', `'failed', 'guessed'`)],
-  [
-    'a run of a job that is not there',
-    aRun('outcome, id', `'failed', 7`).replace('(1, 1', '(9, 1'),
-  ],
+  ['a run of a job that is not there', aRun('outcome, id', `'failed', 7`).replace('(1, 1', '(9, 1')],
 ])('%s is refused', async (_what, statement) => {
   const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aWorker('state', `'running'`));
   connection.exec(aJob('state', `'running'`));
   connection.exec(aRun('outcome', `'running'`));
-  expect(() => connection.exec(statement)).toThrow(
-    /(CHECK|NOT NULL|FOREIGN KEY) constraint failed/,
-  );
+  expect(() => connection.exec(statement)).toThrow(/(CHECK|NOT NULL|FOREIGN KEY) constraint failed/);
 });
 
 test('two workers cannot run one tier, whatever the program around the table does', async () => {
@@ -48,9 +43,7 @@ test('two workers cannot run one tier, whatever the program around the table doe
 test('a script cannot be queued twice, whatever the program around the table does', async () => {
   const { connection } = await openSqliteOf(makeTemporaryRoot());
   connection.exec(aJob('state', `'queued'`));
-  expect(() => connection.exec(aJob('state', `'queued'`))).toThrow(
-    'UNIQUE constraint failed: jobs.name',
-  );
+  expect(() => connection.exec(aJob('state', `'queued'`))).toThrow('UNIQUE constraint failed: jobs.name');
 });
 
 test('a job takes its runs with it, and those their output', async () => {
@@ -59,9 +52,7 @@ test('a job takes its runs with it, and those their output', async () => {
   await addRun('hourly/a', NOON, { output: 'a', output_bytes: 1 });
   await addRun('hourly/b', NOON, { output: 'b', output_bytes: 1 });
   store.connection.exec(`delete from jobs where name = 'hourly/a'`);
-  expect(queryLog(root, 'select script, output from runs')).toEqual([
-    { script: 'hourly/b', output: 'b' },
-  ]);
+  expect(queryLog(root, 'select script, output from runs')).toEqual([{ script: 'hourly/b', output: 'b' }]);
   expect(queryLog(root, 'select output from outputs')).toEqual([{ output: 'b' }]);
 });
 

@@ -38,13 +38,10 @@ vi.mock('node:fs', async (original) => {
 
 beforeEach(() => void Object.assign(disk, { syncs: 0, isBroken: false }));
 
-const record = ({ events }: StoreSession, at: number): Promise<void> =>
-  events.record([{ at, event: 'paused' }]);
+const record = ({ events }: StoreSession, at: number): Promise<void> => events.record([{ at, event: 'paused' }]);
 
 const readInstants = ({ connection }: Pick<SqliteStore, 'connection'>): number[] =>
-  (connection.prepare('select at from events order by id').all([]) as { at: number }[]).map(
-    ({ at }) => at,
-  );
+  (connection.prepare('select at from events order by id').all([]) as { at: number }[]).map(({ at }) => at);
 
 describe.each(drivers)('with %s', (_name, driver) => {
   async function open(): Promise<SqliteStore> {
@@ -97,22 +94,14 @@ describe.each(drivers)('with %s', (_name, driver) => {
     await store.transaction(end);
     const known = `select name, content_hash from runs join scripts on scripts.id = runs.script_id
       join script_versions on script_versions.id = version_id`;
-    expect(store.connection.prepare(known).all([])).toEqual([
-      { name: 'queue/a', content_hash: 'ab' },
-    ]);
+    expect(store.connection.prepare(known).all([])).toEqual([{ name: 'queue/a', content_hash: 'ab' }]);
   });
 
   test('what is to be durable soon is seen by others at once, and on the disk soon, by itself', async () => {
     const folder = makeStateOf(makeTemporaryRoot());
-    const [store, other] = [
-      await openStore(folder, { driver }),
-      await openStore(folder, { driver }),
-    ];
+    const [store, other] = [await openStore(folder, { driver }), await openStore(folder, { driver })];
     onTestFinished(() => other.close().then(() => store.close()));
-    for (const write of [
-      () => store.transaction((session) => record(session, 1), 'soon'),
-      () => record(store, 2),
-    ]) {
+    for (const write of [() => store.transaction((session) => record(session, 1), 'soon'), () => record(store, 2)]) {
       const before = disk.syncs;
       await write();
       let isDurable = false;
@@ -163,10 +152,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const store = await openStore(folder, { driver: withJournal(driver, 'truncate') });
     onTestFinished(() => store.close());
     expect(store.journalMode).toBe('truncate');
-    for (const write of [
-      () => store.transaction((session) => record(session, 1)),
-      () => record(store, 2),
-    ]) {
+    for (const write of [() => store.transaction((session) => record(session, 1)), () => record(store, 2)]) {
       const reader = driver.open(folder.database, { timeoutMs: 0 });
       reader.exec('begin; select * from workers');
       reader.prepare('select count(*) from events').all([]);

@@ -10,8 +10,7 @@ import {
 import { stateFolderAt } from '../../src/system/place/state-folder.ts';
 
 const folder = stateFolderAt('/home/me/site/.runner');
-const withCode = (code: string, message = 'as the system says'): Error =>
-  Object.assign(new Error(message), { code });
+const withCode = (code: string, message = 'as the system says'): Error => Object.assign(new Error(message), { code });
 
 test.each([
   ['SQLITE_BUSY', 'locked'],
@@ -57,13 +56,7 @@ test.each([
 });
 
 test('what is no error of the system is no failure of the store', () => {
-  for (const thrown of [
-    new TypeError('a defect'),
-    'SQLITE_BUSY',
-    null,
-    undefined,
-    { code: 'EIO' },
-  ]) {
+  for (const thrown of [new TypeError('a defect'), 'SQLITE_BUSY', null, undefined, { code: 'EIO' }]) {
     expect(isStoreFailure(thrown)).toBe(false);
   }
   expect(isStoreFailure(new StoreUnavailable('foreign', 'It is not ours.'))).toBe(true);

@@ -35,10 +35,6 @@ test.each([
 });
 
 test('who finds something after a long time of nothing is fresh again', () => {
-  const rests = restsOf([
-    ...repeat(20, { laterMs: 1 }),
-    { laterMs: 1, hasFound: true },
-    { laterMs: 1 },
-  ]);
+  const rests = restsOf([...repeat(20, { laterMs: 1 }), { laterMs: 1, hasFound: true }, { laterMs: 1 }]);
   expect(rests.slice(-3)).toEqual([12, 0, 0]);
 });

@@ -185,9 +185,7 @@ test('a log that is locked by another holds nobody up', async () => {
   const before = watch.look();
   const other = new Sqlite(folder.database);
   onTestFinished(() => void other.close());
-  other.exec(
-    "pragma journal_mode = truncate; begin exclusive; insert into jobs (name) values ('a')",
-  );
+  other.exec("pragma journal_mode = truncate; begin exclusive; insert into jobs (name) values ('a')");
   const startMs = performance.now();
   expect(watch.look()).toBe(before);
   expect(performance.now() - startMs).toBeLessThan(TOLD_MS);

@@ -1,13 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
@@ -80,11 +72,7 @@ function namedFile(lines: readonly string[], start: number): string | null {
   return /`([\w./-]+\.\w+)`:$/.exec(before)?.[1] ?? null;
 }
 
-function shownAfter(
-  lines: readonly string[],
-  fence: Fence,
-  next: Fence | undefined,
-): string | null {
+function shownAfter(lines: readonly string[], fence: Fence, next: Fence | undefined): string | null {
   if (next === undefined || next.language !== '') return null;
   const between = lines.slice(fence.end + 1, next.start);
   return between.every((line) => line.trim() === '') ? contentOf(lines, next) : null;
@@ -146,9 +134,7 @@ export function runExample({ root, env }: ExamplePlace, example: Example): strin
     timeout: 50_000,
   });
   const expected = Number(/# exits (\d+)/.exec(example.content)?.[1] ?? 0);
-  expect(status, `${example.place} ends with this exit code; it printed:\n${stdout}`).toBe(
-    expected,
-  );
+  expect(status, `${example.place} ends with this exit code; it printed:\n${stdout}`).toBe(expected);
   if (example.shown !== null) expectShown(example.shown, stdout, root, example.place);
   return stdout;
 }

@@ -104,8 +104,7 @@ const sqlite: Engine = {
 
 function connectionOf(database: Database.Database): LogConnection {
   return {
-    all: <Row>(sql: string, ...values: readonly unknown[]) =>
-      database.prepare<unknown[], Row>(sql).all(...values),
+    all: <Row>(sql: string, ...values: readonly unknown[]) => database.prepare<unknown[], Row>(sql).all(...values),
     change: (sql, ...values) => database.prepare(sql).run(...values).changes,
     close: () => database.close(),
   };

@@ -120,21 +120,9 @@ function changes([, flags = 'r']) {
 
 const changing = [
   ...['mkdir', 'mkdtemp', 'rmdir', 'rm', 'unlink', 'rename', 'link', 'symlink', 'copyFile', 'cp'],
-  ...[
-    'writeFile',
-    'appendFile',
-    'truncate',
-    'chmod',
-    'lchmod',
-    'chown',
-    'lchown',
-    'utimes',
-    'lutimes',
-  ],
+  ...['writeFile', 'appendFile', 'truncate', 'chmod', 'lchmod', 'chown', 'lchown', 'utimes', 'lutimes'],
 ];
-const changingByDescriptor = [
-  ...['write', 'writev', 'ftruncate', 'fchmod', 'fchown', 'futimes', 'fsync', 'fdatasync'],
-];
+const changingByDescriptor = [...['write', 'writev', 'ftruncate', 'fchmod', 'fchown', 'futimes', 'fsync', 'fdatasync']];
 
 const nameFile =
   (method) =>
@@ -156,15 +144,7 @@ for (const method of changingByDescriptor) {
 wrapSync(fs, 'openSync', nameOpen);
 wrapCallback(fs, 'open', nameOpen);
 wrapPromise(fs.promises, 'open', nameOpen);
-for (const method of [
-  'spawn',
-  'spawnSync',
-  'exec',
-  'execSync',
-  'execFile',
-  'execFileSync',
-  'fork',
-]) {
+for (const method of ['spawn', 'spawnSync', 'exec', 'execSync', 'execFile', 'execFileSync', 'fork']) {
   wrapSync(childProcess, method, () => 'spawn');
 }
 wrapSync(process, 'kill', ([, signal]) => (signal === 0 ? null : `kill ${signal ?? 'SIGTERM'}`));
@@ -193,8 +173,7 @@ function tellPragma(source) {
 
 function wrapStatement(statement, text) {
   if (tellSql(text) === null) return statement;
-  for (const method of ['run', 'get', 'all', 'iterate'])
-    wrapSync(statement, method, () => tellSql(text));
+  for (const method of ['run', 'get', 'all', 'iterate']) wrapSync(statement, method, () => tellSql(text));
   return statement;
 }
 

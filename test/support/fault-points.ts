@@ -23,11 +23,7 @@ export interface Fault {
 }
 
 /** The built command, from outside made to fail. A status of null: it came to the point, and was killed. */
-export function runWithFault(
-  root: string,
-  args: readonly string[],
-  fault: Fault = {},
-): Promise<Ended> {
+export function runWithFault(root: string, args: readonly string[], fault: Fault = {}): Promise<Ended> {
   return startWithFault(root, args, fault).ended;
 }
 
@@ -74,10 +70,7 @@ export function kindOf(point: string): string {
   return point.replace(/#\d+$/, '');
 }
 
-function placeOf(
-  root: string,
-  { at, clockMs, clockFrom = 0, clockWhen, pace, input }: Fault,
-): Place {
+function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, pace, input }: Fault): Place {
   const { cwd, env } = cronPlace(root);
   const from = clockWhen === undefined ? `from ${clockFrom}` : `when ${clockWhen}`;
   return {

@@ -52,11 +52,7 @@ export interface LaterRows {
 }
 
 /** A LaterJob database with these jobs; what a row leaves out is that of a new one. */
-export function makeLaterJob(
-  place: ForeignFile,
-  { jobs, transitions = [] }: LaterRows,
-  prefix = 'later_job',
-): string {
+export function makeLaterJob(place: ForeignFile, { jobs, transitions = [] }: LaterRows, prefix = 'later_job'): string {
   const added = { state_id: 1, dte_add: '2026-03-01 08:00:00', retry_count: 3 };
   return makeFile(
     { file: 'later.db', schema: laterSchema(prefix), ...place },
@@ -80,9 +76,7 @@ function makeFile(
     for (const row of rows) {
       const columns = Object.keys(row);
       const values = columns.map(() => '?').join(', ');
-      database
-        .prepare(`insert into ${table} (${columns.join(', ')}) values (${values})`)
-        .run(...Object.values(row));
+      database.prepare(`insert into ${table} (${columns.join(', ')}) values (${values})`).run(...Object.values(row));
     }
   }
   database.exec('commit');

@@ -5,11 +5,7 @@ import { openHandlers } from '../../src/discovery/handlers.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
-import {
-  createHandlerRunner,
-  type HandlerRunner,
-  type HandlerRunnerOptions,
-} from '../../src/execution/warm/run.ts';
+import { createHandlerRunner, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 

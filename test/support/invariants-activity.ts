@@ -31,7 +31,5 @@ function checkRunLife({ id, outcome, left_job }: LoggedRun, { activity }: LogCon
   const isReleased = outcome === 'released' && left_job !== 'cancelled';
   const end = isReleased ? 'job-released' : `job-${left_job ?? 'finished'}`;
   const expected = outcome === 'running' ? ['run-started'] : ['run-started', end];
-  return life.toSorted().join() === expected.toSorted().join()
-    ? []
-    : [`run ${id} (${outcome}): told as ${life}`];
+  return life.toSorted().join() === expected.toSorted().join() ? [] : [`run ${id} (${outcome}): told as ${life}`];
 }

@@ -113,11 +113,7 @@ export function readEvidence(root: string): readonly SeenRun[] {
  * told as what it was not.
  */
 export function checkEvidence(seen: readonly SeenRun[], log: LogContent): string[] {
-  return [
-    ...seen.flatMap((run) => checkSeen(run, log)),
-    ...findOverlaps(seen),
-    ...findInventions(seen, log),
-  ];
+  return [...seen.flatMap((run) => checkSeen(run, log)), ...findOverlaps(seen), ...findInventions(seen, log)];
 }
 
 function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
@@ -126,8 +122,7 @@ function checkSeen(run: SeenRun, { runs }: LogContent): string[] {
   const [row] = rows;
   if (row === undefined) return [`${name}: it started, and the log knows nothing of it`];
   if (rows.length > 1) return [`${name}: it is ${rows.length} times in the log`];
-  if (row.attempt !== run.attempt)
-    return [`${name}: attempt ${run.attempt} is told as ${row.attempt}`];
+  if (row.attempt !== run.attempt) return [`${name}: attempt ${run.attempt} is told as ${row.attempt}`];
   const toldCode = row.exit_code;
   const isFalse = run.exitCode !== null && toldCode !== null && toldCode !== run.exitCode;
   return isFalse ? [`${name}: exit code ${run.exitCode} is told as ${toldCode}`] : [];
@@ -153,8 +148,6 @@ function findInventions(seen: readonly SeenRun[], { runs }: LogContent): string[
   const ended = runs.filter(({ script, exit_code }) => scripts.has(script) && exit_code !== null);
   return ended.flatMap((row) => {
     const isSeen = seen.some((run) => isSame(row, run) && run.exitCode !== null);
-    return isSeen
-      ? []
-      : [`run ${row.id} (${row.script}, ${row.outcome}): it never came to its end`];
+    return isSeen ? [] : [`run ${row.id} (${row.script}, ${row.outcome}): it never came to its end`];
   });
 }

@@ -44,9 +44,7 @@ export function checkFiles(root: string, log: LogContent | null): string[] {
     ...listFolder(state.results).filter((name) => !isOfRunning(name)),
     ...listFolder(state.output).filter((name) => !isOfRunning(name) && !kept.has(name)),
   ];
-  const missing = [...kept].filter(
-    (name) => name !== null && !existsSync(join(state.output, name)),
-  );
+  const missing = [...kept].filter((name) => name !== null && !existsSync(join(state.output, name)));
   return [
     ...left.map((name) => `${name} is left over`),
     ...missing.map((name) => `the log promises the output ${name}, and it is gone`),

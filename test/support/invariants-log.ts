@@ -107,10 +107,7 @@ export function checkRuns({ runs, jobs, workers }: LogContent, hasClockMoved: bo
           `succeeded because of ${run.reason}`,
         ],
         [run.outcome !== 'succeeded' || isGoodCode(run), `exit code ${run.exit_code}`],
-        [
-          hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at,
-          'ended before it started',
-        ],
+        [hasClockMoved || run.finished_at === null || run.finished_at >= run.started_at, 'ended before it started'],
       ]).map((wrong) => `run ${run.id} (${run.script}, ${run.outcome}): ${wrong}`),
     ),
     ...(hasClockMoved ? [] : [...names].flatMap((name) => findOverlap(name, ofScripts))),
@@ -155,10 +152,7 @@ export function checkWorkers({ workers, runs }: LogContent, isSettled: boolean):
 }
 
 /** A run that goes on has a process, or at least a worker that is about to start it. */
-export function checkRunning(
-  { runs, workers }: LogContent,
-  processes: readonly RunProcess[],
-): string[] {
+export function checkRunning({ runs, workers }: LogContent, processes: readonly RunProcess[]): string[] {
   const running = runs.filter(({ outcome }) => outcome === 'running');
   return running.flatMap((run) => {
     const worker = workers.find(({ id }) => id === run.worker_id);

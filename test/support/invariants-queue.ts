@@ -55,10 +55,7 @@ function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
   const keys = runs.flatMap(({ key }) => key ?? []);
   const last = runs.at(-1);
   return listWrong([
-    [
-      endStates.includes(job.state) === (job.finished_at !== null),
-      'state and finished_at disagree',
-    ],
+    [endStates.includes(job.state) === (job.finished_at !== null), 'state and finished_at disagree'],
     [isHeld === (job.claim_token !== null), 'state and claim disagree'],
     [isHeld === (job.lease_expires_at !== null), 'state and lease disagree'],
     [waits === (job.ready !== null), 'state and index disagree'],
@@ -70,11 +67,7 @@ function checkRow(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
 }
 
 /** Nobody waits for what does not come, and no child is taken before its parent waits for it. */
-function checkFamily(
-  job: LoggedJob,
-  parent: LoggedJob | null,
-  children: readonly LoggedJob[],
-): string[] {
+function checkFamily(job: LoggedJob, parent: LoggedJob | null, children: readonly LoggedJob[]): string[] {
   const { state, parent_id } = job;
   const waitsForChild = children.some(({ finished_at }) => finished_at === null);
   const waitsForParent = ['queued', 'retrying', 'claimed', 'running'].includes(parent?.state ?? '');
@@ -115,11 +108,7 @@ function canHaveBeen(job: LoggedJob, life: readonly Told[]): boolean {
   return first?.event === 'job-queued' && anew.some((state) => follow(state, rest));
 }
 
-function statesAfter(
-  job: LoggedJob,
-  state: JobState,
-  { event, run_id }: Told,
-): readonly JobState[] {
+function statesAfter(job: LoggedJob, state: JobState, { event, run_id }: Told): readonly JobState[] {
   // The run of a job that was requeued.
   if (event === 'job-queued' && run_id !== null) return state === 'running' ? anew : [];
   const [from, to] = steps[event] ?? [[], []];
@@ -127,8 +116,7 @@ function statesAfter(
   if (to === 'same') return [state];
   const repeats =
     run_id !== null &&
-    ((event === 'job-finished' && job.repeat !== null) ||
-      (event === 'job-failed' && repeatsAfterFailure(job)));
+    ((event === 'job-finished' && job.repeat !== null) || (event === 'job-failed' && repeatsAfterFailure(job)));
   return repeats ? [...to, 'queued'] : to;
 }
 

@@ -43,12 +43,7 @@ export function checkInvariants(root: string, circumstances: Circumstances = {})
 /** The same as a list, for tests that look at many roots. */
 export function findViolations(
   root: string,
-  {
-    isSettled = true,
-    hasClockMoved = false,
-    isPruned = false,
-    mayOverlap = false,
-  }: Circumstances = {},
+  { isSettled = true, hasClockMoved = false, isPruned = false, mayOverlap = false }: Circumstances = {},
 ): string[] {
   const log = readLog(root);
   const processes = listRunProcesses(root);

@@ -23,9 +23,7 @@ const waits = `
 `;
 
 /** Runs `hourly/waits` and kills its runner. */
-export async function killRunner(
-  files: Readonly<Record<string, FileContent>> = {},
-): Promise<KilledRunner> {
+export async function killRunner(files: Readonly<Record<string, FileContent>> = {}): Promise<KilledRunner> {
   const root = makeTemporaryRoot({ 'jobs/hourly/waits.mjs': waits, ...files });
   endOrphans(root);
   const pass = startCommand(['hourly', '--root', root], cronPlace(root));

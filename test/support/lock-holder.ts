@@ -25,10 +25,7 @@ const child = new URL('../lock/hold.child.ts', import.meta.url).pathname;
 const preload = new URL('../lock/at-step.cjs', import.meta.url).pathname;
 let count = 0;
 
-export function startHolder(
-  locks: string,
-  { refreshMs, within = [], atStep }: HolderOptions = {},
-): Holder {
+export function startHolder(locks: string, { refreshMs, within = [], atStep }: HolderOptions = {}): Holder {
   count += 1;
   const diary = join(locks, '..', `diary-${count}`);
   const env = atStep && {
@@ -41,8 +38,7 @@ export function startHolder(
   const [program = '', ...args] = [...within, ...node];
   const place = { cwd: '/', env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', ...env } };
   const started = startProcess(program, args, place);
-  const readDiary = (): string[] =>
-    existsSync(diary) ? readFileSync(diary, 'utf8').split('\n').slice(0, -1) : [];
+  const readDiary = (): string[] => (existsSync(diary) ? readFileSync(diary, 'utf8').split('\n').slice(0, -1) : []);
   const findAnswer = () => readDiary().find((line) => line === 'held' || line === 'refused');
   return {
     ...started,

@@ -6,10 +6,7 @@ import { createStopRequest } from '../../src/worker/invocation/stop.ts';
 import { makeStateOf, openStoreOf } from './state-of.ts';
 
 /** A call that has a root's log, as `runner work` makes one. */
-export async function makeLoggedCall(
-  root: string,
-  settings: Partial<Settings> = {},
-): Promise<StoreInvocation> {
+export async function makeLoggedCall(root: string, settings: Partial<Settings> = {}): Promise<StoreInvocation> {
   return {
     runner: {
       root,

@@ -30,12 +30,7 @@ export function lieInLog(root: string, sql: string): void {
   change(root, 'lie', sql, []);
 }
 
-function change(
-  root: string,
-  access: 'change' | 'lie',
-  sql: string,
-  values: readonly unknown[],
-): number {
+function change(root: string, access: 'change' | 'lie', sql: string, values: readonly unknown[]): number {
   const log = engine.connect(root, access);
   try {
     return log.change(sql, ...values);

@@ -7,10 +7,7 @@ import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { makeStateOf } from './state-of.ts';
 
 /** Explains how SQLite answers each query that a function asks of a root's log. */
-export async function explainQueries(
-  root: string,
-  ask: (store: SqliteStore) => Promise<unknown>,
-): Promise<string[]> {
+export async function explainQueries(root: string, ask: (store: SqliteStore) => Promise<unknown>): Promise<string[]> {
   const { driver } = await findDriver();
   const plans: string[] = [];
   const isAsked = { now: false };

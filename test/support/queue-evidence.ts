@@ -23,9 +23,7 @@ export function readSeenTries(root: string): readonly SeenTry[] {
   const path = join(root, QUEUE_EVIDENCE);
   const lines = existsSync(path) ? readFileSync(path, 'utf8').trimEnd().split('\n') : [];
   const words = lines.map((line) => line.split(' '));
-  const ends = new Map(
-    words.flatMap(([what, , key, end], at) => (what === 'ended' ? [[key, { at, end }]] : [])),
-  );
+  const ends = new Map(words.flatMap(([what, , key, end], at) => (what === 'ended' ? [[key, { at, end }]] : [])));
   return words.flatMap(([what, jobId, key = '', attempt], from) => {
     if (what !== 'started') return [];
     const end = ends.get(key);
@@ -46,18 +44,12 @@ export function readSeenTries(root: string): readonly SeenTry[] {
  *
  * @param mayOverlap whether a job may have been given to somebody else while its handler went on
  */
-export function checkSeenTries(
-  seen: readonly SeenTry[],
-  log: LogContent,
-  mayOverlap: boolean,
-): string[] {
+export function checkSeenTries(seen: readonly SeenTry[], log: LogContent, mayOverlap: boolean): string[] {
   const runs = new Map(log.runs.map((run) => [run.key ?? '', run]));
   const jobs = new Map(log.jobs.map((job) => [job.id, job]));
   return [
     ...findDoubled(seen),
-    ...seen.flatMap((each) =>
-      checkSeenTry(each, runs.get(each.key), isKept(jobs.get(each.jobId), each)),
-    ),
+    ...seen.flatMap((each) => checkSeenTry(each, runs.get(each.key), isKept(jobs.get(each.jobId), each))),
     ...(mayOverlap ? [] : findOverlaps(seen)),
     ...findInventions(seen, log),
     ...checkFamilies(seen, log),
@@ -88,8 +80,7 @@ function checkSeenTry(seen: SeenTry, run: LoggedRun | undefined, isWanted: boole
   if (run.job_id !== seen.jobId) return [`${name}: the log has it of job ${run.job_id}`];
   if (run.attempt !== seen.attempt) return [`${name}: attempt ${seen.attempt} is ${run.attempt}`];
   const isFalse =
-    (run.outcome === 'succeeded' && seen.end !== 'done') ||
-    (run.outcome === 'failed' && seen.end === 'done');
+    (run.outcome === 'succeeded' && seen.end !== 'done') || (run.outcome === 'failed' && seen.end === 'done');
   return isFalse ? [`${name}: it was ${seen.end}, and is told as ${run.outcome}`] : [];
 }
 
@@ -100,18 +91,14 @@ function findOverlaps(seen: readonly SeenTry[]): string[] {
     const before = last.get(each.jobId);
     last.set(each.jobId, each);
     const overlaps = before !== undefined && before.to !== null && before.to > each.from;
-    return overlaps
-      ? [`job ${each.jobId}: run ${each.key} started while run ${before.key} ran`]
-      : [];
+    return overlaps ? [`job ${each.jobId}: run ${each.key} started while run ${before.key} ran`] : [];
   });
 }
 
 /** Only of handlers that leave evidence at all; whoever claims from outside leaves none. */
 function findInventions(seen: readonly SeenTry[], { runs }: LogContent): string[] {
   const told = new Set(seen.map(({ key }) => key));
-  const scripts = new Set(
-    runs.filter(({ key }) => told.has(key ?? '')).map(({ script }) => script),
-  );
+  const scripts = new Set(runs.filter(({ key }) => told.has(key ?? '')).map(({ script }) => script));
   const done = new Set(seen.filter(({ end }) => end === 'done').map(({ key }) => key));
   return runs.flatMap(({ id, key, script, outcome, tier, worker_id }) => {
     const isOurs = tier === 'queue' && worker_id !== null && scripts.has(script);

@@ -21,11 +21,7 @@ export const HOLD = 'hold';
 const library = new URL('../../dist/index.mjs', import.meta.url).pathname;
 
 /** A handler in JavaScript, to be kept warm unless it says `@isolate`. It returns the key of its run. */
-export function nodeHandler({
-  tags = [],
-  lastsMs = 0,
-  does = '',
-}: HandlerBehaviour = {}): FileContent {
+export function nodeHandler({ tags = [], lastsMs = 0, does = '' }: HandlerBehaviour = {}): FileContent {
   return `/**
 ${tags.map((tag) => ` * ${tag}\n`).join('')} */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';

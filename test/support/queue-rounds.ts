@@ -33,9 +33,7 @@ export async function planQueueRounds(
   const start = from === undefined ? 0 : kinds.indexOf(from);
   const end = last === undefined ? points.length : kinds.indexOf(last, start) + 1;
   const distinct = distinctPoints(points);
-  const wanted = points
-    .slice(start, end)
-    .filter((point) => distinct.includes(point) && !byTheClock.test(point));
+  const wanted = points.slice(start, end).filter((point) => distinct.includes(point) && !byTheClock.test(point));
   return wanted.flatMap((point, index) =>
     sidesOf(point, wanted).map((side, turn) => ({
       at: `${side} ${point}`,
@@ -96,7 +94,6 @@ function hasWork(root: string): boolean {
   const jobs = readLog(root)?.jobs ?? [];
   return jobs.some(
     ({ tier, state, run_at }) =>
-      tier === null &&
-      (state === 'running' || (['queued', 'retrying'].includes(state) && run_at <= soon)),
+      tier === null && (state === 'running' || (['queued', 'retrying'].includes(state) && run_at <= soon)),
   );
 }

@@ -13,11 +13,7 @@ export function readSnapshot(root: string): string {
   const log = readLog(root);
   const jobs = (log?.jobs ?? []).map((job) => ({ ...withoutChance(job), ...factsOf(job) }));
   const runs = (log?.runs ?? []).map(({ job_id, attempt, outcome }) => [job_id, attempt, outcome]);
-  const activity = (log?.activity ?? []).map(({ job_id, run_id, event }) => [
-    job_id,
-    run_id,
-    event,
-  ]);
+  const activity = (log?.activity ?? []).map(({ job_id, run_id, event }) => [job_id, run_id, event]);
   const pauses = log === null ? [] : queryLog(root, 'select name, kind from pauses order by name');
   return [...jobs, ...runs, ...activity, ...pauses].map((row) => JSON.stringify(row)).join('\n');
 }

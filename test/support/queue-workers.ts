@@ -18,8 +18,7 @@ export const WITHIN_MS = 60_000;
 /** JavaScript of a handler: it waits for the file `go`, in its first try. */
 export const UNTIL_GO = 'while (attempt < 2 && !existsSync(root + "/go")) await sleep(10);';
 /** The same in a shell: as what its exit code is made of. */
-export const UNTIL_GO_IN_SHELL =
-  '$(while [ "$attempt" -lt 2 ] && [ ! -e go ]; do sleep 0.01; done; echo 0)';
+export const UNTIL_GO_IN_SHELL = '$(while [ "$attempt" -lt 2 ] && [ ! -e go ]; do sleep 0.01; done; echo 0)';
 
 /** Lets the handlers that wait for it go on. */
 export function letGo(root: string): void {
@@ -34,8 +33,7 @@ export function startWaiting(root: string, ...options: readonly string[]): Start
 /** They have nothing to tell. */
 export async function endInPeace(root: string, ...workers: readonly Started[]): Promise<void> {
   // One that has not begun yet is ended by the signal itself.
-  const listPids = () =>
-    queryLog<{ pid: number }>(root, 'select pid from workers').map((row) => row.pid);
+  const listPids = () => queryLog<{ pid: number }>(root, 'select pid from workers').map((row) => row.pid);
   const areAtWork = () => workers.every(({ pid }) => listPids().includes(pid));
   await until('all of them have begun', areAtWork, WITHIN_MS);
   for (const worker of workers) worker.kill('SIGTERM');
@@ -43,11 +41,7 @@ export async function endInPeace(root: string, ...workers: readonly Started[]): 
   expect(ended).toEqual(workers.map(() => ({ status: 0, stdout: '', stderr: '' })));
 }
 
-export async function addJob(
-  root: string,
-  name: string,
-  options: JobOptions = {},
-): Promise<number> {
+export async function addJob(root: string, name: string, options: JobOptions = {}): Promise<number> {
   const queue = await openQueue({ root, env: {} });
   const id = await queue.add(name, {}, options);
   await queue.close();

@@ -5,9 +5,7 @@ import { startProcess } from './start-command.ts';
 export function runBoundByModes(args: readonly string[], place: Place): Promise<Ended> {
   const command = [process.execPath, commandPath, ...args] as const;
   const isRoot = process.geteuid?.() === 0;
-  const [program, ...rest] = isRoot
-    ? (['setpriv', WITHOUT_OVERRIDE, ...command] as const)
-    : command;
+  const [program, ...rest] = isRoot ? (['setpriv', WITHOUT_OVERRIDE, ...command] as const) : command;
   return startProcess(program, rest, place).ended;
 }
 

@@ -12,11 +12,7 @@ import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
 
 /** Runs one script as a pass does, but with the limits that a test needs. */
-export async function runOne(
-  name: string,
-  content: FileContent,
-  overrides: Partial<RunRequest> = {},
-): Promise<RunEnd> {
+export async function runOne(name: string, content: FileContent, overrides: Partial<RunRequest> = {}): Promise<RunEnd> {
   return await runScript(await requestRun(name, content, overrides));
 }
 
@@ -48,10 +44,7 @@ export async function requestRun(
     maxOutputBytes: defaultSettings.maxOutputBytes,
     variables: {},
     environment: { HOME: root },
-    masker: createMasker(
-      { env: overrides.variables ?? {}, secrets: [] },
-      overrides.environment ?? {},
-    ),
+    masker: createMasker({ env: overrides.variables ?? {}, secrets: [] }, overrides.environment ?? {}),
     stop: new AbortController().signal,
     onStarted: () => {},
     ...overrides,

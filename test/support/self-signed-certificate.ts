@@ -12,9 +12,7 @@ export interface Certificate {
 export function makeSelfSignedCertificate(end: Date): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = sequence(objectId([0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]));
-  const name = sequence(
-    element(0x31, sequence(objectId([0x55, 0x04, 0x03]), element(0x0c, Buffer.from('localhost')))),
-  );
+  const name = sequence(element(0x31, sequence(objectId([0x55, 0x04, 0x03]), element(0x0c, Buffer.from('localhost')))));
   const start = new Date(Math.min(Date.now(), end.getTime()) - 86_400_000);
   const content = sequence(
     element(0xa0, element(0x02, Buffer.from([2]))),
@@ -27,11 +25,7 @@ export function makeSelfSignedCertificate(end: Date): Certificate {
     element(0xa3, sequence(validFor('localhost'))),
   );
   const signature = sign('sha256', content, privateKey);
-  const certificate = sequence(
-    content,
-    ecdsaWithSha256,
-    element(0x03, Buffer.from([0]), signature),
-  );
+  const certificate = sequence(content, ecdsaWithSha256, element(0x03, Buffer.from([0]), signature));
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
     cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString('base64')}\n-----END CERTIFICATE-----\n`,

@@ -1,10 +1,4 @@
-import type {
-  SpooledEnd,
-  SpooledRun,
-  SpoolHeader,
-  SpoolingWorker,
-  SpoolRun,
-} from '../../src/store/spool/format.ts';
+import type { SpooledEnd, SpooledRun, SpoolHeader, SpoolingWorker, SpoolRun } from '../../src/store/spool/format.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { identifyDeadProcess } from './dead-process.ts';
@@ -58,10 +52,7 @@ export function makeSpooledRun(spoolId: string, fields: Partial<SpooledRun> = {}
   return { type: 'run', ...makeSpoolRun(spoolId), run, ...fields };
 }
 
-export function makeSpooledEnd(
-  claim: SpooledEnd['claim'],
-  fields: Partial<SpooledEnd> = {},
-): SpooledEnd {
+export function makeSpooledEnd(claim: SpooledEnd['claim'], fields: Partial<SpooledEnd> = {}): SpooledEnd {
   return {
     ...makeSpooledRun('end-of-claim'),
     claim,

@@ -46,9 +46,7 @@ export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
   const store = await openStoreOf(root);
   const all = <Row>(text: string, ...values: unknown[]) => queryLog<Row>(root, text, ...values);
   const dump = (): string =>
-    ['jobs', 'runs', 'events', 'pauses']
-      .map((table) => JSON.stringify(all(`select * from ${table}`)))
-      .join('\n');
+    ['jobs', 'runs', 'events', 'pauses'].map((table) => JSON.stringify(all(`select * from ${table}`))).join('\n');
   return {
     queue,
     root,
@@ -57,10 +55,9 @@ export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
     row: (id) => all<LoggedJob>('select * from jobs where id = ?', id)[0] as LoggedJob,
     runs: (id) => all<LoggedRun>('select * from runs where job_id = ? order by id', id),
     events: (id) =>
-      all<{ event: ActivityEvent }>(
-        'select event from activity where job_id = ? order by id',
-        id,
-      ).map(({ event }) => event),
+      all<{ event: ActivityEvent }>('select event from activity where job_id = ? order by id', id).map(
+        ({ event }) => event,
+      ),
     dump,
     dumpWithoutOutput: () => dump().replace(/"output[^}]*/g, ''),
     take: async (name = 'mail/welcome', options = {}, data = {}) => {

@@ -21,9 +21,7 @@ export const apart = files.filter((file) => !together.includes(file));
 
 /** What holds whatever keeps the log: they run on each engine. Who speaks of one is about that one. */
 export const ofAnyEngine = files.filter(
-  (file) =>
-    /^test\/(faults|queue)\//.test(file) &&
-    !/sqlite/i.test(readFileSync(join(project, file), 'utf8')),
+  (file) => /^test\/(faults|queue)\//.test(file) && !/sqlite/i.test(readFileSync(join(project, file), 'utf8')),
 );
 
 function needsOwnProcess(file: string, seen = new Set<string>()): boolean {
@@ -31,10 +29,6 @@ function needsOwnProcess(file: string, seen = new Set<string>()): boolean {
   seen.add(file);
   const source = readFileSync(file, 'utf8');
   if (marks.test(source)) return true;
-  const imported = [...source.matchAll(/from '(\.{1,2}\/[^']+)'/g)].map(([, path = '']) =>
-    join(dirname(file), path),
-  );
-  return imported.some(
-    (path) => path.startsWith(`${project}/test/`) && needsOwnProcess(path, seen),
-  );
+  const imported = [...source.matchAll(/from '(\.{1,2}\/[^']+)'/g)].map(([, path = '']) => join(dirname(file), path));
+  return imported.some((path) => path.startsWith(`${project}/test/`) && needsOwnProcess(path, seen));
 }

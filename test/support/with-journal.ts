@@ -6,8 +6,7 @@ export function withJournal(driver: Driver, journal: string): Driver {
     ...driver,
     open: (...place) => {
       const connection = driver.open(...place);
-      const pragma = (text: string): unknown =>
-        connection.pragma(text.replace(/(?<=^journal_mode = )\w+/, journal));
+      const pragma = (text: string): unknown => connection.pragma(text.replace(/(?<=^journal_mode = )\w+/, journal));
       return Object.create(connection, { pragma: { value: pragma } });
     },
   };

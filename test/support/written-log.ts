@@ -4,11 +4,7 @@ import { onTestFinished } from 'vitest';
 import type { ActivityLog, FinishedRun, RunRow, WorkerKind } from '../../src/store/schema.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-import {
-  createStateFolder,
-  type StateFolder,
-  stateFolderOf,
-} from '../../src/system/place/state-folder.ts';
+import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 
 import { makeFinishedRun } from './finished-run.ts';
@@ -57,9 +53,7 @@ export async function writeLog(root: string): Promise<WrittenLog> {
       if (passState === 'skipped') return id;
       // Never as if it were at work: another one may be.
       store.connection
-        .prepare(
-          'update workers set state = ?, finished_at = ?, reason = ?, skip_code = null where id = ?',
-        )
+        .prepare('update workers set state = ?, finished_at = ?, reason = ?, skip_code = null where id = ?')
         .run([passState, startedAtMs + 1000, reason, id]);
       return id;
     });
@@ -67,8 +61,7 @@ export async function writeLog(root: string): Promise<WrittenLog> {
     const tier = script.slice(0, script.indexOf('/'));
     const workerId = fields.worker_id ?? (await addPass(tier, startedAt, { kind: 'script' }));
     return await store.transaction(async (session) => {
-      const jobId =
-        fields.job_id ?? (await addScriptJob(store, { script, at: startedAt, workerId, fields }));
+      const jobId = fields.job_id ?? (await addScriptJob(store, { script, at: startedAt, workerId, fields }));
       const { attempt = 1, scheduled_for: scheduledFor = null, timeout_ms = null } = fields;
       const start = {
         ...{ jobId, workerId, key: keyOf(workerId, fields), script },
@@ -109,10 +102,7 @@ interface ScriptJob {
 }
 
 /** A script's one row, as its last run has left it. */
-async function addScriptJob(
-  { connection }: SqliteStore,
-  { script, at, workerId, fields }: ScriptJob,
-): Promise<number> {
+async function addScriptJob({ connection }: SqliteStore, { script, at, workerId, fields }: ScriptJob): Promise<number> {
   const { outcome = 'succeeded' } = fields;
   const tier = script.slice(0, script.indexOf('/'));
   const isRunning = outcome === 'running';
@@ -129,9 +119,7 @@ async function addScriptJob(
       `insert into jobs (name, tier, state, ready, run_at, created_at, finished_at, claim_token)
        values (?, ?, ?, null, ?, ?, ?, ?) ${conflict} returning id`,
     )
-    .all([
-      ...[...values, isRunning ? null : at + 100, isRunning ? keyOf(workerId, fields) : null],
-    ]) as [{ id: number }];
+    .all([...[...values, isRunning ? null : at + 100, isRunning ? keyOf(workerId, fields) : null]]) as [{ id: number }];
   return row.id;
 }
 

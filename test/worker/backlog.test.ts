@@ -8,8 +8,7 @@ import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
-const runner = (root: string, ...args: readonly string[]) =>
-  runCommand([...args, '--root', root], cronPlace(root));
+const runner = (root: string, ...args: readonly string[]) => runCommand([...args, '--root', root], cronPlace(root));
 
 /** Fails until the file `works` is there. */
 const failing = (tags: readonly string[]) =>
@@ -30,9 +29,7 @@ test('a failed script is tried again by the next pass of any tier, when that is 
   });
   const { status, stderr } = runner(root, 'daily');
   expect(status).toBe(1);
-  expect(stderr).toMatch(
-    /will be retried by the next pass of any tier, (?:59m \d+s|1h) from now or later/,
-  );
+  expect(stderr).toMatch(/will be retried by the next pass of any tier, (?:59m \d+s|1h) from now or later/);
   expect(runner(root, '15min').status).toBe(0);
   expect(queryLog(root, jobs)[0]).toMatchObject({ state: 'retrying', attempts: 1 });
   letRetriesComeDue(root);
@@ -151,9 +148,7 @@ test('what a living pass has queued is left to it', async () => {
     { script: 'daily/a', attempt: 1, outcome: 'running' },
     { script: 'hourly/c', attempt: 1, outcome: 'succeeded' },
   ]);
-  expect(queryLog(root, `select kind, tier, state from workers where state = 'skipped'`)).toEqual(
-    [],
-  );
+  expect(queryLog(root, `select kind, tier, state from workers where state = 'skipped'`)).toEqual([]);
   writeFileSync(join(root, 'go'), '');
   expect((await daily.ended).status).toBe(0);
 });

@@ -53,12 +53,10 @@ const readLines = (root: string, name: string): string[] =>
   existsSync(join(root, name)) ? readFileSync(join(root, name), 'utf8').trimEnd().split('\n') : [];
 const readSeen = (root: string): Seen[] => readLines(root, 'seen').map((line) => JSON.parse(line));
 const runPass = (root: string) => runCommand(['hourly', '--root', root], cronPlace(root));
-const jobOf = (root: string) =>
-  queryLog(root, "select state, attempts from jobs where name = 'hourly/b'")[0];
+const jobOf = (root: string) => queryLog(root, "select state, attempts from jobs where name = 'hourly/b'")[0];
 const runsOf = (root: string) =>
   queryLog(root, "select outcome, attempt from runs where script = 'hourly/b' order by id");
-const listHeld = (root: string) =>
-  readdirSync(join(root, '.runner/output')).filter((name) => name.endsWith('.held'));
+const listHeld = (root: string) => readdirSync(join(root, '.runner/output')).filter((name) => name.endsWith('.held'));
 
 /** A root whose scripts are known to be short. */
 function makeKnown(more: Readonly<Record<string, string>> = {}): string {
@@ -183,9 +181,7 @@ test.each([
 test('the end of a script and the claim of the next one are one commit', async () => {
   const countCommits = async (scripts: number): Promise<number> => {
     const names = Array.from({ length: scripts }, (_, index) => `jobs/hourly/${index}.sh`);
-    const root = makeTemporaryRoot(
-      Object.fromEntries(names.map((name) => [name, executable('#!/bin/sh\n')])),
-    );
+    const root = makeTemporaryRoot(Object.fromEntries(names.map((name) => [name, executable('#!/bin/sh\n')])));
     runPass(root);
     const points = await listFaultPoints(root, ['hourly']);
     // On a busy machine a script may last so long that its run has a row before its end: a commit more.

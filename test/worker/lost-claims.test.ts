@@ -30,9 +30,7 @@ async function leaveClaims() {
   store.connection.exec(`insert into jobs (id, name) values (7, 'mail')`);
   await store.transaction(async (session) => {
     const { scriptJobs, claims } = session;
-    const [id = 0] = await scriptJobs.enqueue([
-      { name: 'hourly/a', tier: 'hourly', scheduledFor: null, at },
-    ]);
+    const [id = 0] = await scriptJobs.enqueue([{ name: 'hourly/a', tier: 'hourly', scheduledFor: null, at }]);
     await scriptJobs.claim([{ id, token: tokens.script, state: 'claimed', at }]);
     const selection = { names: null, isWanted: () => true, groupLimit: null };
     const request = {
@@ -44,8 +42,7 @@ async function leaveClaims() {
     };
     await claims.claim({ ...request, newToken: () => tokens.queue, state: 'claimed' });
   });
-  const jobs = () =>
-    queryLog(root, 'select name, state, attempts, claim_token from jobs order by name');
+  const jobs = () => queryLog(root, 'select name, state, attempts, claim_token from jobs order by name');
   const find = async () =>
     (await findLostRuns(store, state, NOW))
       .map(({ start }) => start)
@@ -117,8 +114,6 @@ test('jobs that were claimed ahead of the one under which their worker died are 
   });
   expect(readSeenTries(root).map(({ jobId }) => jobId)).toEqual(ids);
   const runs = ids.flatMap((id) => readJobRuns(root, id));
-  expect(runs.map(({ outcome, attempt }) => [outcome, attempt])).toEqual(
-    ids.map(() => ['succeeded', 1]),
-  );
+  expect(runs.map(({ outcome, attempt }) => [outcome, attempt])).toEqual(ids.map(() => ['succeeded', 1]));
   checkInvariants(root);
 });

@@ -49,18 +49,13 @@ const leftFiles = (root: string): string[] =>
 
 async function untilResult(root: string): Promise<void> {
   const results = join(root, '.runner', 'results');
-  await until('the script has ended', () =>
-    readdirSync(results).some((name) => name.endsWith('.json')),
-  );
+  await until('the script has ended', () => readdirSync(results).some((name) => name.endsWith('.json')));
 }
 
 test.each([
   ['console.log("done");', { outcome: 'succeeded', exit_code: 0, reason: null }],
   ['process.exit(4);', { outcome: 'failed', exit_code: 4, reason: 'exit code 4' }],
-  [
-    'throw new Error("late");',
-    { outcome: 'failed', exit_code: 1, reason: 'exit code 1: Error: late' },
-  ],
+  ['throw new Error("late");', { outcome: 'failed', exit_code: 1, reason: 'exit code 1: Error: late' }],
 ])('a script that ends after its runner died has its true end: %s', async (rest, end) => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.mjs': waiting(rest) });
   await killRunner(root);
@@ -116,23 +111,16 @@ test('a run that died with its runner has crashed, with its output', async () =>
   // Killed while it wrote its result down.
   writeFileSync(join(root, '.runner/results/1.1.json.4711'), '{"exitCode":');
   nextPass(root);
-  const [crashed, next] = queryLog<{ outcome: string; reason: string; output: string }>(
-    root,
-    outcomes,
-  );
+  const [crashed, next] = queryLog<{ outcome: string; reason: string; output: string }>(root, outcomes);
   expect(crashed).toMatchObject({ outcome: 'crashed', output: 'one\ntwo\n' });
-  expect(crashed?.reason).toMatch(
-    /^the runner \(pid \d+ on .+\) died while it ran.*; its last output line: two/,
-  );
+  expect(crashed?.reason).toMatch(/^the runner \(pid \d+ on .+\) died while it ran.*; its last output line: two/);
   expect(next).toMatchObject({ outcome: 'succeeded' });
   expect(leftFiles(root)).toEqual([]);
 });
 
 test('a script that outlives its runner is ended at its time limit', async () => {
   const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': executable(
-      '#!/bin/sh\n# @timeout 2s\n[ -e started ] && exit 0\ntouch started; sleep 60\n',
-    ),
+    'jobs/hourly/a.sh': executable('#!/bin/sh\n# @timeout 2s\n[ -e started ] && exit 0\ntouch started; sleep 60\n'),
   });
   await killRunner(root, 100);
   const pid = Number(recordedPid(root));

@@ -37,10 +37,7 @@ async function makeLog(jobs: readonly EndedJob[]) {
     const add = store.connection.prepare(
       'insert into jobs (name, state, ready, created_at, finished_at) values (?, ?, null, ?, ?)',
     );
-    for (const [
-      index,
-      { state: jobState, ageDays, output = null, file, ...job },
-    ] of jobs.entries()) {
+    for (const [index, { state: jobState, ageDays, output = null, file, ...job }] of jobs.entries()) {
       const at = NOW - ageDays * dayMs;
       const startedAt = NOW - (job.runAgeDays ?? ageDays) * dayMs;
       const name = `${index}.log.gz`;
@@ -161,9 +158,7 @@ test('output files count for the size of the log', async () => {
   const left = names(log.root);
   expect(left.length).toBeGreaterThanOrEqual(2);
   expect(left.length).toBeLessThanOrEqual(4);
-  const files = Array.from({ length: 10 }, (_, index) =>
-    existsSync(join(log.state.output, `${index}.log.gz`)),
-  );
+  const files = Array.from({ length: 10 }, (_, index) => existsSync(join(log.state.output, `${index}.log.gz`)));
   expect(files.filter(Boolean)).toHaveLength(left.length);
 });
 
@@ -181,9 +176,7 @@ test('what was deleted is given back to the disk', async () => {
 });
 
 test('a backlog is worked off over several passes', async () => {
-  const log = await makeLog(
-    Array.from({ length: 2_100 }, () => ({ state: 'finished' as const, ageDays: 91 })),
-  );
+  const log = await makeLog(Array.from({ length: 2_100 }, () => ({ state: 'finished' as const, ageDays: 91 })));
   await prune(log);
   expect(names(log.root)).toHaveLength(100);
   await prune(log);
@@ -220,10 +213,7 @@ test('a pass prunes with the settings’ own limits', async () => {
   const file = queryLog<{ output_file: string }>(root, 'select output_file from runs')[0];
   const path = join(root, '.runner', 'output', file?.output_file as string);
   expect(existsSync(path)).toBe(true);
-  changeLog(
-    root,
-    'update runs set started_at = started_at - 120000, finished_at = finished_at - 120000',
-  );
+  changeLog(root, 'update runs set started_at = started_at - 120000, finished_at = finished_at - 120000');
   expect(pass()).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(queryLog(root, 'select id from runs')).toEqual([{ id: 2 }]);
   expect(existsSync(path)).toBe(false);

@@ -9,8 +9,7 @@ import { startCommand } from '../support/start-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
-const due = (root: string, ...args: readonly string[]) =>
-  runCommand(['due', '--root', root, ...args], cronPlace(root));
+const due = (root: string, ...args: readonly string[]) => runCommand(['due', '--root', root, ...args], cronPlace(root));
 const silent = { status: 0, stdout: '', stderr: '' };
 
 /** A script that says what it was told. */
@@ -20,9 +19,7 @@ const makeRoot = (files: Readonly<Record<string, FileContent>>) =>
   makeTemporaryRoot({ 'jobs/hourly/a.sh': tells, 'jobs/daily/a.sh': tells, ...files });
 
 const scripts = (root: string): string[] =>
-  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
-    ({ script }) => script,
-  );
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map(({ script }) => script);
 
 /** As if all that is in the log had happened so much earlier. */
 function age(root: string, ms: number): void {
@@ -72,9 +69,7 @@ test('what only `due` calls is neither missed nor overdue between its calls', ()
   const status = runCommand(['status', '--root', root], place).stdout;
   expect(status).not.toContain('overdue');
   expect(runCommand(['report', '--root', root], place).stdout).not.toContain('did not happen');
-  expect(queryLog(root, 'select distinct triggered_by from workers')).toEqual([
-    { triggered_by: 'due' },
-  ]);
+  expect(queryLog(root, 'select distinct triggered_by from workers')).toEqual([{ triggered_by: 'due' }]);
 });
 
 test('a tier that ran by its own line is not due', () => {
@@ -93,8 +88,7 @@ test('a pass that was killed is due again, and taken up where it stopped', async
   endOrphans(root);
   const killed = startCommand(['due', '--root', root], cronPlace(root));
   await until('the second script runs', () => existsSync(join(root, 'started')));
-  const pid = () =>
-    queryLog<{ pid: number | null }>(root, 'select pid from runs where id = 2')[0]?.pid;
+  const pid = () => queryLog<{ pid: number | null }>(root, 'select pid from runs where id = 2')[0]?.pid;
   await until('its process is recorded', () => pid() != null);
   killed.kill('SIGKILL');
   await killed.ended;
@@ -123,8 +117,7 @@ test('a tier that is not to be caught up is left out when it is late, and that i
     `select reason from workers where tier = 'monthly' and state = 'skipped'`,
   );
   expect(skipped).toHaveLength(isLate ? 1 : 0);
-  if (isLate)
-    expect(skipped[0]?.reason).toMatch(/^it was missed by .+, and its tier's catchUp is 'skip'$/);
+  if (isLate) expect(skipped[0]?.reason).toMatch(/^it was missed by .+, and its tier's catchUp is 'skip'$/);
 });
 
 test('a failing catch-up is not caught up again', () => {
@@ -174,13 +167,8 @@ test('a script that usually takes longer than what is left of the budget is not 
   age(root, 2 * HOUR);
   expect(due(root, '--budget', '1s')).toEqual(silent);
   expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/a']);
-  const [deferred] = queryLog<{ reason: string }>(
-    root,
-    'select reason from jobs where finished_at is null',
-  );
-  expect(deferred?.reason).toMatch(
-    /^hourly\/b usually takes 1\.\ds, and only \d+ms of the budget of 1s is left$/,
-  );
+  const [deferred] = queryLog<{ reason: string }>(root, 'select reason from jobs where finished_at is null');
+  expect(deferred?.reason).toMatch(/^hourly\/b usually takes 1\.\ds, and only \d+ms of the budget of 1s is left$/);
   // First in line, it is begun whatever it takes: else it would never come to its turn.
   expect(due(root, '--budget', '1s')).toEqual(silent);
   expect(scripts(root)).toEqual(['hourly/a', 'hourly/b', 'hourly/a', 'hourly/b']);

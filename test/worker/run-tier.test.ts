@@ -31,9 +31,7 @@ test('a tier’s scripts run one after the other, in the order of their names', 
   expect(runner(root, 'hourly')).toEqual(silent);
   const order = ['hourly/10', 'hourly/9', 'hourly/B', 'hourly/a', 'hourly/b'];
   expect(readFileSync(join(root, 'order'), 'utf8').trim().split('\n')).toEqual(order);
-  expect(queryLog(root, runs)).toEqual(
-    order.map((script) => ({ script, outcome: 'succeeded', reason: null })),
-  );
+  expect(queryLog(root, runs)).toEqual(order.map((script) => ({ script, outcome: 'succeeded', reason: null })));
 });
 
 test('a pass is a worker, with a job and a run for each script, and the story of them all', () => {
@@ -124,13 +122,7 @@ test('one bad script does not keep the others from running', () => {
 
 test('two at a time run side by side, when the settings say so', () => {
   const meet = (own: string, other: string): FileContent =>
-    shell(
-      `touch ${own}`,
-      'for i in $(seq 200); do',
-      `[ -e ${other} ] && exit 0`,
-      'sleep 0.05; done',
-      'exit 1',
-    );
+    shell(`touch ${own}`, 'for i in $(seq 200); do', `[ -e ${other} ] && exit 0`, 'sleep 0.05; done', 'exit 1');
   const root = makeTemporaryRoot({
     'runner.config.json': JSON.stringify({ tiers: { hourly: { concurrency: 2 } } }),
     'jobs/hourly/a.sh': meet('a', 'b'),
@@ -144,12 +136,7 @@ test('two at a time run side by side, when the settings say so', () => {
 });
 
 test('no more run at the same time than the settings say', () => {
-  const count = shell(
-    'mkdir "running-$$"',
-    'ls -d running-* | wc -l >> most',
-    'sleep 0.1',
-    'rmdir "running-$$"',
-  );
+  const count = shell('mkdir "running-$$"', 'ls -d running-* | wc -l >> most', 'sleep 0.1', 'rmdir "running-$$"');
   const root = makeTemporaryRoot({
     'runner.config.json': JSON.stringify({ concurrency: 2 }),
     ...Object.fromEntries([1, 2, 3, 4, 5].map((each) => [`jobs/hourly/${each}.sh`, count])),
@@ -163,9 +150,7 @@ test('no more run at the same time than the settings say', () => {
 test('an empty tier is a pass like any other', () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/README.md': 'nothing to run' });
   expect(runner(root, 'hourly')).toEqual(silent);
-  expect(queryLog(root, 'select tier, state from workers')).toEqual([
-    { tier: 'hourly', state: 'finished' },
-  ]);
+  expect(queryLog(root, 'select tier, state from workers')).toEqual([{ tier: 'hourly', state: 'finished' }]);
   expect(queryLog(root, 'select id from jobs')).toEqual([]);
   expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
 });
@@ -178,9 +163,7 @@ test('where failing crontab lines are disabled, a failure can exit 0; it is told
   const { status, stderr } = runner(root, 'hourly');
   expect(status).toBe(0);
   expect(stderr).toContain('hourly/a failed');
-  expect(queryLog(root, runs)).toEqual([
-    { script: 'hourly/a', outcome: 'failed', reason: 'exit code 3' },
-  ]);
+  expect(queryLog(root, runs)).toEqual([{ script: 'hourly/a', outcome: 'failed', reason: 'exit code 3' }]);
 });
 
 test('one script is run by hand, in a worker of its own', () => {

@@ -18,13 +18,11 @@ test('under umask 000 nobody else can read what the runner writes; scripts keep 
   const command = `umask 000; exec "${process.execPath}" "${commandPath}" hourly --root "${root}"`;
   const pass = startProcess('/bin/sh', ['-c', command], cronPlace(root));
   // The refreshed folder in the lock is made by the library, inside one that nobody else can enter.
-  const list = (): string[] =>
-    globSync('.runner/**', { cwd: root }).filter((path) => !path.endsWith('.lock'));
+  const list = (): string[] => globSync('.runner/**', { cwd: root }).filter((path) => !path.endsWith('.lock'));
   await until('the script has written', () => globSync('page.html', { cwd: root }).length === 1);
   const during = list();
   expect(during).toContainEqual(expect.stringMatching(/locks\/hourly\.lock\/.+\.json$/));
-  const open = (paths: readonly string[]): string[] =>
-    paths.filter((path) => (modeOf(join(root, path)) & 0o077) !== 0);
+  const open = (paths: readonly string[]): string[] => paths.filter((path) => (modeOf(join(root, path)) & 0o077) !== 0);
   expect(open(during)).toEqual([]);
   await startProcess('/usr/bin/touch', [join(root, 'go')], cronPlace(root)).ended;
   expect(await pass.ended).toEqual({ status: 0, stdout: '', stderr: '' });

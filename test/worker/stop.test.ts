@@ -24,42 +24,35 @@ test.each([
   ['SIGTERM', 143, 'queued'],
   ['SIGINT', 130, 'cancelled'],
   ['SIGHUP', 129, 'queued'],
-] as const)(
-  '%s ends what runs, records it all and exits %i; the rest is %s',
-  async (signal, exitCode, rest) => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': executable(
-        `#!/bin/sh\ntrap 'echo asked to end; exit 9' TERM\n${forever}`,
-      ),
-      'jobs/hourly/b.sh': executable('#!/bin/sh\ntouch never\n'),
-    });
-    const pass = await startPass(root);
-    pass.kill(signal);
-    const { status, stderr } = await pass.ended;
-    expect(status).toBe(exitCode);
-    expect(stderr).toContain('hourly/a failed');
-    const stopped = 'stopped with the runner, exited with code 9 after SIGTERM';
-    expect(queryLog(root, 'select script, outcome, reason, output from runs')).toEqual([
-      {
-        script: 'hourly/a',
-        outcome: 'failed',
-        reason: stopped,
-        // The shell itself may add that its `sleep` was ended.
-        output: expect.stringContaining('asked to end\n'),
-      },
-    ]);
-    const told = `the runner was told to stop by ${signal}`;
-    expect(queryLog(root, jobs)).toEqual([
-      { name: 'hourly/a', state: 'failed', reason: stopped },
-      { name: 'hourly/b', state: rest, reason: told },
-    ]);
-    expect(queryLog(root, 'select state, reason from workers')).toEqual([
-      { state: 'finished', reason: told },
-    ]);
-    expect(existsSync(join(root, 'never'))).toBe(false);
-    expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
-  },
-);
+] as const)('%s ends what runs, records it all and exits %i; the rest is %s', async (signal, exitCode, rest) => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable(`#!/bin/sh\ntrap 'echo asked to end; exit 9' TERM\n${forever}`),
+    'jobs/hourly/b.sh': executable('#!/bin/sh\ntouch never\n'),
+  });
+  const pass = await startPass(root);
+  pass.kill(signal);
+  const { status, stderr } = await pass.ended;
+  expect(status).toBe(exitCode);
+  expect(stderr).toContain('hourly/a failed');
+  const stopped = 'stopped with the runner, exited with code 9 after SIGTERM';
+  expect(queryLog(root, 'select script, outcome, reason, output from runs')).toEqual([
+    {
+      script: 'hourly/a',
+      outcome: 'failed',
+      reason: stopped,
+      // The shell itself may add that its `sleep` was ended.
+      output: expect.stringContaining('asked to end\n'),
+    },
+  ]);
+  const told = `the runner was told to stop by ${signal}`;
+  expect(queryLog(root, jobs)).toEqual([
+    { name: 'hourly/a', state: 'failed', reason: stopped },
+    { name: 'hourly/b', state: rest, reason: told },
+  ]);
+  expect(queryLog(root, 'select state, reason from workers')).toEqual([{ state: 'finished', reason: told }]);
+  expect(existsSync(join(root, 'never'))).toBe(false);
+  expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
+});
 
 test('a script that does not mind SIGTERM at all is recorded as ended by it', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable(`#!/bin/sh\n${forever}`) });
@@ -73,9 +66,7 @@ test('a script that does not mind SIGTERM at all is recorded as ended by it', as
 
 test('a second signal ends the runner at once, and its tier is free for the next pass', async () => {
   const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': executable(
-      `#!/bin/sh\n[ -e started ] && exit 0\ntrap 'touch asked' TERM\n${forever}`,
-    ),
+    'jobs/hourly/a.sh': executable(`#!/bin/sh\n[ -e started ] && exit 0\ntrap 'touch asked' TERM\n${forever}`),
   });
   endOrphans(root);
   const pass = await startPass(root);

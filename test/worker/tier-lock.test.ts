@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, globSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -20,9 +11,7 @@ import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
 const silent = { status: 0, stdout: '', stderr: '' };
-const waits = executable(
-  '#!/bin/sh\ntouch "$RUNNER_SCRIPT.started"\nuntil [ -e go ]; do sleep 0.02; done\n',
-);
+const waits = executable('#!/bin/sh\ntouch "$RUNNER_SCRIPT.started"\nuntil [ -e go ]; do sleep 0.02; done\n');
 const touches = executable('#!/bin/sh\ntouch "$RUNNER_SCRIPT.started"\n');
 
 function makeRoot(files: Parameters<typeof makeTemporaryRoot>[0]): string {
@@ -39,8 +28,7 @@ function start(root: string, tier: string): Started {
   return startCommand([tier, '--root', root], cronPlace(root));
 }
 
-const hasStarted = (root: string, script: string): boolean =>
-  existsSync(join(root, `${script}.started`));
+const hasStarted = (root: string, script: string): boolean => existsSync(join(root, `${script}.started`));
 
 async function startAndWait(root: string, tier: string): Promise<Started> {
   const pass = start(root, tier);
@@ -58,9 +46,7 @@ test('a held tier is skipped without a word, and the log tells who held it', asy
   expect(runner(root, 'hourly')).toEqual(silent);
   const byHand = runner(root, 'run', 'hourly/a');
   expect(byHand).toMatchObject({ status: 1, stdout: '' });
-  expect(byHand.stderr).toMatch(
-    /^runner: skipped: another pass of hourly is running: pid \d+ on .+\n$/,
-  );
+  expect(byHand.stderr).toMatch(/^runner: skipped: another pass of hourly is running: pid \d+ on .+\n$/);
   letGo(root);
   expect(await pass.ended).toEqual(silent);
   const holder = `^another pass of hourly is running: pid ${pass.pid} on ${hostname()}, since \\d{4}-.+Z$`;
@@ -103,9 +89,7 @@ test('the tier of a killed runner is taken over at once, and what it left is put
   killGroup(readPid()[0]?.pid as number);
   expect(readdirSync(join(root, '.runner', 'locks'))).not.toEqual([]);
   expect(runner(root, 'hourly')).toEqual(silent);
-  const died = expect.stringContaining(
-    `the runner (pid ${pass.pid} on ${hostname()}) died while it ran`,
-  );
+  const died = expect.stringContaining(`the runner (pid ${pass.pid} on ${hostname()}) died while it ran`);
   expect(queryLog(root, 'select script, outcome, reason, left_job from runs order by id')).toEqual([
     { script: 'hourly/a', outcome: 'succeeded', reason: null, left_job: null },
     { script: 'hourly/b', outcome: 'crashed', reason: died, left_job: 'failed' },
@@ -113,9 +97,7 @@ test('the tier of a killed runner is taken over at once, and what it left is put
     { script: 'hourly/a', outcome: 'succeeded', reason: null, left_job: null },
     { script: 'hourly/b', outcome: 'succeeded', reason: null, left_job: null },
   ]);
-  expect(queryLog(root, 'select output from runs where id = 5')).toEqual([
-    { output: 'crashed before: 1\n' },
-  ]);
+  expect(queryLog(root, 'select output from runs where id = 5')).toEqual([{ output: 'crashed before: 1\n' }]);
   expect(queryLog(root, 'select name, state, reason from jobs order by id')).toEqual([
     { name: 'hourly/a', state: 'finished', reason: null },
     { name: 'hourly/b', state: 'finished', reason: null },
@@ -161,9 +143,7 @@ test('whatever lies in the place of the lock does not keep the tier from running
 
 test('a lock that is lost on the way stops new scripts from starting, and nothing else', async () => {
   const root = makeRoot({
-    ...Object.fromEntries(
-      ['hourly', 'daily', 'weekly'].map((tier) => [`jobs/${tier}/a.sh`, waits]),
-    ),
+    ...Object.fromEntries(['hourly', 'daily', 'weekly'].map((tier) => [`jobs/${tier}/a.sh`, waits])),
     ...Object.fromEntries(['hourly', 'daily'].map((tier) => [`jobs/${tier}/b.sh`, touches])),
   });
   const locks = join(root, '.runner', 'locks');
@@ -188,15 +168,11 @@ test('a lock that is lost on the way stops new scripts from starting, and nothin
     expect(worker?.state).toBe('finished');
     expect(worker?.reason).toMatch(new RegExp(`^the lock of ${tier} was lost: `));
     const ran = 'select script, outcome from runs where worker_id = ?';
-    expect(queryLog(root, ran, worker?.id)).toEqual([
-      { script: `${tier}/a`, outcome: 'succeeded' },
-    ]);
+    expect(queryLog(root, ran, worker?.id)).toEqual([{ script: `${tier}/a`, outcome: 'succeeded' }]);
     const deferred = `select detail from activity where event = 'job-deferred' and worker_id = ?`;
     expect(queryLog(root, deferred, worker?.id)).toEqual([{ detail: worker?.reason }]);
     const lost = `select detail from activity where event = 'lock-lost' and worker_id = ?`;
-    expect(queryLog(root, lost, worker?.id)).toEqual([
-      { detail: expect.stringMatching(/^ENOENT: .+/) },
-    ]);
+    expect(queryLog(root, lost, worker?.id)).toEqual([{ detail: expect.stringMatching(/^ENOENT: .+/) }]);
   }
   expect(runner(root, 'daily')).toEqual(silent);
   expect(hasStarted(root, 'daily/b')).toBe(true);

@@ -16,8 +16,7 @@ const scripts = {
   'jobs/queue/mail.sh': 'exit 0\n',
 };
 
-const run = (root: string, ...args: readonly string[]) =>
-  runBoundByModes(['--root', root, ...args], cronPlace(root));
+const run = (root: string, ...args: readonly string[]) => runBoundByModes(['--root', root, ...args], cronPlace(root));
 
 /** A root with a folder that nobody may look into. */
 async function close(
@@ -35,13 +34,10 @@ async function close(
 const refusal = (folder: string): string =>
   `${folder}: it cannot be read: permission denied; allow it with: chmod u+rX ${folder}`;
 
-const isDue = (root: string): boolean =>
-  queryLog(root, 'select 1 from jobs where run_at <= ?', Date.now()).length > 0;
+const isDue = (root: string): boolean => queryLog(root, 'select 1 from jobs where run_at <= ?', Date.now()).length > 0;
 
 const ran = (root: string): string[] =>
-  queryLog<{ script: string }>(root, 'select script from runs order by id').map(
-    ({ script }) => script,
-  );
+  queryLog<{ script: string }>(root, 'select script from runs order by id').map(({ script }) => script);
 
 test('a tier that cannot be read is told of, and keeps no other from running when it is due', async () => {
   const root = await close('jobs/15min');
@@ -101,9 +97,7 @@ test('handlers that cannot be read keep no tier from running, and jobs wait', as
     expect([args, status, stderr]).toEqual([args, 0, told]);
   }
   expect(ran(root)).toEqual(['15min/r', 'hourly/a', 'daily/a', 'hourly/a']);
-  expect(queryLog(root, "select state from jobs where name = 'mail'")).toEqual([
-    { state: 'queued' },
-  ]);
+  expect(queryLog(root, "select state from jobs where name = 'mail'")).toEqual([{ state: 'queued' }]);
 });
 
 test('where jobs/ itself cannot be read, a tier that is named runs all the same', async () => {
@@ -115,8 +109,7 @@ test('where jobs/ itself cannot be read, a tier that is named runs all the same'
 });
 
 test('a temporary folder is removed with what its script has locked itself out of', async () => {
-  const lockOut =
-    'mkdir -p "$TMPDIR/a/b" && touch "$TMPDIR/a/b/c" && chmod 0 "$TMPDIR/a/b" "$TMPDIR/a"\n';
+  const lockOut = 'mkdir -p "$TMPDIR/a/b" && touch "$TMPDIR/a/b/c" && chmod 0 "$TMPDIR/a/b" "$TMPDIR/a"\n';
   const root = makeTemporaryRoot({
     'outside/file': '',
     'jobs/hourly/a.sh': `ln -s "$RUNNER_ROOT/outside" "$TMPDIR/link"\n${lockOut}`,

@@ -14,10 +14,7 @@ const machine: Machine = { load: 0, freeMemoryBytes: 500 * MB, processes: 3 };
 describe('this machine', () => {
   test.for<readonly [Partial<Limits>, RegExp]>([
     [{ maxLoad: -1 }, /^the load average is \d+\.\d \(maxLoad -1\)$/],
-    [
-      { minFreeMemoryBytes: 1024 ** 5 },
-      /^only \d+ [GM]B of memory is free \(minFreeMemory 1 PB\)$/,
-    ],
+    [{ minFreeMemoryBytes: 1024 ** 5 }, /^only \d+ [GM]B of memory is free \(minFreeMemory 1 PB\)$/],
     [{ maxProcesses: 0 }, /^[1-9]\d* processes are running \(maxProcesses 0\)$/],
   ])('has no room for %j', async ([limits, reason]) => {
     expect(await waitForRoom(limit(limits), never)).toMatch(reason);

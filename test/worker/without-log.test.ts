@@ -1,12 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -19,8 +11,7 @@ import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 
-const runner = (root: string, ...args: readonly string[]) =>
-  runCommand([...args, '--root', root], cronPlace(root));
+const runner = (root: string, ...args: readonly string[]) => runCommand([...args, '--root', root], cronPlace(root));
 
 const scripts = {
   'jobs/hourly/a.sh': 'echo first\n',
@@ -68,9 +59,7 @@ test('scripts run where the log is another program’s; the log takes them in on
     { state: 'finished', tier: 'hourly' },
   ]);
   const detail = expect.stringMatching(/^3 runs that were recorded without the log, because /);
-  expect(queryLog(root, `select detail from activity where event = 'spool-replayed'`)).toEqual([
-    { detail },
-  ]);
+  expect(queryLog(root, `select detail from activity where event = 'spool-replayed'`)).toEqual([{ detail }]);
 });
 
 test('without the log the lock file alone keeps two passes apart', async () => {
@@ -108,9 +97,7 @@ test('a runner that dies without the log leaves a run that the log takes in', as
   expect(readFileSync(join(root, 'started'), 'utf8')).toBe('once\n');
   expect(queryLog(root, `select detail from activity where event = 'run-orphaned'`)).toEqual([
     {
-      detail: expect.stringMatching(
-        /^hourly\/a is still running \(pid .+\), left by a runner that died/,
-      ),
+      detail: expect.stringMatching(/^hourly\/a is still running \(pid .+\), left by a runner that died/),
     },
   ]);
   writeFileSync(join(root, 'go'), '');
@@ -166,10 +153,7 @@ test('due without the log runs what has just become due, once', () => {
   runner(root, 'due');
   rmSync(database);
   runner(root, '15min');
-  const passes = queryLog<{ count: number }>(
-    root,
-    `select count(*) as count from workers where tier = '15min'`,
-  );
+  const passes = queryLog<{ count: number }>(root, `select count(*) as count from workers where tier = '15min'`);
   const isSamePeriod = Math.floor(before / 15) === Math.floor(new Date().getMinutes() / 15);
   if (isSamePeriod) expect(passes).toEqual([{ count: 2 }]);
   expect(existsSync(join(root, 'ran-15min'))).toBe(true);

@@ -32,9 +32,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
   };
   const [tier] = (await discover(root, defaultSettings, { tier: 'hourly' })).tiers;
   const when = { scheduledFor: null, at: Date.now() };
-  const queued = await store.transaction((session) =>
-    enqueueScripts(session, tier?.scripts ?? [], when),
-  );
+  const queued = await store.transaction((session) => enqueueScripts(session, tier?.scripts ?? [], when));
   const jobs = queued.map((job) => ({ ...job, attempt: 1 }));
   const events = createWorkerEvents();
   const pass: TierPass = {

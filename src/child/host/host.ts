@@ -22,15 +22,7 @@ import {
 } from '../contract.ts';
 import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
-import {
-  emptyFolder,
-  guardExit,
-  HandlerShelf,
-  Ledger,
-  linkAnew,
-  type Meter,
-  startMeter,
-} from './sandbox.ts';
+import { emptyFolder, guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter } from './sandbox.ts';
 
 /** Updates that were sent and of which nothing has been heard yet. */
 class HandlerUpdates {
@@ -51,9 +43,7 @@ class HandlerUpdates {
     this.#count += 1;
     const number = this.#count;
     const told = new Promise<void>((resolve, reject) => {
-      this.#open.set(number, (problem) =>
-        problem === null ? resolve() : reject(new Error(problem)),
-      );
+      this.#open.set(number, (problem) => (problem === null ? resolve() : reject(new Error(problem))));
     });
     this.#send(number, data);
     return told;
@@ -78,11 +68,7 @@ interface Channel {
 }
 
 /** A descriptor of its own: what a handler does with `process.send` and its like is no matter. */
-function openChannel(
-  fd: number,
-  onMessage: (message: ToChild) => void,
-  onClose: () => void,
-): Channel {
+function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose: () => void): Channel {
   const socket = new Socket({ fd, readable: true, writable: true });
   socket.setEncoding('utf8');
   const take = splitLines((line) => onMessage(JSON.parse(line) as ToChild));
@@ -183,12 +169,7 @@ class HandlerServer {
   }
 
   /** Whether it has ended as most do, with nothing to be looked at before the next; null: it was revoked. */
-  async #serve(
-    message: JobMessage,
-    number: number,
-    isFirst: boolean,
-    waitedMs: number,
-  ): Promise<boolean | null> {
+  async #serve(message: JobMessage, number: number, isFirst: boolean, waitedMs: number): Promise<boolean | null> {
     const { key, script } = message;
     const keys = [...this.#ended.map((each) => each.message.key), key];
     if (!this.#ledger.begin(keys, number, isFirst)) return null;

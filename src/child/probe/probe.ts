@@ -1,11 +1,6 @@
 import { closeSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import {
-  abortOnTermination,
-  callHandler,
-  describeUnsettled,
-  findDefault,
-} from '../call-handler.ts';
+import { abortOnTermination, callHandler, describeUnsettled, findDefault } from '../call-handler.ts';
 import {
   type HandlerEnd,
   type HandlerJob,

@@ -14,12 +14,7 @@ export interface Compiled {
  * source that it was made from and is used for exactly that one. Comparing costs nothing; loading
  * `node:crypto` for a hash would cost a script 5 ms at each start.
  */
-export function compileCached(
-  folder: string,
-  path: string,
-  source: string,
-  compile: () => Compiled,
-): Compiled {
+export function compileCached(folder: string, path: string, source: string, compile: () => Compiled): Compiled {
   const file = join(folder, `${fileKey(path)}.js`);
   const kept = readEntry(file, source);
   if (kept !== null) return kept;

@@ -1,10 +1,5 @@
 import { readFileSync } from 'node:fs';
-import {
-  type LoadHookContext,
-  type LoadHookSync,
-  type ResolveHookSync,
-  registerHooks,
-} from 'node:module';
+import { type LoadHookContext, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Compiled, compileCached } from './cache.ts';

@@ -58,9 +58,7 @@ export function jobCommand(context: CommandContext): Command {
     .option('--token <token>', 'token of the claim')
     .option('--result <json>', 'its result; - reads it from stdin')
     .option('--data <json>', 'replaces its data; - reads it from stdin')
-    .addOption(
-      new Option('--delay <duration>', 'not before this time has passed: 10m').conflicts('at'),
-    )
+    .addOption(new Option('--delay <duration>', 'not before this time has passed: 10m').conflicts('at'))
     .option('--at <when>', 'not before: "+10 minutes", "2026-12-24 18:00"')
     .option('--priority <n>', 'higher ones run first')
     .option('--name <name>', 'its new name')
@@ -111,13 +109,8 @@ function readJobNumber(word: string, verbWord: string | undefined): number {
   if (isJobNumber(word)) return Number(word);
   const isSwapped = verbWord !== undefined && isJobNumber(verbWord);
   const verb = isSwapped ? nearestName(word, jobVerbs) : null;
-  const cure =
-    verb === null
-      ? '`runner jobs` lists them.'
-      : `did you mean \`runner job ${verbWord} ${verb}\`?`;
-  throw new UsageError(
-    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
-  );
+  const cure = verb === null ? '`runner jobs` lists them.' : `did you mean \`runner job ${verbWord} ${verb}\`?`;
+  throw new UsageError(`runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`);
 }
 
 function isJobNumber(word: string): boolean {
@@ -136,11 +129,7 @@ async function showJob(context: CommandContext, id: number, options: CommonOptio
   await print(context, text);
 }
 
-async function readStory(
-  { store, pauses, view }: OpenLog,
-  id: number,
-  nowMs: number,
-): Promise<JobStory> {
+async function readStory({ store, pauses, view }: OpenLog, id: number, nowMs: number): Promise<JobStory> {
   const job = store === null ? null : await readJob(store, id, parseExactly);
   if (store === null || job === null) throw noSuchJob(id);
   const log = await view();
@@ -153,11 +142,7 @@ async function readStory(
   };
 }
 
-async function describe(
-  context: CommandContext,
-  story: JobStory,
-  { json }: CommonOptions,
-): Promise<string> {
+async function describe(context: CommandContext, story: JobStory, { json }: CommonOptions): Promise<string> {
   if (json) {
     const { formatJson } = await import('../../report/json.ts');
     return formatJson((await import('../../report/json.ts')).jobStoryToJson(story));
@@ -263,8 +248,7 @@ type Words = Omit<JobWords, 'data' | 'result'> & {
 const changes: Readonly<Record<JobSubcommand, Change>> = {
   finish: (queue, job, { result, data }) => queue.finish(job, withoutUndefined({ result, data })),
   retry: (queue, job, words) => queue.retry(job, readRetry(words)),
-  fail: (queue, job, { reason, data, mayRetry }) =>
-    queue.fail(job, withoutUndefined({ reason, data, mayRetry })),
+  fail: (queue, job, { reason, data, mayRetry }) => queue.fail(job, withoutUndefined({ reason, data, mayRetry })),
   bury: (queue, job, { reason, priority }) =>
     queue.bury(job, withoutUndefined({ reason, priority: numberIn(priority) })),
   kick: (queue, { id }) => queue.kick(id),
@@ -272,17 +256,11 @@ const changes: Readonly<Record<JobSubcommand, Change>> = {
   touch: (queue, job, { lease }) => queue.touch(job, withoutUndefined({ lease })),
   delete: (queue, job) => queue.delete(job),
   update: (queue, job, words) => queue.update(job, readUpdate(words)),
-  requeue: (queue, { id }, { name, forgetTry }) =>
-    queue.requeue([id], withoutUndefined({ name, forgetTry })),
+  requeue: (queue, { id }, { name, forgetTry }) => queue.requeue([id], withoutUndefined({ name, forgetTry })),
 };
 
 /** Does to a job what the verb says. */
-async function changeJob(
-  queue: Queue,
-  id: number,
-  verb: JobSubcommand,
-  words: Words,
-): Promise<void> {
+async function changeJob(queue: Queue, id: number, verb: JobSubcommand, words: Words): Promise<void> {
   const job = words.token === undefined ? { id } : { id, token: words.token };
   await changes[verb](queue, job, words);
 }
@@ -308,9 +286,7 @@ function readUpdate({ data, priority, at, repeat }: Words): object {
   const rule = repeat === false ? null : repeat;
   const changed = withoutUndefined({ data, priority: numberIn(priority), runAt: at, repeat: rule });
   if (Object.keys(changed).length > 0) return changed;
-  throw new UsageError(
-    '`runner job <id> update` expects --data, --priority, --at, --repeat or --no-repeat.',
-  );
+  throw new UsageError('`runner job <id> update` expects --data, --priority, --at, --repeat or --no-repeat.');
 }
 
 interface Changed {
@@ -320,11 +296,7 @@ interface Changed {
 }
 
 /** How a job stands after a verb; null: it is gone, deleted or kept no longer. */
-function describeChanged(
-  context: CommandContext,
-  job: Job | null,
-  { id, verb, json }: Changed,
-): string {
+function describeChanged(context: CommandContext, job: Job | null, { id, verb, json }: Changed): string {
   if (json) return formatJson(job === null ? { id } : jobToJson(job));
   if (job !== null) {
     const nowMs = context.now();

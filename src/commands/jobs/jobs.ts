@@ -40,37 +40,17 @@ export function jobsCommand(context: CommandContext): Command {
     .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
     .option('--state <state>', 'only this state; several separated by commas')
     .addOption(
-      new Option('--upcoming <n>', 'the next n run times, in order').conflicts([
-        'state',
-        'count',
-        'limit',
-        'order',
-      ]),
+      new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['state', 'count', 'limit', 'order']),
     )
-    .addOption(
-      new Option('--count', 'number of jobs by name and state').conflicts([
-        'state',
-        'limit',
-        'order',
-      ]),
-    )
-    .option(
-      '--order <what>',
-      'newest; next: order of processing; soonest: by time (default: newest)',
-    )
+    .addOption(new Option('--count', 'number of jobs by name and state').conflicts(['state', 'limit', 'order']))
+    .option('--order <what>', 'newest; next: order of processing; soonest: by time (default: newest)')
     .option('--limit <n>', 'maximum number of jobs (default: 50)')
     .option('--json', 'as JSON')
     .addHelpText('after', JOBS_HELP)
-    .action((pattern: string | undefined) =>
-      showJobs(context, pattern ?? '*', command.optsWithGlobals<JobsOptions>()),
-    );
+    .action((pattern: string | undefined) => showJobs(context, pattern ?? '*', command.optsWithGlobals<JobsOptions>()));
 }
 
-async function showJobs(
-  context: CommandContext,
-  pattern: string,
-  options: JobsOptions,
-): Promise<void> {
+async function showJobs(context: CommandContext, pattern: string, options: JobsOptions): Promise<void> {
   const request = { context, pattern, options };
   const describe = chooseDescription(options);
   const text = await withLog(context, options.root, ({ store }) => describe(store, request));
@@ -97,10 +77,7 @@ type JobOrder = NonNullable<ListOptions['order']>;
 const DEFAULT_LIMIT = '50';
 const MOST_UPCOMING = 1000;
 
-async function describeList(
-  store: Store | null,
-  { context, pattern, options }: Request,
-): Promise<string> {
+async function describeList(store: Store | null, { context, pattern, options }: Request): Promise<string> {
   const { readJobStates } = await import('../../report/text/filters.ts');
   const { noJobs, readJobs } = await import('../../report/model/jobs.ts');
   const limit = readCount('--limit', options.limit ?? DEFAULT_LIMIT);
@@ -118,10 +95,7 @@ async function describeList(
   return renderJobs(list, await screenOf(context));
 }
 
-async function describeCounts(
-  store: Store | null,
-  { context, pattern, options }: Request,
-): Promise<string> {
+async function describeCounts(store: Store | null, { context, pattern, options }: Request): Promise<string> {
   const { countJobs } = await import('../../queue/read/list.ts');
   const counts = store === null ? [] : await countJobs(store, pattern, context.now());
   if (options.json) {
@@ -132,10 +106,7 @@ async function describeCounts(
   return renderJobCounts(counts, await screenOf(context));
 }
 
-async function describeUpcoming(
-  store: Store | null,
-  { context, pattern, options }: Request,
-): Promise<string> {
+async function describeUpcoming(store: Store | null, { context, pattern, options }: Request): Promise<string> {
   const { readUpcoming } = await import('../../report/model/jobs.ts');
   const limit = readCount('--upcoming', options.upcoming as string, MOST_UPCOMING);
   const query = { pattern, limit, nowMs: context.now() };
@@ -196,11 +167,7 @@ export function repeatCommand(context: CommandContext): Command {
     .action((text: string) => explain(context, text, command.optsWithGlobals<RepeatOptions>()));
 }
 
-async function explain(
-  context: CommandContext,
-  text: string,
-  options: RepeatOptions,
-): Promise<void> {
+async function explain(context: CommandContext, text: string, options: RepeatOptions): Promise<void> {
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { formatJson } = await import('../../report/json.ts');
@@ -224,10 +191,7 @@ interface Wanted {
   readonly missed: MissedPolicy | undefined;
 }
 
-async function computeTimes(
-  rule: RepeatRule,
-  { moments, count, missed }: Wanted,
-): Promise<ExplainedRepeat> {
+async function computeTimes(rule: RepeatRule, { moments, count, missed }: Wanted): Promise<ExplainedRepeat> {
   const { listPlans, listTimes } = await import('../../schedule/repeat/plan.ts');
   if (missed === undefined) return { rule, ...(await listTimes(rule, moments, count)), plan: null };
   const { defaultSettings } = await import('../../settings/settings.ts');

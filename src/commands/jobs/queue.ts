@@ -48,23 +48,15 @@ export function addCommand(context: CommandContext): Command {
     .option('--retries <n>', 'how often it is retried (default: as its handler says)')
     .option('--retry-delay <delay>', 'delay before each retry: 5m, "exponential 30s 6h"')
     .option('--unique <key>', 'at most one unfinished job has this key')
-    .option(
-      '--on-duplicate <what>',
-      'if a job has that key: keep, replace or merge its data (default: keep)',
-    )
+    .option('--on-duplicate <what>', 'if a job has that key: keep, replace or merge its data (default: keep)')
     .option('--repeat <rule>', 'rule for running again after each finish: "SCHEDULED, +1 HOUR"')
     .option('--missed <what>', 'what to do about missed times: all, once or skip (default: all)')
     .option('--parent <id>', 'the job that waits for this one')
-    .option(
-      '--on-child-failure <what>',
-      'what to do when a child job fails: resume or fail (default: resume)',
-    )
+    .option('--on-child-failure <what>', 'what to do when a child job fails: resume or fail (default: resume)')
     .option('--group <name>', 'jobs of one group share a limit of how many run at once')
     .option('--lease <duration>', 'how long a claim is valid (default: as the settings say)')
     .option('--stdin', 'read the data from stdin')
-    .addOption(
-      new Option('--many', 'read jobs from stdin, one JSON object per line').conflicts('stdin'),
-    )
+    .addOption(new Option('--many', 'read jobs from stdin, one JSON object per line').conflicts('stdin'))
     .option('--json', 'print the number, and whether it was added, as JSON')
     .addHelpText('after', ADD_HELP)
     .action((name: string | undefined, data: string | undefined) =>
@@ -77,11 +69,7 @@ interface AddArguments {
   readonly data: string | undefined;
 }
 
-async function add(
-  context: CommandContext,
-  { name, data }: AddArguments,
-  options: AddOptions,
-): Promise<void> {
+async function add(context: CommandContext, { name, data }: AddArguments, options: AddOptions): Promise<void> {
   if (options.many === true) {
     if (name !== undefined) throw new UsageError('`runner add --many` reads the names from stdin.');
 
@@ -93,14 +81,9 @@ async function add(
   await addOne(context, name, await readData(data, options), options);
 }
 
-async function readData(
-  word: string | undefined,
-  { stdin }: AddOptions,
-): Promise<JsonValue | undefined> {
+async function readData(word: string | undefined, { stdin }: AddOptions): Promise<JsonValue | undefined> {
   if (stdin === true && word !== undefined && word !== '-') {
-    throw new UsageError(
-      'Give the data either as an argument or, with --stdin, on stdin; not both.',
-    );
+    throw new UsageError('Give the data either as an argument or, with --stdin, on stdin; not both.');
   }
   const source = stdin === true ? '-' : word;
   if (source === undefined) return undefined;
@@ -158,9 +141,7 @@ async function addMany(context: CommandContext, options: CommonOptions): Promise
 function assertAlone(options: object): void {
   const others = Object.keys(options).filter((key) => !['many', 'json', 'root'].includes(key));
   if (others.length === 0) return;
-  throw new UsageError(
-    'With --many each line has its own options, such as {"name":"mail/welcome","priority":750}.',
-  );
+  throw new UsageError('With --many each line has its own options, such as {"name":"mail/welcome","priority":750}.');
 }
 
 function toJson(all: readonly AddedJob[]): string {
@@ -211,23 +192,14 @@ export function claimCommand(context: CommandContext): Command {
     .description('claim a job of the queue, to process it yourself')
     .argument('[pattern...]', 'names: mail/welcome, or patterns such as "mail/*" (default: all)')
     .option('--wait <duration>', 'how long to wait for a job (default: not at all)')
-    .option(
-      '--lease <duration>',
-      'how long the claim is valid (default: as the job or the settings say)',
-    )
+    .option('--lease <duration>', 'how long the claim is valid (default: as the job or the settings say)')
     .option('--count <n>', 'maximum number of jobs')
     .option('--json', 'accepted for consistency; the output is always JSON')
     .addHelpText('after', CLAIM_HELP)
-    .action((patterns: string[]) =>
-      claim(context, patterns, command.optsWithGlobals<ClaimCommandOptions>()),
-    );
+    .action((patterns: string[]) => claim(context, patterns, command.optsWithGlobals<ClaimCommandOptions>()));
 }
 
-async function claim(
-  context: CommandContext,
-  names: readonly string[],
-  options: ClaimCommandOptions,
-): Promise<void> {
+async function claim(context: CommandContext, names: readonly string[], options: ClaimCommandOptions): Promise<void> {
   const count = options.count === undefined ? null : readCount('--count', options.count);
   const patterns = names.length === 0 ? ['*'] : names;
   const stop = stopBySignal();
@@ -256,9 +228,7 @@ async function handOut(
   const told = jobs.map(claimedJobToJson);
   // The one that there is would end the process before the job is given back.
   stdout.removeAllListeners('error');
-  const isRead = await openTextOutput(stdout).write(
-    formatJson(isList ? { jobs: told } : (told[0] as object)),
-  );
+  const isRead = await openTextOutput(stdout).write(formatJson(isList ? { jobs: told } : (told[0] as object)));
   if (isRead) return;
   await queue.requeue(
     jobs.map(({ id }) => id),
@@ -314,18 +284,11 @@ export function kickCommand(context: CommandContext): Command {
     .option('--count <n>', 'maximum number of jobs (default: all)')
     .option('--json', 'as JSON')
     .addHelpText('after', KICK_HELP)
-    .action((patterns: string[]) =>
-      kick(context, patterns, command.optsWithGlobals<KickOptions>()),
-    );
+    .action((patterns: string[]) => kick(context, patterns, command.optsWithGlobals<KickOptions>()));
 }
 
-async function kick(
-  context: CommandContext,
-  patterns: readonly string[],
-  options: KickOptions,
-): Promise<void> {
-  const count =
-    options.count === undefined ? Number.MAX_SAFE_INTEGER : readCount('--count', options.count);
+async function kick(context: CommandContext, patterns: readonly string[], options: KickOptions): Promise<void> {
+  const count = options.count === undefined ? Number.MAX_SAFE_INTEGER : readCount('--count', options.count);
   const kicked = await withQueue(context, options.root, (queue) => queue.kickMany(patterns, count));
   const told = options.json
     ? JSON.stringify({ kicked })

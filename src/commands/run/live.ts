@@ -2,11 +2,7 @@ import { fstatSync, statSync } from 'node:fs';
 import { constants, hostname } from 'node:os';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/schema.ts';
-import {
-  createWorkerEvents,
-  type RunFinished,
-  type WorkerEvents,
-} from '../../worker/invocation/events.ts';
+import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../worker/invocation/stop.ts';
 import type { CallSummary } from '../../worker/start/run-tier.ts';
@@ -51,8 +47,7 @@ export async function runAndShow(
   }
   const trigger = isTerminal ? 'manual' : isDue ? 'due' : 'cron';
   // Nobody else asks for the time: loading what tells it takes 2 ms.
-  const budget =
-    budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
+  const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   const summary = await run({ runner, trigger, stop, events, budget });
   await failures.print();
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
@@ -121,10 +116,7 @@ type Signal = (typeof signals)[number];
 const told = (signal: Signal): string => `the runner was told to stop by ${signal}`;
 
 /** After the last step, a further signal ends everything at once. */
-function countSignals(
-  stop: StopRequest,
-  steps: readonly ((signal: Signal) => void)[],
-): () => number | null {
+function countSignals(stop: StopRequest, steps: readonly ((signal: Signal) => void)[]): () => number | null {
   let exitCode: number | null = null;
   let count = 0;
   // Beyond `ulimit -f` a write is to fail, as on a full disk, instead of ending the runner.
@@ -154,11 +146,7 @@ interface FailureSummary {
 }
 
 /** Collects the runs that failed: one message for a pass, however many they are. */
-function summarizeFailures(
-  context: CommandContext,
-  runner: Runner,
-  events: WorkerEvents,
-): FailureSummary {
+function summarizeFailures(context: CommandContext, runner: Runner, events: WorkerEvents): FailureSummary {
   const failed: RunFinished[] = [];
   const scripts = new Set<string>();
   /** Those told of whose next try is still to come. */
@@ -199,11 +187,7 @@ function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
   return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
 }
 
-async function describeFailure(
-  run: RunFinished,
-  isRemoved: boolean,
-  isAwaiting: boolean,
-): Promise<string> {
+async function describeFailure(run: RunFinished, isRemoved: boolean, isAwaiting: boolean): Promise<string> {
   const { script, jobId, end, nextTryAt } = run;
   const { printable, printableLine } = await import('../../system/base/text.ts');
   const { formatDuration } = await import('../../report/text/format.ts');
@@ -241,7 +225,5 @@ async function findRemovedRuns(
   if (store === null) return new Set();
   const jobs = await store.jobs.byId(ids).finally(() => store.close());
   const kept = new Set(jobs.map(({ id }) => id));
-  return new Set(
-    runs.filter(({ runId, jobId }) => runId !== null && jobId !== null && !kept.has(jobId)),
-  );
+  return new Set(runs.filter(({ runId, jobId }) => runId !== null && jobId !== null && !kept.has(jobId)));
 }

@@ -3,12 +3,7 @@ import { createLogUpdate } from 'log-update';
 import { formatBytes, formatDuration } from '../../report/text/format.ts';
 import { isFailure, type Outcome } from '../../store/schema.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
-import type {
-  PassStarted,
-  RunFinished,
-  RunStarted,
-  WorkerEvents,
-} from '../../worker/invocation/events.ts';
+import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/events.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -27,8 +22,7 @@ export function showPassProgress({ stdout }: CommandContext, events: WorkerEvent
   };
   let timer: NodeJS.Timeout | undefined;
   events.on('pass-skipped', ({ reason }) => stdout.write(`Skipped: ${printableLine(reason)}.\n`));
-  const warn = (warning: string) =>
-    stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`);
+  const warn = (warning: string) => stdout.write(`${kleur.yellow('!')} ${printableLine(warning)}\n`);
   events.on('warning', warn);
   events.on('deferred', warn);
   events.on('pass-started', (started) => {
@@ -63,8 +57,7 @@ interface ShownPass extends PassStarted {
 
 function describePass({ tier, scripts, hasScripts, ended, startedAt }: ShownPass): string {
   if (!hasScripts) return `jobs/${tier} contains no scripts.`;
-  if (scripts.length === 0 && ended.length === 0)
-    return `${tier}: nothing to run now; \`runner status\` shows why.`;
+  if (scripts.length === 0 && ended.length === 0) return `${tier}: nothing to run now; \`runner status\` shows why.`;
   const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
   const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
   const released = ended.length - succeeded - failed;
@@ -137,8 +130,7 @@ function describeWork(
   const givenBack = released === 0 ? '' : `, ${released} released`;
   const done = `${succeeded} succeeded, ${failed} failed${givenBack}`;
   const perSecond = Math.round(((succeeded + failed + released) * 1000) / Math.max(elapsedMs, 1));
-  const now =
-    running.size === 0 ? '' : `, running ${[...running.values()].map(printableLine).join(', ')}`;
+  const now = running.size === 0 ? '' : `, running ${[...running.values()].map(printableLine).join(', ')}`;
   return `queue: ${done} in ${formatDuration(elapsedMs)} (${perSecond}/s)${now}`;
 }
 

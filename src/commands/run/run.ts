@@ -24,9 +24,7 @@ export function runCommand(context: CommandContext): Command {
       await notePause(context, runner.root, script.name);
       const { runTier } = await import('../../worker/start/run-tier.ts');
       const request = { kind: 'script' as const, tier, scripts: [script] };
-      const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) =>
-        runTier(call, request),
-      );
+      const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) => runTier(call, request));
       if (ends === null || ends.length === 0) context.setExitCode(1);
     });
 }
@@ -41,9 +39,7 @@ async function notePause(context: CommandContext, root: string, script: string):
   const { describePaused } = await import('../../report/text/words.ts');
   const { printableLine } = await import('../../system/base/text.ts');
   const what = describePaused(pause, '', createClock(context.now()));
-  context.stderr.write(
-    `Note: ${what}; ${printableLine(script)} runs all the same, because you named it.\n`,
-  );
+  context.stderr.write(`Note: ${what}; ${printableLine(script)} runs all the same, because you named it.\n`);
 }
 
 const RUN_HELP = `
@@ -69,10 +65,7 @@ export function dueCommand(context: CommandContext): Command {
   const command = new Command('due');
   return command
     .description('run each tier that is due: one crontab line for hosts that allow only a few')
-    .option(
-      '--budget <duration>',
-      'total time for this call; scripts that would exceed it wait for the next call',
-    )
+    .option('--budget <duration>', 'total time for this call; scripts that would exceed it wait for the next call')
     .addHelpText('after', DUE_HELP)
     .action(() => due(context, command.optsWithGlobals<RunTierOptions>()));
 }
@@ -112,10 +105,7 @@ export function workCommand(context: CommandContext): Command {
     .option('--for <duration>', 'wait for new jobs until this time is over, then claim no more')
     .option('--wait <duration>', 'how long to wait for a job when none is due')
     .option('--max-jobs <n>', 'stop after this many jobs')
-    .option(
-      '--max-memory <size>',
-      'claim no more once the worker and its children use more than this',
-    )
+    .option('--max-memory <size>', 'claim no more once the worker and its children use more than this')
     .option('--max-load <n>', 'claim none while the load average is higher')
     .option('--concurrency <n>', 'how many jobs at the same time, 1 to 64 (default: 1)')
     .option('--adaptive', 'find the best number of jobs at the same time, up to --concurrency')
@@ -129,11 +119,7 @@ export function workCommand(context: CommandContext): Command {
 }
 
 /** Works off the queue with a line of progress on a terminal, silently elsewhere. */
-async function workAndShow(
-  context: CommandContext,
-  patterns: readonly string[],
-  options: WorkOptions,
-): Promise<void> {
+async function workAndShow(context: CommandContext, patterns: readonly string[], options: WorkOptions): Promise<void> {
   const { openRunner } = await import('../shared/context.ts');
   const { readWorkOptions } = await import('../shared/work-options.ts');
   const { runAndShow } = await import('./live.ts');

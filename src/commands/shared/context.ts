@@ -31,10 +31,7 @@ export interface CommonOptions {
 }
 
 /** Finds the root and reads its settings: what every command needs that runs scripts. */
-export async function openRunner(
-  context: CommandContext,
-  rootOption: string | undefined,
-): Promise<Runner> {
+export async function openRunner(context: CommandContext, rootOption: string | undefined): Promise<Runner> {
   const { cwd, env } = context;
   const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
   const state = stateFolderOf(root);

@@ -16,22 +16,14 @@ import { lookIntoJobs } from './open.ts';
 const MOST_NOTES = 10;
 
 /** Tells of names that nothing here is for: another machine may have their handlers, or it is a slip. */
-export async function noteUnhandled(
-  context: CommandContext,
-  root: string,
-  names: readonly string[],
-): Promise<void> {
+export async function noteUnhandled(context: CommandContext, root: string, names: readonly string[]): Promise<void> {
   const handlers = await listHandlerNames(root);
   const unhandled = names.filter((name) => !isHandled(name, handlers)).slice(0, MOST_NOTES);
   for (const name of unhandled) context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
 }
 
 /** Tells of patterns that a worker here finds no handler for: it takes no job because of them. */
-export async function noteUnfitting(
-  context: CommandContext,
-  root: string,
-  patterns: readonly string[],
-): Promise<void> {
+export async function noteUnfitting(context: CommandContext, root: string, patterns: readonly string[]): Promise<void> {
   const handlers = await listHandlerNames(root);
   const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
   for (const pattern of patterns.slice(0, MOST_NOTES)) {

@@ -9,11 +9,7 @@ import { hasSpool } from '../../store/spool/files.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
-import {
-  createStateFolder,
-  type StateFolder,
-  stateFolderOf,
-} from '../../system/place/state-folder.ts';
+import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
 
 /** What a command reads from. Nothing in it is changed by reading. */
@@ -60,12 +56,7 @@ export async function withLogIfAny<T>(
 
 /** The pauses in force; none, and a note, where the log cannot be read. */
 export async function readPauses(context: CommandContext, root: string): Promise<readonly Pause[]> {
-  return await useStore(
-    context,
-    root,
-    await openLogOrTell(context, root),
-    async (log) => log.pauses,
-  );
+  return await useStore(context, root, await openLogOrTell(context, root), async (log) => log.pauses);
 }
 
 /** Where runs may be recorded: in the root, and where nothing can be written there. */
@@ -133,10 +124,7 @@ export async function discoverScripts(root: string): Promise<Discovery> {
 }
 
 /** The scripts and handlers of `jobs/` by name; undefined, and a note, where it cannot be read. */
-export async function findKnownTiers(
-  context: CommandContext,
-  root: string,
-): Promise<KnownTier[] | undefined> {
+export async function findKnownTiers(context: CommandContext, root: string): Promise<KnownTier[] | undefined> {
   const { discoverNames } = await import('../../discovery/discover.ts');
   try {
     const { tiers, unread } = await discoverNames(root);

@@ -79,9 +79,7 @@ export function parseJson(json: string, what: string, such = shellExample): Json
   try {
     return parseExactly(json) as JsonValue;
   } catch (error) {
-    throw new UsageError(
-      `${what} is not valid JSON (${describeFault(json, error)}); expected JSON such as ${such}.`,
-    );
+    throw new UsageError(`${what} is not valid JSON (${describeFault(json, error)}); expected JSON such as ${such}.`);
   }
 }
 
@@ -132,9 +130,7 @@ export function readJobLines(text: string): JobLine[] {
 function readJob(content: string, line: number): NewJob<unknown> {
   const job = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
   if (typeof job !== 'object' || job === null || Array.isArray(job)) {
-    throw new UsageError(
-      `Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`,
-    );
+    throw new UsageError(`Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`);
   }
   for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
   // Only data is passed on; a number among the options is to be one.
@@ -144,11 +140,8 @@ function readJob(content: string, line: number): NewJob<unknown> {
 
 function unknownKey(key: string, line: number): UsageError {
   const nearest = nearestName(key, Object.keys(keys));
-  const hint =
-    nearest === null ? `a job has ${Object.keys(keys).join(', ')}.` : `did you mean ${nearest}?`;
-  return new UsageError(
-    `Line ${line}: ${JSON.stringify(printableLine(key))} is not a key of a job; ${hint}`,
-  );
+  const hint = nearest === null ? `a job has ${Object.keys(keys).join(', ')}.` : `did you mean ${nearest}?`;
+  return new UsageError(`Line ${line}: ${JSON.stringify(printableLine(key))} is not a key of a job; ${hint}`);
 }
 
 /** The queue counts jobs, who wrote them counts lines. */

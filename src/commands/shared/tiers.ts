@@ -43,9 +43,7 @@ async function withoutTier(runner: Place, label: string): Promise<UsageError> {
   const names = tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name));
   const meant = names.filter((name) => name.endsWith(`/${label}`));
   const guess = meant.length === 0 ? 'such as hourly/clean-tmp' : `here ${meant.join(' or ')}`;
-  return new UsageError(
-    `A script is named <tier>/<script>, ${guess}, not ${JSON.stringify(label)}.`,
-  );
+  return new UsageError(`A script is named <tier>/<script>, ${guess}, not ${JSON.stringify(label)}.`);
 }
 
 /** As a shell completes it: `jobs/hourly/clean-tmp.sh`. */

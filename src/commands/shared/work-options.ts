@@ -29,10 +29,7 @@ export interface WorkOptions {
 }
 
 /** @throws {UsageError} that names the first wrong option */
-export function readWorkOptions(
-  patterns: readonly string[],
-  options: WorkOptions,
-): Omit<WorkRequest, 'watchedFiles'> {
+export function readWorkOptions(patterns: readonly string[], options: WorkOptions): Omit<WorkRequest, 'watchedFiles'> {
   const forMs = read('--for', options.for, readDurationMs);
   read('--watch-file', options.watchFile, readPath);
   const waitMs = read('--wait', options.wait, readDelayMs);

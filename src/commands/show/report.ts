@@ -44,21 +44,14 @@ export function reportCommand(context: CommandContext): Command {
     .addOption(new Option('--json', 'as JSON').conflicts('csv'))
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
     .addHelpText('after', EXAMPLES)
-    .action((script: string | undefined) =>
-      report(context, script, command.optsWithGlobals<ReportOptions>()),
-    );
+    .action((script: string | undefined) => report(context, script, command.optsWithGlobals<ReportOptions>()));
 }
 
-async function report(
-  context: CommandContext,
-  word: string | undefined,
-  options: ReportOptions,
-): Promise<void> {
+async function report(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
   const filter = await readFilter(options, context.now());
   const text = await withLog(context, options.root, async (log) => {
     const known = await findKnownTiers(context, log.root);
-    if (word !== undefined)
-      return await reportScript(context, log, { word, known, filter, options });
+    if (word !== undefined) return await reportScript(context, log, { word, known, filter, options });
     return await reportAll(context, log, { known, filter, options });
   });
   await print(context, text);

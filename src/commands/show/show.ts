@@ -62,11 +62,7 @@ interface Shown {
   readonly output: TextOutput;
 }
 
-async function showText(
-  context: CommandContext,
-  { state }: OpenLog,
-  { run, options, output }: Shown,
-): Promise<void> {
+async function showText(context: CommandContext, { state }: OpenLog, { run, options, output }: Shown): Promise<void> {
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRun, renderOutputTitle } = await import('../../report/terminal/runs.ts');
   const { readRunOutput } = await import('../../report/model/output.ts');
@@ -91,9 +87,7 @@ async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
   if (run !== null) return run;
   const newest = await selectHighestRunId(view.db);
   const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
-  throw new UsageError(
-    `There is no run ${id} in the log: ${hint}; \`runner report <script>\` lists a script's runs.`,
-  );
+  throw new UsageError(`There is no run ${id} in the log: ${hint}; \`runner report <script>\` lists a script's runs.`);
 }
 
 function parseRunId(word: string): number {

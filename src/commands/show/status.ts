@@ -35,9 +35,7 @@ export function statusCommand(context: CommandContext): Command {
 }
 
 async function showStatus(context: CommandContext, options: CommonOptions): Promise<void> {
-  const text = await withLogIfAny(context, options.root, (log) =>
-    describeStatus(context, log, options),
-  );
+  const text = await withLogIfAny(context, options.root, (log) => describeStatus(context, log, options));
   await print(context, text);
 }
 
@@ -90,14 +88,8 @@ export function whyCommand(context: CommandContext): Command {
     .action((word: string) => tellWhy(context, word, command.optsWithGlobals<CommonOptions>()));
 }
 
-async function tellWhy(
-  context: CommandContext,
-  word: string,
-  options: CommonOptions,
-): Promise<void> {
-  const text = await withLogIfAny(context, options.root, (log) =>
-    describeWhy(context, log, word, options),
-  );
+async function tellWhy(context: CommandContext, word: string, options: CommonOptions): Promise<void> {
+  const text = await withLogIfAny(context, options.root, (log) => describeWhy(context, log, word, options));
   await print(context, text);
 }
 

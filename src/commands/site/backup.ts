@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  lstatSync,
-  openSync,
-  readSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { checkCopy } from '../../settings/access.ts';
@@ -46,11 +37,7 @@ export function backupCommand(context: CommandContext): Command {
     .action((file: string) => backup(context, file, command.optsWithGlobals<BackupOptions>()));
 }
 
-async function backup(
-  context: CommandContext,
-  word: string,
-  options: BackupOptions,
-): Promise<void> {
+async function backup(context: CommandContext, word: string, options: BackupOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const state = stateFolderOf(root);
   const path = targetOf(resolve(context.cwd, word), context.now());
@@ -95,9 +82,7 @@ function assertUsable(path: string, state: StateFolder, isForced: boolean): void
   }
   if (!isForced) throw new UsageError(`${path} is there already; --force replaces it.`);
   if (!isDatabase(path)) {
-    throw new UsageError(
-      `${path} is no copy of a log, so that it is not replaced; name another file.`,
-    );
+    throw new UsageError(`${path} is no copy of a log, so that it is not replaced; name another file.`);
   }
 }
 

@@ -39,9 +39,7 @@ async function examine(context: CommandContext, options: CommonOptions): Promise
   const nowMs = context.now();
   const place = { root, env, distFolder, version, nowMs, findWrongUse };
   const findings = examinePlace(place, await loadChecks());
-  const all = options.json
-    ? await writeJson(context, findings)
-    : await writeText(context, root, findings);
+  const all = options.json ? await writeJson(context, findings) : await writeText(context, root, findings);
   context.setExitCode(isWell(all) ? 0 : 1);
 }
 
@@ -78,10 +76,7 @@ function isWell(all: readonly Checked[]): boolean {
   return all.every(({ status }) => status !== 'problem');
 }
 
-async function writeJson(
-  context: CommandContext,
-  findings: AsyncIterable<Checked>,
-): Promise<readonly Checked[]> {
+async function writeJson(context: CommandContext, findings: AsyncIterable<Checked>): Promise<readonly Checked[]> {
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   const { formatJson } = await import('../../report/json.ts');
   const all: Checked[] = [];
@@ -124,9 +119,7 @@ function renderFinding(checked: Checked, before: string | null, screen: Screen):
   const width = columns - STATUS_COLUMNS - NAME_COLUMNS;
   const name = checked.name === before ? '' : checked.name;
   const isQuiet = checked.status === 'ok';
-  const found = wrap(printableLine(checked.found), width).map((line) =>
-    isQuiet ? palette.dim(line) : line,
-  );
+  const found = wrap(printableLine(checked.found), width).map((line) => (isQuiet ? palette.dim(line) : line));
   const cure = checked.cure === null ? [] : wrap(printableLine(checked.cure), width - 2);
   const head = paintStatus(palette, checked.status) + name.padEnd(NAME_COLUMNS);
   const indent = ' '.repeat(STATUS_COLUMNS + NAME_COLUMNS);
@@ -135,8 +128,7 @@ function renderFinding(checked: Checked, before: string | null, screen: Screen):
 }
 
 function renderSummary(all: readonly Checked[], { palette }: Screen): string {
-  const count = (wanted: FindingStatus): number =>
-    all.filter(({ status }) => status === wanted).length;
+  const count = (wanted: FindingStatus): number => all.filter(({ status }) => status === wanted).length;
   const problems = count('problem');
   const parts = [
     problems === 0 ? palette.good('no problem') : palette.bad(countOf(problems, 'problem')),

@@ -51,20 +51,13 @@ export function importCommand(context: CommandContext): Command {
   const policies: readonly MissedPolicy[] = ['all', 'once', 'skip'];
   return command
     .description('import the jobs of LaterJob or Bedrock::Jobs')
-    .addArgument(
-      new Argument('<system>', 'the system that the queue is from').choices([
-        'laterjob',
-        'bedrock',
-      ]),
-    )
+    .addArgument(new Argument('<system>', 'the system that the queue is from').choices(['laterjob', 'bedrock']))
     .argument('<file>', 'its SQLite database')
     .option('--table <name>', 'the table of its jobs (default: later_job_queue, jobs)')
     .option('--name <job>', 'laterjob: the name of its jobs here (default: that of the table)')
     .option('--time-zone <zone>', 'laterjob: time zone of its times (default: UTC)')
     .addOption(
-      new Option('--missed <what>', 'repeating jobs: what to do about missed times')
-        .choices(policies)
-        .default('all'),
+      new Option('--missed <what>', 'repeating jobs: what to do about missed times').choices(policies).default('all'),
     )
     .option('--with-ended', 'also jobs that have finished, failed or been cancelled')
     .option('--skip-bad', 'leave out jobs that cannot be imported, instead of stopping')
@@ -81,11 +74,7 @@ interface Source {
   readonly file: string;
 }
 
-async function importFile(
-  context: CommandContext,
-  { system, file }: Source,
-  options: Options,
-): Promise<void> {
+async function importFile(context: CommandContext, { system, file }: Source, options: Options): Promise<void> {
   rejectOptionsOfOther(system, options);
   const { readExternalDatabase } = await import('../../store/external/external-database.ts');
   const path = resolve(context.cwd, file);
@@ -99,9 +88,7 @@ async function importFile(
 function rejectOptionsOfOther(system: System, { name, timeZone }: Options): void {
   if (system === 'laterjob' || (name ?? timeZone) === undefined) return;
   const [option, why] =
-    name === undefined
-      ? ['--time-zone', 'Bedrock’s times are in UTC']
-      : ['--name', 'Bedrock’s jobs have names'];
+    name === undefined ? ['--time-zone', 'Bedrock’s times are in UTC'] : ['--name', 'Bedrock’s jobs have names'];
   throw new UsageError(`${option} is for laterjob only: ${why}.`);
 }
 

@@ -32,16 +32,10 @@ export function pauseCommand(context: CommandContext): Command {
     .option('--fail', 'queue jobs only: fail due jobs instead of letting them wait')
     .option('--json', 'as JSON')
     .addHelpText('after', PAUSE_EXAMPLES)
-    .action((name: string | undefined) =>
-      pauseName(context, name, command.optsWithGlobals<PauseOptions>()),
-    );
+    .action((name: string | undefined) => pauseName(context, name, command.optsWithGlobals<PauseOptions>()));
 }
 
-async function pauseName(
-  context: CommandContext,
-  word: string | undefined,
-  options: PauseOptions,
-): Promise<void> {
+async function pauseName(context: CommandContext, word: string | undefined, options: PauseOptions): Promise<void> {
   const { EVERYTHING, pause: record } = await import('../../queue/pauses.ts');
   const { withWritableLog } = await import('../shared/open.ts');
   const root = rootOf(context, options.root);
@@ -50,12 +44,8 @@ async function pauseName(
   const name = word === undefined ? EVERYTHING : await findName(root, word);
   const kind = options.fail === true ? await failFast(name) : ('pause' as const);
   const pause: Pause = { name, kind, until, createdAt };
-  await withWritableLog(context, options.root, (store) =>
-    store.transaction((session) => record(session, pause)),
-  );
-  context.stdout.write(
-    options.json ? await formatPause(pause) : `${await describeDone(context, pause)}\n`,
-  );
+  await withWritableLog(context, options.root, (store) => store.transaction((session) => record(session, pause)));
+  context.stdout.write(options.json ? await formatPause(pause) : `${await describeDone(context, pause)}\n`);
 }
 
 async function formatPause(pause: Pause): Promise<string> {
@@ -164,11 +154,7 @@ async function describe(context: CommandContext, { name, ended, wider }: Resumed
 }
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */
-async function findPausedName(
-  root: string,
-  word: string,
-  pauses: readonly Pause[],
-): Promise<string> {
+async function findPausedName(root: string, word: string, pauses: readonly Pause[]): Promise<string> {
   const { EVERYTHING, pauseNameOf } = await import('../../queue/pauses.ts');
   const names = pauses.map(({ name }) => name);
   const ways = [...(word === EVERYTHING ? [] : [word]), pauseNameOf(word)];

@@ -32,9 +32,7 @@ interface InitOptions {
 export function initCommand(context: CommandContext): Command {
   const command = new Command('init');
   return command
-    .description(
-      'create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each',
-    )
+    .description('create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each')
     .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
     .option('--force', 'also in a folder that a web server serves')
     .addHelpText('after', INIT_HELP)
@@ -44,11 +42,7 @@ export function initCommand(context: CommandContext): Command {
     });
 }
 
-async function initRoot(
-  context: CommandContext,
-  folder: string | undefined,
-  isForced: boolean,
-): Promise<void> {
+async function initRoot(context: CommandContext, folder: string | undefined, isForced: boolean): Promise<void> {
   const root = resolve(context.cwd, folder ?? (context.env.RUNNER_ROOT || '.'));
 
   const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
@@ -123,8 +117,7 @@ export function startRoot(root: string, distFolder: string, isForced: boolean): 
 }
 
 function refuseServed(root: string, webRoot: string | null): void {
-  const reason =
-    webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
+  const reason = webRoot === null ? describeServedState(stateFolderOf(root)) : describeServed(root, webRoot);
   if (reason !== null) throw new UsageError(reason);
 }
 
@@ -257,10 +250,7 @@ export function cronCommand(context: CommandContext): Command {
     .addOption(modeOption('--print', 'print the lines', ['install', 'remove']))
     .addOption(modeOption('--install', 'put the lines into your crontab', ['print', 'remove']))
     .addOption(modeOption('--remove', 'take the lines out of your crontab', ['print', 'install']))
-    .option(
-      '--tiers <names>',
-      'which tiers, separated by commas (default: all with a schedule name)',
-    )
+    .option('--tiers <names>', 'which tiers, separated by commas (default: all with a schedule name)')
     .addOption(new Option('--due', 'one line, `runner due`, for all tiers').conflicts('tiers'))
     .option('--budget <duration>', 'with --due: how long a call may take')
     .option('--work [every]', 'also a line that processes the queue (default: every 1m)')
@@ -332,11 +322,7 @@ async function removeLines(context: CommandContext, options: CronOptions): Promi
 }
 
 /** @param installedWork every how many minutes an installed line calls `runner work`; null: none does */
-async function makeLines(
-  context: CommandContext,
-  options: CronOptions,
-  installedWork: number | null,
-) {
+async function makeLines(context: CommandContext, options: CronOptions, installedWork: number | null) {
   const root = rootOf(context, options);
   const { planCrontab, readWorkMinutes } = await import('../../hosting/crontab/plan.ts');
   const { tiers, work } = options;

@@ -47,12 +47,7 @@ export async function holdScript(request: StartRequest): Promise<HeldScript | nu
     return null;
   }
   // Where there is no room for it now, nobody is waited for.
-  const started = await startProcess(
-    { ...request, stop: AbortSignal.abort() },
-    files,
-    output,
-    hold,
-  );
+  const started = await startProcess({ ...request, stop: AbortSignal.abort() }, files, output, hold);
   if (!('failure' in started)) return toHeld(files, output, started);
   closeOutput(output);
   removeRunFiles(files);
@@ -107,10 +102,7 @@ export function hasRoomToHold(): boolean {
   if (availableParallelism() === 1) return false;
   const freeBytes = readFreeMemory();
   const limit = readProcessLimit();
-  return (
-    (freeBytes === null || freeBytes >= HELD_MEMORY_BYTES) &&
-    (limit === null || limit >= HELD_PROCESSES)
-  );
+  return (freeBytes === null || freeBytes >= HELD_MEMORY_BYTES) && (limit === null || limit >= HELD_PROCESSES);
 }
 
 /** How many processes this user may have (`ulimit -u`); null: any number, or nobody tells. */

@@ -4,12 +4,7 @@ import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob, ProbeResult } from '../../child/contract.ts';
 import { listGroup } from '../../system/process/tree.ts';
 import { takeUpdates } from '../messages.ts';
-import {
-  fieldsOf,
-  type HandlerReply,
-  joinWarnings,
-  readHandlerReply,
-} from '../result/handler-reply.ts';
+import { fieldsOf, type HandlerReply, joinWarnings, readHandlerReply } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
 
 import { readProbeResult } from '../result/probe-result.ts';
@@ -30,19 +25,8 @@ import {
   findMemoryFailure,
   isDiskFull,
 } from '../result/wording.ts';
-import {
-  closeOutput,
-  createRunFiles,
-  type OpenOutput,
-  type RunFiles,
-  runFilesOf,
-} from '../run-files.ts';
-import {
-  type Exit,
-  type StartedProcess,
-  type StartFailure,
-  startProcess,
-} from '../start/process.ts';
+import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
+import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles } from '../start/start-failure.ts';
 import type { Termination } from '../watch/terminate.ts';
@@ -54,10 +38,7 @@ import type { HeldScript } from './held-script.ts';
  *
  * @param held its process, if that was started before its turn
  */
-export async function runScript(
-  request: RunRequest,
-  held: HeldScript | null = null,
-): Promise<RunEnd> {
+export async function runScript(request: RunRequest, held: HeldScript | null = null): Promise<RunEnd> {
   const files = runFilesOf(request.state, request.key);
   const startedAt = performance.now();
   const released = held && (await observeHeld(request, held));
@@ -113,11 +94,7 @@ async function endRun(
   };
 }
 
-function describeAll(
-  request: RunRequest,
-  observed: Observed,
-  result: ProbeResult | null,
-): string | null {
+function describeAll(request: RunRequest, observed: Observed, result: ProbeResult | null): string | null {
   const selfPeakBytes = result?.maxRssBytes ?? null;
   return describeWarnings({
     ...observed,
@@ -237,12 +214,7 @@ async function observeProcess(
 
 const isNode = ({ script }: RunRequest): boolean => script.launch.kind === 'node';
 
-function describeFailure(
-  request: RunRequest,
-  { cause }: Termination,
-  { signal }: Exit,
-  fd: number,
-): string | null {
+function describeFailure(request: RunRequest, { cause }: Termination, { signal }: Exit, fd: number): string | null {
   if (cause === 'hung') {
     return describeHungStart(prettyMilliseconds(request.hangAfterMs ?? HANG_AFTER_MS));
   }

@@ -129,8 +129,7 @@ function findProblem({ delay, priority, name, data }: SpokenRetry): string | nul
     return describeWrong('a whole number as priority', priority);
   }
   const named = name === undefined ? null : readJobName(name);
-  if (named !== null && 'expected' in named)
-    return describeWrong(`${named.expected} as name`, name);
+  if (named !== null && 'expected' in named) return describeWrong(`${named.expected} as name`, name);
   const excess = data === undefined ? null : describeExcess(data);
   return excess === null ? null : `the data of retry() expects ${excess}`;
 }

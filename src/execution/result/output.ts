@@ -50,12 +50,7 @@ function readEnds(output: WrittenOutput, size: number, bytes: number): string {
 }
 
 /** Text that SQLite's own shell can show: no NUL, no broken UTF-8, and no secrets. */
-function readText(
-  { fd, masker }: WrittenOutput,
-  position: number,
-  length: number,
-  cut?: Cut,
-): string {
+function readText({ fd, masker }: WrittenOutput, position: number, length: number, cut?: Cut): string {
   const buffer = Buffer.alloc(length);
   const read = readSync(fd, buffer, 0, length, position);
   const masked = masker.bytes(buffer.subarray(0, read), cut);

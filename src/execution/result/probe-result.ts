@@ -34,12 +34,7 @@ export function isProbeResult(value: unknown): value is ProbeResult {
   return areFigures && isProbeError(result.error) && areHandlerFields(result);
 }
 
-function areHandlerFields({
-  result,
-  refusal,
-  ask,
-  rssDeltaBytes,
-}: Record<string, unknown>): boolean {
+function areHandlerFields({ result, refusal, ask, rssDeltaBytes }: Record<string, unknown>): boolean {
   const areTexts = [result, refusal].every((text) => ['string', 'undefined'].includes(typeof text));
   const isFigure = rssDeltaBytes === undefined || Number.isFinite(rssDeltaBytes);
   return areTexts && isFigure && isJson(result) && (ask === undefined || isAsk(ask));

@@ -58,11 +58,7 @@ export function describeExit(exitCode: number | null, errorSentence: string | nu
 }
 
 /** What is known of a run that ended with its runner, or unseen after it. */
-export function describeCrash(
-  runner: string,
-  output: string,
-  lastSeenRssBytes: number | null,
-): string {
+export function describeCrash(runner: string, output: string, lastSeenRssBytes: number | null): string {
   const lastLine = output.trimEnd().split('\n').at(-1) ?? '';
   const memory = lastSeenRssBytes === null ? '' : `; last seen with ${size(lastSeenRssBytes)}`;
   const seen = lastLine === '' ? '' : `; its last output line: ${lastLine.slice(0, 200)}`;
@@ -88,9 +84,7 @@ function describeMemory(excess: MemoryExcess, facts: EndFacts): string {
 function describeTermination(facts: EndFacts): string {
   if (facts.killedAfterGrace) return `ended with SIGKILL after ${duration(facts.graceMs)} of grace`;
   if (facts.signal === null && facts.exitCode === null) return 'exited after SIGTERM';
-  return facts.signal === null
-    ? `exited with code ${facts.exitCode} after SIGTERM`
-    : `ended with ${facts.signal}`;
+  return facts.signal === null ? `exited with code ${facts.exitCode} after SIGTERM` : `ended with ${facts.signal}`;
 }
 
 function describeHeapLimit(heapLimitBytes: number | null): string {
@@ -98,11 +92,9 @@ function describeHeapLimit(heapLimitBytes: number | null): string {
   return `heap limit of ${size(heapLimitBytes)} reached`;
 }
 
-const REFUSED_MEMORY =
-  'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
+const REFUSED_MEMORY = 'the host gave it no more memory: its limit of address space (ulimit -v) is reached';
 
-const GARBLED =
-  'it was ended because its process wrote to descriptor 4, which belongs to the runner';
+const GARBLED = 'it was ended because its process wrote to descriptor 4, which belongs to the runner';
 
 function describeForeignKill(lastSeenRssBytes: number | null): string {
   const seen = lastSeenRssBytes === null ? '' : ` (last seen ${size(lastSeenRssBytes)})`;
@@ -154,9 +146,7 @@ export function describeWarnings(facts: WarningFacts): string | null {
 /** Of one that failed both times, the reason tells. */
 function describeSecondStart({ firstFailure, startFailure }: WarningFacts): string | null {
   if (firstFailure === null) return null;
-  return startFailure === null
-    ? `was started a second time; the first time: ${firstFailure}`
-    : 'was started twice';
+  return startFailure === null ? `was started a second time; the first time: ${firstFailure}` : 'was started twice';
 }
 
 function describeMemoryUsed(memory: MemoryWatch, selfPeakBytes: number | null): string | null {

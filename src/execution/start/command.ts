@@ -20,18 +20,12 @@ export function buildNodeCommand(
   heapLimitBytes: number | null,
   ...args: readonly string[]
 ): readonly [string, ...string[]] {
-  const heap =
-    heapLimitBytes === null
-      ? []
-      : [`--max-old-space-size=${Math.ceil(heapLimitBytes / 1_048_576)}`];
+  const heap = heapLimitBytes === null ? [] : [`--max-old-space-size=${Math.ceil(heapLimitBytes / 1_048_576)}`];
   return [findOwnNode(), ...heap, ...args];
 }
 
 /** The interpreter that `#!/usr/bin/env name` asks for, when it is nowhere on the script's PATH. */
-export function findMissingInterpreter(
-  command: readonly string[],
-  path: string | undefined,
-): string | null {
+export function findMissingInterpreter(command: readonly string[], path: string | undefined): string | null {
   const [program, name] = command;
   if (program === undefined || name === undefined) return null;
   if (basename(program) !== 'env' || name.startsWith('-') || name.includes('/')) return null;
@@ -46,10 +40,7 @@ const isAllowed = (name: string): boolean => allowedNames.includes(name) || name
  * Made from an allow-list, so that a script behaves under cron as it did by hand and never sees the
  * runner's secrets. PATH is fixed for the same reason; it starts with the folder of this Node.
  */
-export function buildEnvironment(
-  request: StartRequest,
-  files: RunFiles,
-): Record<string, string | undefined> {
+export function buildEnvironment(request: StartRequest, files: RunFiles): Record<string, string | undefined> {
   const { environment, script } = request;
   const asked = new Set(script.options.env ?? []);
   const passed = Object.entries(environment).filter(([name]) => isAllowed(name) || asked.has(name));

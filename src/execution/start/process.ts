@@ -53,13 +53,7 @@ export async function startProcess(
   const hasChannel = isNode && (request.handler !== undefined || hold !== undefined);
   return await startCommand(request, command, {
     env: { ...environment, ...probeVariable(request, files, hold) },
-    stdio: [
-      inputFd ?? 'ignore',
-      appendFd,
-      appendFd,
-      ...(isNode ? [fd] : []),
-      ...(hasChannel ? ['pipe' as const] : []),
-    ],
+    stdio: [inputFd ?? 'ignore', appendFd, appendFd, ...(isNode ? [fd] : []), ...(hasChannel ? ['pipe' as const] : [])],
   });
 }
 
@@ -105,11 +99,7 @@ function commandOf({ script, probePath }: StartRequest): readonly [string, ...st
   return buildCommand(script.launch, script.path, { heapLimitBytes, probePath });
 }
 
-function probeVariable(
-  request: StartRequest,
-  files: RunFiles,
-  hold: Hold | undefined,
-): Record<string, string> {
+function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | undefined): Record<string, string> {
   const { script } = request;
   if (script.launch.kind !== 'node') return {};
   const options: ProbeOptions = {

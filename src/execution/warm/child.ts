@@ -16,12 +16,7 @@ import { readStartTicks } from '../../system/process/identity.ts';
 import { LONGEST_MESSAGE, readChildMessage, readStray, settleWithin } from '../messages.ts';
 import { runFilesOf } from '../run-files.ts';
 import { buildEnvironment, buildNodeCommand } from '../start/command.ts';
-import {
-  type Exit,
-  type StartedProcess,
-  type StartFailure,
-  startCommand,
-} from '../start/process.ts';
+import { type Exit, type StartedProcess, type StartFailure, startCommand } from '../start/process.ts';
 import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import { describeNoFiles } from '../start/start-failure.ts';
 import { signalGroup } from '../watch/terminate.ts';
@@ -42,11 +37,7 @@ interface WarmChannel {
 }
 
 /** @param onGarbage what is said cannot be told any more from what a handler says; nothing further is taken */
-function openWarmChannel(
-  stream: Duplex,
-  onMessage: (message: FromChild) => void,
-  onGarbage: () => void,
-): WarmChannel {
+function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void, onGarbage: () => void): WarmChannel {
   const state = { hasLost: false, isGarbled: false };
   const closed = new Promise<void>((resolve) => stream.once('close', resolve));
   const take = (line: string): void => {
@@ -79,10 +70,7 @@ function openWarmChannel(
 }
 
 /** Starts the process that calls handlers. By its environment the run is found that it begins with. */
-async function startHost(
-  request: HandlerRequest,
-  files: WarmFiles,
-): Promise<StartedProcess | StartFailure> {
+async function startHost(request: HandlerRequest, files: WarmFiles): Promise<StartedProcess | StartFailure> {
   const { state, root, script, key } = request;
   const { output, ledger, temporary, name } = files;
   const options: HostOptions = { root, cacheFolder: state.cache, output, ledger, temporary };
@@ -209,10 +197,7 @@ export class WarmChild {
   /** Whether it can serve a job as if nothing had been. */
   isUsable(request: HandlerRequest): boolean {
     return (
-      this.#exit === null &&
-      this.isFor(request) &&
-      this.#loaded.every(isUnchanged) &&
-      !this.files.hasStrayOutput()
+      this.#exit === null && this.isFor(request) && this.#loaded.every(isUnchanged) && !this.files.hasStrayOutput()
     );
   }
 

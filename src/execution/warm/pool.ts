@@ -1,10 +1,5 @@
 import type { EndMessage, ProbeResult } from '../../child/contract.ts';
-import {
-  fieldsOf,
-  type HandlerReply,
-  joinWarnings,
-  readNodeWords,
-} from '../result/handler-reply.ts';
+import { fieldsOf, type HandlerReply, joinWarnings, readNodeWords } from '../result/handler-reply.ts';
 import { keepOutput } from '../result/output.ts';
 import { maskResult, readProbeResult } from '../result/probe-result.ts';
 import {
@@ -69,10 +64,7 @@ export async function endWarmRun(
 }
 
 /** From itself; where its process ended with it, from the file that it has left at its end. */
-function readResult(
-  { masker }: HandlerRequest,
-  { served, files }: WarmObservation,
-): ProbeResult | null {
+function readResult({ masker }: HandlerRequest, { served, files }: WarmObservation): ProbeResult | null {
   if ('message' in served) return maskResult(served.message.end, masker);
   // Who is killed writes nothing: what lies there is older than this run.
   return served.exit.signal === null ? readProbeResult(files.result, masker) : null;
@@ -139,17 +131,12 @@ function describeAll(
 
 /** What an earlier run has left behind and that failed after its end. */
 export function describeStray(jobId: number | null, sentence: string): string {
-  const what =
-    jobId === null ? 'an error of an earlier run' : `something of an earlier run of job ${jobId}`;
+  const what = jobId === null ? 'an error of an earlier run' : `something of an earlier run of job ${jobId}`;
   return `${what} failed after that run had ended (${sentence}), so its process was replaced`;
 }
 
 /** What the kernel has counted for the whole life of the process, without its earlier jobs. */
-function measureFromOutside(
-  { usedCpu }: WarmChild,
-  { sampled }: WarmObservation,
-  exit: Exit | null,
-): Measurement {
+function measureFromOutside({ usedCpu }: WarmChild, { sampled }: WarmObservation, exit: Exit | null): Measurement {
   const cpu = exit?.cpu ?? null;
   const { maxRssBytes } = sampled;
   if (cpu === null) {

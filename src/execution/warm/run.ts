@@ -11,12 +11,7 @@ import { readHead } from '../result/output.ts';
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
 import { type HandlerRequest, toRunRequest } from '../start/request.ts';
-import {
-  describeEarlyEnd,
-  describeFailedStart,
-  describeGone,
-  describeHungStart,
-} from '../start/start-failure.ts';
+import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
 import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
 import { describeStray, endWarmRun, WarmKeeper } from './pool.ts';
@@ -120,21 +115,13 @@ interface Unbegun {
 /** A host that has no room has some a moment later, as a rule. */
 const RESTART_AFTER_MS = 500;
 
-async function runOne(
-  keeper: WarmKeeper,
-  request: HandlerRequest,
-  unsettled: number,
-): Promise<RunEnd> {
+async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: number): Promise<RunEnd> {
   if (!isKeptWarm(request.script)) return await runScript(toRunRequest(request));
   return await runWarm(keeper, request, unsettled);
 }
 
 /** Runs a handler in a child that serves many. What did not even begin is tried a second time. */
-async function runWarm(
-  keeper: WarmKeeper,
-  request: HandlerRequest,
-  unsettled: number,
-): Promise<RunEnd> {
+async function runWarm(keeper: WarmKeeper, request: HandlerRequest, unsettled: number): Promise<RunEnd> {
   const startedAt = performance.now();
   const attempt = async (): Promise<RunEnd | Unbegun> => {
     const [first] = await tryWarm(keeper, { requests: [request], unsettled }, startedAt);

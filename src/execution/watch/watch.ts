@@ -2,13 +2,7 @@ import { constants, readFileSync, readlinkSync } from 'node:fs';
 import { SIGN_OF_LIFE_FD } from '../../child/contract.ts';
 import type { ScriptOptions } from '../../settings/readers.ts';
 import { readSharedRss } from '../../system/process/memory.ts';
-import {
-  listGroup,
-  listTree,
-  readProgress,
-  readUsage,
-  type TreeUsage,
-} from '../../system/process/tree.ts';
+import { listGroup, listTree, readProgress, readUsage, type TreeUsage } from '../../system/process/tree.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';
 import type { RunRequest } from '../start/request.ts';
 import { guardOutput } from './output-guard.ts';
@@ -25,14 +19,7 @@ export interface Watched {
 
 type WatchRequest = Pick<
   RunRequest,
-  | 'script'
-  | 'timeoutMs'
-  | 'graceMs'
-  | 'maxOutputBytes'
-  | 'stop'
-  | 'kill'
-  | 'onSample'
-  | 'hangAfterMs'
+  'script' | 'timeoutMs' | 'graceMs' | 'maxOutputBytes' | 'stop' | 'kill' | 'onSample' | 'hangAfterMs'
 >;
 
 /**
@@ -88,12 +75,7 @@ export function watchShortRuns(
 
 type Seen = Omit<Watched, 'termination'>;
 
-function lookAt(
-  pid: number,
-  request: WatchRequest,
-  fd: number,
-  termination: Termination,
-): () => Seen {
+function lookAt(pid: number, request: WatchRequest, fd: number, termination: Termination): () => Seen {
   const limits = memoryLimitsOf(request.script.options);
   const memory = limits && watchMemory(limits, () => termination.terminate('memory'));
   const sampler = sampleProcess(planSampling(pid, request, memory));
@@ -229,12 +211,7 @@ function sampleProcess(sampling: Sampling): ProcessSampler {
   };
 }
 
-function nextDelayMs(
-  { longestDelayMs }: Sampling,
-  delayMs: number,
-  elapsedMs: number,
-  costMs: number,
-): number {
+function nextDelayMs({ longestDelayMs }: Sampling, delayMs: number, elapsedMs: number, costMs: number): number {
   if (elapsedMs > CLOSE_UNTIL_MS) return longestDelayMs;
   if (delayMs < CLOSE_DELAY_MS) return Math.min(delayMs * 2, CLOSE_DELAY_MS);
   return Math.min(Math.max(CLOSE_DELAY_MS, costMs * COST_FACTOR), longestDelayMs);

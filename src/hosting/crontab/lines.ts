@@ -56,10 +56,7 @@ function crontabLine(request: CrontabRequest, { words, period }: CronCall, minut
   return `${timeFields(period, moment)} ${command}`;
 }
 
-function commandOf(
-  { nodePath, commandPath, root }: CrontabRequest,
-  words: readonly string[],
-): string {
+function commandOf({ nodePath, commandPath, root }: CrontabRequest, words: readonly string[]): string {
   return `${[nodePath, commandPath].map(crontabWord).join(' ')}${callStart(root)}${words.map(crontabWord).join(' ')}`;
 }
 

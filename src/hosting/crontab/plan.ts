@@ -35,9 +35,7 @@ export function planCrontab(root: string, distFolder: string, choice: CronChoice
   return {
     lines,
     block: crontabBlock(root, lines),
-    warnings: [nodePath, commandPath]
-      .map(warnOfVanishingPath)
-      .filter((warning) => warning !== null),
+    warnings: [nodePath, commandPath].map(warnOfVanishingPath).filter((warning) => warning !== null),
   };
 }
 
@@ -120,9 +118,7 @@ function periodOf(tier: string): CronPeriod {
 }
 
 /** Cron starts a step afresh each hour. */
-const WORK_MINUTES = Array.from({ length: 60 }, (_, index) => index + 1).filter(
-  (minutes) => 60 % minutes === 0,
-);
+const WORK_MINUTES = Array.from({ length: 60 }, (_, index) => index + 1).filter((minutes) => 60 % minutes === 0);
 
 /**
  * Every how many minutes `--work` asks for; null: `--no-work`.
@@ -173,10 +169,7 @@ const VANISHING: readonly (readonly [RegExp, string])[] = [
   [/\/\.volta\/tools\//, 'is one version of Volta and disappears when it is removed'],
   [/\/(?:\.asdf|mise)\/installs\//, 'is one version of asdf or mise and disappears when removed'],
   [/\/Cellar\//, 'is one version of Homebrew and disappears with the next `brew upgrade`'],
-  [
-    /\/node_modules\/node[^/]*\//,
-    'comes from the npm package `node`, which may be removed or upgraded',
-  ],
+  [/\/node_modules\/node[^/]*\//, 'comes from the npm package `node`, which may be removed or upgraded'],
 ];
 
 /** Why cron would one day no longer find this file; null: it stays. */

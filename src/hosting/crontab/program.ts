@@ -8,11 +8,7 @@ import { crontabBlock, installBlock, removeBlock } from './lines.ts';
 export type CrontabChange = 'changed' | 'unchanged';
 
 /** Puts the block for this root into the user's crontab, or replaces it, and reads it back. */
-export function installCrontab(
-  root: string,
-  lines: readonly string[],
-  env: NodeJS.ProcessEnv,
-): CrontabChange {
+export function installCrontab(root: string, lines: readonly string[], env: NodeJS.ProcessEnv): CrontabChange {
   const before = readCrontab(env);
   const after = installBlock(before, root, lines);
   if (after.equals(before)) return 'unchanged';
@@ -43,8 +39,7 @@ export function removeFromCrontab(root: string, env: NodeJS.ProcessEnv): Crontab
 const TIMEOUT_MS = 30_000;
 
 /** What Debian, cronie, BSD and Solaris, and BusyBox say when the user has no crontab yet. */
-const NO_CRONTAB_YET =
-  /no crontab for|can't open your crontab|can't open '[^']*': No such file or directory/;
+const NO_CRONTAB_YET = /no crontab for|can't open your crontab|can't open '[^']*': No such file or directory/;
 
 /** The user's crontab, byte for byte; empty where there is none yet. */
 export function readCrontab(env: NodeJS.ProcessEnv): Buffer {

@@ -43,10 +43,7 @@ export function problem(found: string, cure: string): CheckFinding {
 }
 
 /** For what only the log says, where there is a log that could not be read. */
-export const unknownWithoutLog = note(
-  'unknown: the log could not be read',
-  'See what log says, then look again.',
-);
+export const unknownWithoutLog = note('unknown: the log could not be read', 'See what log says, then look again.');
 
 /** A sentence "what is wrong; how to put it right" as a problem with its cure. */
 export function problemOf(sentence: string): CheckFinding {
@@ -138,10 +135,7 @@ export interface Checked extends CheckFinding {
 }
 
 /** Looks at the place the runner runs in, one check after another; changes nothing. */
-export async function* examinePlace(
-  request: PlaceRequest,
-  checks: readonly Check[],
-): AsyncGenerator<Checked> {
+export async function* examinePlace(request: PlaceRequest, checks: readonly Check[]): AsyncGenerator<Checked> {
   const place = openPlace(request);
   for (const check of checks) {
     for (const finding of await runCheck(check, place)) yield { name: check.name, ...finding };

@@ -58,18 +58,13 @@ async function describeUnreadable(place: DoctorPlace, failure: string): Promise<
   // What it says beyond that is for somebody who wanted to change the crontab.
   const found = failure.replace(/(?:, so cron cannot|\. Your crontab).*/, '');
   if (await wasCalledLately(place)) return ok(`${found}; something calls the tiers`);
-  return note(
-    found,
-    "Paste the lines of `runner cron --print` into the cron page of your host's panel.",
-  );
+  return note(found, "Paste the lines of `runner cron --print` into the cron page of your host's panel.");
 }
 
 function describeDamage({ damage }: CrontabReading): CheckFinding[] {
   if (damage === null) return [];
   const found = damage.replace(/, so nothing was changed.*/, '');
-  return [
-    problem(found, 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.'),
-  ];
+  return [problem(found, 'Delete the rest of it with `crontab -e`, then run `runner cron --install`.')];
 }
 
 function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
@@ -80,10 +75,7 @@ function describeLost({ number, namedRoot }: CrontabCall): CheckFinding {
 }
 
 /** Each tier with a period and scripts needs a line of its own, or one that calls `runner due`. */
-async function findUncalled(
-  place: DoctorPlace,
-  calls: readonly CrontabCall[],
-): Promise<CheckFinding[]> {
+async function findUncalled(place: DoctorPlace, calls: readonly CrontabCall[]): Promise<CheckFinding[]> {
   const called = new Set(calls.map(({ name }) => name));
   if (called.has('due')) return [];
   const { handlers } = await place.discovery();
@@ -122,9 +114,7 @@ const INSTALL = 'Run `runner cron --install`, which writes the lines anew.';
 function compareBlock({ root, distFolder }: DoctorPlace, reading: CrontabReading): CheckFinding[] {
   const choice = choiceOfLines(root, reading.block);
   const planned = tryPlan(root, distFolder, choice);
-  const others = reading.calls.filter(
-    ({ text }) => reading.block.includes(text) && !planned.includes(text),
-  );
+  const others = reading.calls.filter(({ text }) => reading.block.includes(text) && !planned.includes(text));
   if (others.length === 0 || planned.length === 0) return [];
   const numbers = others.map(({ number }) => number).join(', ');
   return [
@@ -147,9 +137,7 @@ function tryPlan(root: string, distFolder: string, choice: CronChoice): readonly
 
 /** With the options that the block was written with. */
 function installCure({ due }: CronChoice): string {
-  return due === null
-    ? INSTALL
-    : INSTALL.replace('--install', ['--install --due', ...due.slice(0, 2)].join(' '));
+  return due === null ? INSTALL : INSTALL.replace('--install', ['--install --due', ...due.slice(0, 2)].join(' '));
 }
 
 /** One after another: hosts count processes. */
@@ -165,18 +153,12 @@ async function judgeCalls(place: DoctorPlace, reading: CrontabReading): Promise<
   return findings;
 }
 
-async function judgeCall(
-  place: DoctorPlace,
-  call: CrontabCall,
-  cure: string,
-): Promise<CheckFinding[]> {
+async function judgeCall(place: DoctorPlace, call: CrontabCall, cure: string): Promise<CheckFinding[]> {
   const what = `line ${call.number}, ${call.name ?? 'without a tier'}`;
   const flaws = await findFlaws(place, call);
   if (flaws.length > 0) return flaws.map((flaw) => problem(`${what}: ${flaw}`, cure));
   if (call.command === null) {
-    return [
-      note(`${what}: not tried, as it holds commands of the shell`, 'Write full paths into it.'),
-    ];
+    return [note(`${what}: not tried, as it holds commands of the shell`, 'Write full paths into it.')];
   }
   const trial = await tryCommand(call.command);
   if (!trial.works) {
@@ -255,9 +237,7 @@ async function findLastCalls(place: DoctorPlace, of?: readonly Tier[]): Promise<
 /** Whether something calls these tiers, in whatever way. */
 async function wasCalledLately(place: DoctorPlace, tiers?: readonly Tier[]): Promise<boolean> {
   const calls = await findLastCalls(place, tiers);
-  return (
-    calls.length > 0 && calls.every(({ calledAt, isOverdue }) => calledAt !== null && !isOverdue)
-  );
+  return calls.length > 0 && calls.every(({ calledAt, isOverdue }) => calledAt !== null && !isOverdue);
 }
 
 /** @param own what lines call that somebody wrote by hand, at times that may be meant */
@@ -273,17 +253,9 @@ function describeLastCall(
   if (own.includes(tier) || own.includes('due')) {
     return [note(found, 'If the times of its crontab line are not meant so, correct them.')];
   }
-  return [
-    problem(
-      found,
-      'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
-    ),
-  ];
+  return [problem(found, 'If its crontab line works, ask the host whether cron runs for you, or was switched off.')];
 }
 
 function describeNever(tiers: readonly string[]): CheckFinding {
-  return note(
-    `cron has not called yet: ${listOf(tiers)}`,
-    'Look again when the time of its crontab line has come.',
-  );
+  return note(`cron has not called yet: ${listOf(tiers)}`, 'Look again when the time of its crontab line has come.');
 }

@@ -103,8 +103,7 @@ const quotaLine = /^\s*(\S+)\s+(\d+)\*?\s+(\d+)\s+(\d+)\s+\d+\s+(\d+)\*?\s+(\d+)
 function parseQuota(text: string): Quota[] {
   const [, device = '', ...figures] = quotaLine.exec(text) ?? [];
   if (device === '') return [];
-  const [kilobytes = 0, softSize = 0, hardSize = 0, files = 0, softFiles = 0, hardFiles = 0] =
-    figures.map(Number);
+  const [kilobytes = 0, softSize = 0, hardSize = 0, files = 0, softFiles = 0, hardFiles = 0] = figures.map(Number);
   const quotas: readonly Quota[] = [
     { device, used: kilobytes * 1024, limit: lower(softSize, hardSize) * 1024, unit: 'bytes' },
     { device, used: files, limit: lower(softFiles, hardFiles), unit: 'files' },
@@ -132,9 +131,7 @@ function describeState(state: StateFolder): CheckFinding {
     ['spool', bytesOf(state.spool)],
     ['scripts’ temporary files', bytesOf(state.temporary)],
   ] as const;
-  const large = parts
-    .filter(([, bytes]) => bytes > 0)
-    .map(([part, bytes]) => `${part} ${sizeOf(bytes)}`);
+  const large = parts.filter(([, bytes]) => bytes > 0).map(([part, bytes]) => `${part} ${sizeOf(bytes)}`);
   const isReserved = statSync(state.reserve, { throwIfNoEntry: false })?.isFile() === true;
   const reserve = isReserved ? 'reserve for a full disk' : 'no reserve for a full disk yet';
   return ok(`.runner takes ${sizeOf(bytesOf(state.path))}: ${[...large, reserve].join(', ')}`);
@@ -220,10 +217,7 @@ function describeFileSystem(folder: string): CheckFinding {
   const type = Number(statfsSync(folder).type);
   const name = fileSystems.get(type) ?? `of a kind that is not known (0x${type.toString(16)})`;
   if (type === TMPFS) {
-    return note(
-      `${name}: in memory, gone with the next start of the machine`,
-      'Move the root to a disk.',
-    );
+    return note(`${name}: in memory, gone with the next start of the machine`, 'Move the root to a disk.');
   }
   if (chooseJournalMode(folder) === 'wal') return ok(`${name}, on this machine`);
   return note(
@@ -248,8 +242,7 @@ function tryFolders(folder: string): void {
   renameSync(next, held);
   makeFile(held, 'holder');
   mkdirSync(next);
-  if (isDone(() => renameSync(next, held)))
-    throw new Error('a folder that is not empty was replaced');
+  if (isDone(() => renameSync(next, held))) throw new Error('a folder that is not empty was replaced');
 }
 
 function isDone(attempt: () => void): boolean {
@@ -293,15 +286,9 @@ function compareDates(folder: string): CheckFinding[] {
 }
 
 /** Where `jobs/` is another file system, it is tried there. */
-async function tryPrograms(
-  folder: string,
-  jobs: string,
-  env: NodeJS.ProcessEnv,
-): Promise<CheckFinding[]> {
+async function tryPrograms(folder: string, jobs: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
   const isOther = existsSync(jobs) && statSync(jobs).dev !== statSync(folder).dev;
-  return isOther
-    ? await inScratchFolder(jobs, (other) => tryProgram(other, env))
-    : await tryProgram(folder, env);
+  return isOther ? await inScratchFolder(jobs, (other) => tryProgram(other, env)) : await tryProgram(folder, env);
 }
 
 async function tryProgram(folder: string, env: NodeJS.ProcessEnv): Promise<CheckFinding[]> {
@@ -322,11 +309,9 @@ export const checkPermissions: Check = {
   name: 'permissions',
   run: async (place) => {
     const isAllowed = (await place.settings().catch(() => null))?.allowUnsafe ?? false;
-    const findings = [
-      ...findWritable(place.root),
-      ...judgeWebRoot(place),
-      ...judgeOwnerOfState(place),
-    ].map((finding) => (isAllowed ? allow(finding) : finding));
+    const findings = [...findWritable(place.root), ...judgeWebRoot(place), ...judgeOwnerOfState(place)].map(
+      (finding) => (isAllowed ? allow(finding) : finding),
+    );
     const all = [...findings, ...judgeModeOfState(place)];
     return all.length > 0 ? all : [ok('only you can write the root, jobs and .runner')];
   },
@@ -379,9 +364,6 @@ function judgeModeOfState({ state }: DoctorPlace): CheckFinding[] {
   if ((mode & 0o077) === 0) return [];
   const octal = mode.toString(8).padStart(4, '0');
   return [
-    note(
-      `.runner is open to others (mode ${octal})`,
-      'The next pass shuts it, or you with `chmod 700 .runner`.',
-    ),
+    note(`.runner is open to others (mode ${octal})`, 'The next pass shuts it, or you with `chmod 700 .runner`.'),
   ];
 }

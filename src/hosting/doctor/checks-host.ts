@@ -53,9 +53,7 @@ export const checkNode: Check = {
 function findVanishing(what: string, path: string): CheckFinding[] {
   const why = reasonToVanish(path);
   if (why === null) return [];
-  return [
-    note(`${what} ${why}`, 'Run `runner cron --install` again after that, or cron will fail.'),
-  ];
+  return [note(`${what} ${why}`, 'Run `runner cron --install` again after that, or cron will fail.')];
 }
 
 /** The soft limits of this process (`ulimit`); null: none. */
@@ -162,9 +160,7 @@ function compareZones({ TZ }: NodeJS.ProcessEnv): CheckFinding[] {
 
 function compareWithCommand({ commandPath, nowMs }: DoctorPlace): CheckFinding[] {
   const ahead = statSync(commandPath).mtimeMs - nowMs;
-  return ahead > TOLERATED_MS
-    ? [wrongClock(`the file of this command is ${timeOf(ahead)} newer than now`)]
-    : [];
+  return ahead > TOLERATED_MS ? [wrongClock(`the file of this command is ${timeOf(ahead)} newer than now`)] : [];
 }
 
 async function compareWithLog({ log, nowMs }: DoctorPlace): Promise<CheckFinding[]> {
@@ -216,8 +212,7 @@ function judgeProcesses({ processes }: ProcessLimits): CheckFinding[] {
     ];
   }
   if (free >= 3 * THREADS_OF_A_PASS) return [];
-  const cure =
-    'Keep `concurrency` at 1; `limits: { maxProcesses }` in the settings lets a pass wait.';
+  const cure = 'Keep `concurrency` at 1; `limits: { maxProcesses }` in the settings lets a pass wait.';
   return [note(found, cure)];
 }
 

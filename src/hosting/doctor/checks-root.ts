@@ -59,10 +59,7 @@ export const checkConfig: Check = {
 function describeWrong(sentence: string, name: string): CheckFinding {
   // A file that others could have written: the sentence itself says how to close it.
   if (sentence.includes('allow it with')) return problemOf(sentence);
-  return problem(
-    sentence,
-    `Correct it in ${name}: until then no script runs; docs/options.md has every setting.`,
-  );
+  return problem(sentence, `Correct it in ${name}: until then no script runs; docs/options.md has every setting.`);
 }
 
 const SEE_LIST = '`runner list` shows why for each of them, and how to fix it.';
@@ -80,12 +77,8 @@ export const checkJobs: Check = {
       ...unread.map(({ reason }) => problem(reason, 'Until then nothing in it is run.')),
       ...(refused.length === 0
         ? []
-        : [
-            problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST),
-          ]),
-      ...(doubtful.length === 0
-        ? []
-        : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
+        : [problem(`${amountOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
+      ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
     ];
   },
 };
@@ -94,10 +87,7 @@ function describeCount(tiers: number, scripts: number, handlers: number): CheckF
   const ofQueue = handlers > 0 ? `, ${amountOf(handlers, 'handler')} of queued jobs` : '';
   const count = `${amountOf(scripts, 'script')} in ${amountOf(tiers, 'tier')}${ofQueue}`;
   if (scripts + handlers > 0) return ok(count);
-  return note(
-    count,
-    'Drop a script into jobs/hourly; `runner init` makes the folders with examples.',
-  );
+  return note(count, 'Drop a script into jobs/hourly; `runner init` makes the folders with examples.');
 }
 
 function namesOf(scripts: readonly Script[]): string {
@@ -125,12 +115,7 @@ export const checkLog: Check = {
     if (file === null) return [note('none yet', 'The first pass makes it: try `runner hourly`.')];
     const flaw = findFlaw(file) ?? (await findOpenFailure(place));
     if (flaw !== null) return [flaw];
-    return [
-      ok(describeSound(file)),
-      ...judgeWriting(file),
-      ...(await judgeSize(place, file)),
-      ...judgeSchema(file),
-    ];
+    return [ok(describeSound(file)), ...judgeWriting(file), ...(await judgeSize(place, file)), ...judgeSchema(file)];
   },
 };
 
@@ -187,9 +172,7 @@ function judgeWriting({ writeFailure }: LogFile): CheckFinding[] {
 
 async function findOpenFailure({ log }: DoctorPlace): Promise<CheckFinding | null> {
   const { failure } = await log();
-  return failure === null
-    ? null
-    : problem(failure, 'Fix this; until then passes run without a log.');
+  return failure === null ? null : problem(failure, 'Fix this; until then passes run without a log.');
 }
 
 async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<CheckFinding[]> {
@@ -205,9 +188,7 @@ async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise
 
 function judgeSchema({ schemaVersion }: LogFile): CheckFinding[] {
   if (schemaVersion === SCHEMA_VERSION) return [];
-  return [
-    note(`of an older runner (schema ${schemaVersion})`, 'The next pass brings it up to date.'),
-  ];
+  return [note(`of an older runner (schema ${schemaVersion})`, 'The next pass brings it up to date.')];
 }
 
 /** In processes of their own: within one, SQLite does not ask the file system. */
@@ -230,8 +211,7 @@ export const checkLocks: Check = {
     ]),
 };
 
-const NOT_SAFE =
-  'Move the root to a file system of the machine itself: here two passes can hurt the log.';
+const NOT_SAFE = 'Move the root to a file system of the machine itself: here two passes can hurt the log.';
 
 /** One process gets the lock, a second one does not, a third one does once the first is killed. */
 async function tryLocks(path: string, env: NodeJS.ProcessEnv): Promise<CheckFinding> {
@@ -266,10 +246,7 @@ function judgeLocks(second: Answer, third: Answer): CheckFinding {
 
 function describeUntried(said: string): CheckFinding {
   if (/^\w*Error/.test(said)) return problem(`SQLite cannot lock a file here: ${said}`, NOT_SAFE);
-  return warning(
-    `could not be tried: ${said}`,
-    'See what sqlite, limits and memory say, then look again.',
-  );
+  return warning(`could not be tried: ${said}`, 'See what sqlite, limits and memory say, then look again.');
 }
 
 interface LockHolder {
@@ -354,12 +331,7 @@ function findDeadLocks({ locks }: StateFolder): CheckFinding[] {
     const pid = deadHolder(join(locks, name));
     if (pid === null) return [];
     const tier = name.slice(0, -'.lock'.length);
-    return [
-      note(
-        `the lock of ${tier} was left by pid ${pid}, which is dead`,
-        'The next pass takes it over.',
-      ),
-    ];
+    return [note(`the lock of ${tier} was left by pid ${pid}, which is dead`, 'The next pass takes it over.')];
   });
 }
 

@@ -49,10 +49,7 @@ interface ExpandedCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
-export async function readCrontabCalls(
-  root: string,
-  env: NodeJS.ProcessEnv,
-): Promise<CrontabReading> {
+export async function readCrontabCalls(root: string, env: NodeJS.ProcessEnv): Promise<CrontabReading> {
   try {
     const crontab = readCrontab(env);
     const all = await readLines(crontab.toString(), root, cronEnv(env));
@@ -98,11 +95,7 @@ const assignment = /^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;
 const timed = /^\s*(?:@\w+|(?:[^\s#]+\s+){4}[^\s#]+)\s+(.*)$/;
 
 /** One line after another: hosts count processes. */
-async function readLines(
-  crontab: string,
-  root: string,
-  ofCron: NodeJS.ProcessEnv,
-): Promise<CrontabCall[]> {
+async function readLines(crontab: string, root: string, ofCron: NodeJS.ProcessEnv): Promise<CrontabCall[]> {
   let env = ofCron;
   const lines = crontab.split('\n');
   const calls: CrontabCall[] = [];
@@ -129,20 +122,14 @@ interface WrittenLine {
 }
 
 /** Null for one that does not call the command. */
-async function readLine(
-  line: WrittenLine,
-  root: string,
-  env: NodeJS.ProcessEnv,
-): Promise<CrontabCall | null> {
+async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv): Promise<CrontabCall | null> {
   const [, written] = timed.exec(line.text.replace(/\r$/, '')) ?? [];
   // To cron an unescaped `%` is the end of the command.
   const [command = ''] = /^(?:\\[\s\S]|[^%\\])*/.exec(written ?? '') ?? [];
   const call = findCall(command.replaceAll('\\%', '%'));
   if (call === null) return null;
   const flaws = [
-    ...(line.text.endsWith('\r')
-      ? ['ends in a carriage return, which becomes part of its last word']
-      : []),
+    ...(line.text.endsWith('\r') ? ['ends in a carriage return, which becomes part of its last word'] : []),
     ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
   ];
   const expanded = call.isPlain ? await expand(call, env) : null;
@@ -185,9 +172,7 @@ function findCall(line: string): ShellCall | null {
     };
   });
   // A folder may have the command's name, and be looked for before.
-  const call = commands.find(
-    ({ text }) => programName.test(text) && !/^(?:cd|\[|test)\s/.test(text),
-  );
+  const call = commands.find(({ text }) => programName.test(text) && !/^(?:cd|\[|test)\s/.test(text));
   if (call === undefined) return null;
   const cd = commands.slice(0, commands.indexOf(call)).findLast(({ text }) => /^cd\s/.test(text));
   return { text: call.text, cd: cd?.text ?? null, isPlain: call.isPlain && cd?.isPlain !== false };
@@ -220,8 +205,7 @@ function argsOf(words: readonly string[]): readonly string[] {
 
 /** The first word that is neither an option nor the value of one. */
 function nameIn(args: readonly string[]): string | null {
-  const isValue = (index: number): boolean =>
-    ['--root', '--budget'].includes(args[index - 1] ?? '');
+  const isValue = (index: number): boolean => ['--root', '--budget'].includes(args[index - 1] ?? '');
   return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
 }
 
@@ -240,11 +224,7 @@ function optionOf(args: readonly string[], name: string): string | undefined {
   return args.find((arg) => arg.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
-function tryFindRoot(
-  option: string | undefined,
-  variable: string | undefined,
-  cwd: string,
-): string | null {
+function tryFindRoot(option: string | undefined, variable: string | undefined, cwd: string): string | null {
   try {
     return findRoot({ option, variable, cwd });
   } catch (error) {

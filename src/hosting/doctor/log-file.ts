@@ -5,14 +5,7 @@ import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import {
-  type Answer,
-  askProgram,
-  NO_SQLITE,
-  reasonOfFailure,
-  type SqliteAccess,
-  sqliteCommand,
-} from './probes.ts';
+import { type Answer, askProgram, NO_SQLITE, reasonOfFailure, type SqliteAccess, sqliteCommand } from './probes.ts';
 
 /** What the log's file says of itself. */
 export interface LogFile {
@@ -50,10 +43,7 @@ const EXAMINE = `
 `;
 
 /** Null where there is none. */
-export async function examineLogFile(
-  state: StateFolder,
-  env: NodeJS.ProcessEnv,
-): Promise<LogFile | null> {
+export async function examineLogFile(state: StateFolder, env: NodeJS.ProcessEnv): Promise<LogFile | null> {
   const stats = statSync(state.database, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   const writeFailure = findWriteFailure(state);
@@ -81,11 +71,7 @@ async function readUnwritable(
   return { ...(await read('immutable=1')), journalMode: null };
 }
 
-async function readLogFile(
-  path: string,
-  access: SqliteAccess,
-  env: NodeJS.ProcessEnv,
-): Promise<Reading> {
+async function readLogFile(path: string, access: SqliteAccess, env: NodeJS.ProcessEnv): Promise<Reading> {
   const request = await sqliteCommand(EXAMINE, { path, access, env });
   if (request === null) return unread(NO_SQLITE);
   const answer = await askProgram(request.command, { env: request.env, timeoutMs: TIMEOUT_MS });
@@ -119,11 +105,7 @@ export interface LogReading {
 }
 
 /** Opens only what needs no change: a broken file would be set aside, an older one brought up to date. */
-export async function readLogFacts(
-  state: StateFolder,
-  file: LogFile | null,
-  nowMs: number,
-): Promise<LogReading> {
+export async function readLogFacts(state: StateFolder, file: LogFile | null, nowMs: number): Promise<LogReading> {
   const isSound = file?.failure === null && file.damages.length === 0;
   if (!isSound || file.schemaVersion !== SCHEMA_VERSION) return { facts: null, failure: null };
   try {

@@ -56,9 +56,7 @@ export function askProgram(
       });
     }
     child.once('error', (error) => answer(null, error.message));
-    child.once('close', (code, signal) =>
-      answer(code, signal === null ? null : `ended by ${signal}`),
-    );
+    child.once('close', (code, signal) => answer(code, signal === null ? null : `ended by ${signal}`));
   });
 }
 
@@ -110,10 +108,7 @@ const OPEN = `
  * The command that runs code with an open `database` in a process of its own, by the driver that the
  * runner uses. Null where there is none.
  */
-export async function sqliteCommand(
-  code: string,
-  { path, access, env }: SqliteRequest,
-): Promise<SqliteCommand | null> {
+export async function sqliteCommand(code: string, { path, access, env }: SqliteRequest): Promise<SqliteCommand | null> {
   const module = await findSqliteModule();
   if (module === null) return null;
   const place = `${pathToFileURL(path)}?${access}`;
@@ -137,10 +132,7 @@ async function findSqliteModule(): Promise<string | null> {
 export class UnwritablePlace extends Error {}
 
 /** Lets something be tried in a folder of its own that is gone afterwards. */
-export async function inScratchFolder<T>(
-  parent: string,
-  use: (folder: string) => T | Promise<T>,
-): Promise<T> {
+export async function inScratchFolder<T>(parent: string, use: (folder: string) => T | Promise<T>): Promise<T> {
   const folder = makeScratchFolder(parent);
   try {
     return await use(folder);

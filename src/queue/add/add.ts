@@ -2,7 +2,7 @@ import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { initialTime, leadsNowhere } from '../../schedule/repeat/series.ts';
 import type { NewEvent, NewJobRow, StoreSession } from '../../store/contract.ts';
-import type { JobRow, JobState, MissedPolicy, StoredEvent } from '../../store/schema.ts';
+import type { ChildFailurePolicy, JobRow, JobState, MissedPolicy, StoredEvent } from '../../store/schema.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, DuplicatePolicy, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
@@ -52,12 +52,7 @@ export async function addJobs(
 const asAdded = (id: number): AddedJob => ({ id, added: true });
 
 /** In a list, the message says which one is wrong. */
-function throwNamed(
-  error: unknown,
-  { name }: NewJob<unknown>,
-  index: number,
-  count: number,
-): never {
+function throwNamed(error: unknown, { name }: NewJob<unknown>, index: number, count: number): never {
   if (!(error instanceof QueueError) || count === 1) throw error;
   const which = `Job ${index + 1} of ${count} (${describeFound(name)})`;
   throw new QueueError(error.code, `${which}: ${error.message}`);
@@ -68,12 +63,7 @@ function isPlain({ unique_key, parent_id }: NewJobRow): boolean {
   return unique_key === null && parent_id === null;
 }
 
-async function addOne(
-  session: StoreSession,
-  row: NewJobRow,
-  job: NewJob<unknown>,
-  at: number,
-): Promise<AddedJob> {
+async function addOne(session: StoreSession, row: NewJobRow, job: NewJob<unknown>, at: number): Promise<AddedJob> {
   if (row.parent_id !== null) await session.jobs.lock([row.parent_id]);
   const existing = row.unique_key === null ? null : await session.jobs.byUniqueKey(row.unique_key);
   if (existing !== null) return await keepExistingJob(session, existing, row, job, at);
@@ -99,9 +89,7 @@ async function keepExistingJob(
   const { onDuplicate: policy = 'keep' } = job;
   if (policy === 'keep' || state === 'running' || state === 'claimed') return { id, added: false };
   const data =
-    policy === 'merge'
-      ? checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data))
-      : row.data;
+    policy === 'merge' ? checkJson("A job's data, merged,", await session.jobs.mergeData(id, row.data)) : row.data;
   await session.jobs.change([{ id, set: { data } }], at);
   const detail = `${policy}d by another of its unique key`;
   await session.events.record([{ at, event: 'job-updated', jobId: id, detail }]);
@@ -125,12 +113,7 @@ const duplicatePolicies: readonly DuplicatePolicy[] = ['keep', 'replace', 'merge
  * @param firstAt when it is due unless it says so itself
  * @throws {QueueError} that says what is expected
  */
-function readNewJob(
-  job: NewJob<unknown>,
-  rule: RepeatRule | null,
-  firstAt: number,
-  at: number,
-): NewJobRow {
+function readNewJob(job: NewJob<unknown>, rule: RepeatRule | null, firstAt: number, at: number): NewJobRow {
   const runAt = job.runAt === undefined ? firstAt : readWhen(job.runAt, at);
   if (rule !== null && leadsNowhere(rule, runAt)) throw givesNoTime(rule);
   const { missed = 'all', onChildFailure, priority = 500, onDuplicate = 'keep' } = job;
@@ -151,7 +134,7 @@ function readNewJob(
     on_child_failure:
       onChildFailure === undefined
         ? null
-        : readWord('The policy for failed children', onChildFailure, ['resume', 'fail']),
+        : readWord<ChildFailurePolicy>('The policy for failed children', onChildFailure, ['resume', 'fail']),
     lease_ms: job.lease === undefined ? null : readLeaseMs(job.lease),
     created_at: at,
   };
@@ -274,9 +257,7 @@ export async function addImportedJobs(
     for (const [index, { key, isParent }] of jobs.entries()) {
       if (isParent) parents.set(key, ids[index] as number);
     }
-    await session.events.record(
-      jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at)),
-    );
+    await session.events.record(jobs.flatMap((job, index) => eventsOf(job, ids[index] as number, at)));
   }
 }
 

@@ -23,9 +23,7 @@ export async function enqueueScripts(
   scripts: readonly Script[],
   { scheduledFor, at }: Enqueueing,
 ): Promise<QueuedJob[]> {
-  const ids = await session.scriptJobs.enqueue(
-    scripts.map(({ name, tier }) => ({ name, tier, scheduledFor, at })),
-  );
+  const ids = await session.scriptJobs.enqueue(scripts.map(({ name, tier }) => ({ name, tier, scheduledFor, at })));
   return scripts.map((script, index) => ({ id: ids[index] as number, script, scheduledFor }));
 }
 

@@ -34,10 +34,7 @@ function toJson(what: string, value: unknown): string {
     const text = JSON.stringify(value);
     if (text !== undefined) return text;
   } catch (error) {
-    throw new QueueError(
-      'invalid',
-      `${what} cannot be written as JSON: ${(error as Error).message}.`,
-    );
+    throw new QueueError('invalid', `${what} cannot be written as JSON: ${(error as Error).message}.`);
   }
   throw invalid(what, 'what can be written as JSON', typeof value);
 }
@@ -52,8 +49,7 @@ const LONGEST_REASON = 8 * 1024;
 
 /** Null: a blank one, as of a variable that is not set, says nothing. */
 export function readReason(reason: unknown): string | null {
-  if (typeof reason === 'string')
-    return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
+  if (typeof reason === 'string') return reason.trim() === '' ? null : reason.slice(0, LONGEST_REASON);
   throw invalid('The reason', 'text', reason);
 }
 
@@ -111,9 +107,7 @@ function parseWhen(text: string, nowMs: number): number | null {
   }
   const local = localTime.exec(text);
   if (local !== null) return parseLocal(local);
-  return zonedTime.test(text) && isDay(text.slice(0, 10))
-    ? Date.parse(text.replace(' ', 'T'))
-    : null;
+  return zonedTime.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text.replace(' ', 'T')) : null;
 }
 
 /** `Date.parse` takes 30 February for 2 March. */
@@ -160,10 +154,7 @@ const known = {
  *
  * @throws {QueueError} that names the nearest option there is
  */
-export function checkOptions<Options extends object>(
-  verb: keyof typeof known,
-  options: Options,
-): Options {
+export function checkOptions<Options extends object>(verb: keyof typeof known, options: Options): Options {
   if (typeof options !== 'object' || options === null) {
     const such = `an object with ${known[verb].join(', ')}`;
     throw new QueueError('invalid', `The options of \`${verb}\` expect ${such}.`);

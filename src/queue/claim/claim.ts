@@ -75,11 +75,7 @@ function compareTurns(one: ClaimedRow, other: ClaimedRow): number {
 }
 
 /** None of its tries has begun. */
-async function failFast(
-  session: StoreSession,
-  job: ClaimedRow,
-  { at, missedCap, state }: QueueClaim,
-): Promise<void> {
+async function failFast(session: StoreSession, job: ClaimedRow, { at, missedCap, state }: QueueClaim): Promise<void> {
   const attempts = state === 'running' ? job.attempts - 1 : job.attempts;
   const reason = 'jobs of its name are set to fail at once';
   const facts = { at, reason, context: { missedCap }, isRun: false };
@@ -91,11 +87,7 @@ async function failFast(
  *
  * @returns the number of the run's row; null: the claim was lost meanwhile
  */
-export async function beginRun(
-  session: StoreSession,
-  claim: ClaimRef,
-  run: LastingRun,
-): Promise<number | null> {
+export async function beginRun(session: StoreSession, claim: ClaimRef, run: LastingRun): Promise<number | null> {
   if ((await session.claims.held([claim])).length === 0) return null;
   const { startedAt: started_at, attempt: attempts } = run;
   const set = { state: 'running' as const, started_at, attempts, reason: null };
@@ -108,11 +100,7 @@ export async function beginRun(
  * Gives back what was claimed and has not begun. A child is only taken while its parent waits for it, and
  * that may have been cancelled meanwhile. To be called in a transaction.
  */
-export async function releaseClaims(
-  session: StoreSession,
-  claims: readonly ClaimRef[],
-  at: number,
-): Promise<void> {
+export async function releaseClaims(session: StoreSession, claims: readonly ClaimRef[], at: number): Promise<void> {
   const ids = claims.map(({ id }) => id);
   await session.jobs.lock(ids);
   await session.claims.release(claims, at);

@@ -2,13 +2,7 @@ import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts'
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
-import {
-  decideRetry,
-  LEASE_GRACE_MS,
-  policyOf,
-  policyOfJob,
-  type RetryPolicy,
-} from '../settle/retry-policy.ts';
+import { decideRetry, LEASE_GRACE_MS, policyOf, policyOfJob, type RetryPolicy } from '../settle/retry-policy.ts';
 import { toTransition } from '../settle/settle.ts';
 import { releaseClaims } from './claim.ts';
 
@@ -111,9 +105,7 @@ async function endExpired(
 ): Promise<void> {
   const token = job.claim_token as string;
   const detail = describeExpiry(job.lease_expires_at);
-  await session.events.record([
-    { at, event: 'job-lease-expired', workerId, jobId: job.id, detail },
-  ]);
+  await session.events.record([{ at, event: 'job-lease-expired', workerId, jobId: job.id, detail }]);
   // Nothing of it has begun, as far as anybody knows: its worker may have died before it did.
   if (job.state === 'claimed') return await releaseClaims(session, [{ id: job.id, token }], at);
   const policy = policyOfJob(job.retry, handlerPolicy(job.name));

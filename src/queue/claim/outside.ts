@@ -10,13 +10,7 @@ import type { ClaimedJob, ClaimOptions } from '../api.ts';
 import { QueueError } from '../errors.ts';
 import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
-import {
-  JobIsBeginning,
-  type JsonReader,
-  readStoredJson,
-  toJob,
-  type VerbSession,
-} from '../read/jobs.ts';
+import { JobIsBeginning, type JsonReader, readStoredJson, toJob, type VerbSession } from '../read/jobs.ts';
 import { readEndedChildren } from '../settle/families.ts';
 import { LEASE_GRACE_MS } from '../settle/retry-policy.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
@@ -107,11 +101,7 @@ async function selectionFor(
   return selectionOf({ names: null, isWanted }, pauses, groupLimit);
 }
 
-async function claimIn(
-  session: StoreSession,
-  { settings, now, read }: Claimer,
-  wanted: Wanted,
-): Promise<ClaimedJob[]> {
+async function claimIn(session: StoreSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {
   const at = now();
   const rows = await claimJobs(session, {
     // Asked in the transaction: what was paused while it waited for the log's lock counts.
@@ -149,11 +139,7 @@ function startOf(job: ClaimedRow): RunStart {
 }
 
 /** A claim as it is told to who asked for it, with what belongs to the job's family. */
-async function describeClaim(
-  session: StoreSession,
-  job: ClaimedRow,
-  read: JsonReader,
-): Promise<ClaimedJob> {
+async function describeClaim(session: StoreSession, job: ClaimedRow, read: JsonReader): Promise<ClaimedJob> {
   const { parent_id: parentId } = job;
   const [parent] = parentId === null ? [] : await session.jobs.byId([parentId]);
   return {
@@ -239,10 +225,7 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
 const LONGEST_BEGINNING_MS = 500;
 const BEGINNING_LOOK_MS = 10;
 
-async function changeOnceBegun<T>(
-  store: Store,
-  work: (session: VerbSession) => Promise<T>,
-): Promise<T> {
+async function changeOnceBegun<T>(store: Store, work: (session: VerbSession) => Promise<T>): Promise<T> {
   const deadline = performance.now() + LONGEST_BEGINNING_MS;
   for (;;) {
     const takesClaimed = performance.now() >= deadline;

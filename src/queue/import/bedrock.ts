@@ -80,8 +80,7 @@ const ended: Readonly<Record<string, JobState>> = {
 };
 
 function isWanted(id: string, state: string, { families, options }: BedrockQueue): boolean {
-  if (ended[state] === undefined)
-    throw invalidJob(`its state is ${JSON.stringify(state)}, which is none`);
+  if (ended[state] === undefined) throw invalidJob(`its state is ${JSON.stringify(state)}, which is none`);
   return options.withEnded || isOfUnfinishedFamily(families, id);
 }
 
@@ -272,7 +271,5 @@ function decidePausedChild(parent: string, state: string): PausedState {
   if (state === 'PAUSED') {
     return { state: 'queued', notes: ['PAUSED beside a parent that is PAUSED as well: queued'] };
   }
-  throw invalidJob(
-    `it is PAUSED until its parent ${parent} finishes, which is ${state}: nothing would ever queue it`,
-  );
+  throw invalidJob(`it is PAUSED until its parent ${parent} finishes, which is ${state}: nothing would ever queue it`);
 }

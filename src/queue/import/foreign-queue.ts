@@ -250,11 +250,7 @@ function findBad(queue: ForeignQueue, known: KnownJobs): BadJob[] {
 }
 
 /** Each job's turn, in the order of the file. */
-function* planImport(
-  queue: ForeignQueue,
-  known: KnownJobs,
-  bad: ReadonlySet<string>,
-): Iterable<ImportStep> {
+function* planImport(queue: ForeignQueue, known: KnownJobs, bad: ReadonlySet<string>): Iterable<ImportStep> {
   for (const job of queue.read(bad)) {
     if (!('key' in job)) yield job;
     else yield known.has(job.key) ? { known: true } : planJob(job, known);

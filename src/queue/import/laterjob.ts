@@ -23,10 +23,7 @@ import {
 } from './foreign-queue.ts';
 
 /** The jobs of one of LaterJob's queues. @throws {UsageError} when it is none */
-export async function readLaterJob(
-  database: ExternalDatabase,
-  options: ImportOptions,
-): Promise<ForeignQueue> {
+export async function readLaterJob(database: ExternalDatabase, options: ImportOptions): Promise<ForeignQueue> {
   const { table = 'later_job_queue' } = options;
   const rows = openLaterJobRows(database, table);
   const name = requireJobName(options.name ?? table);

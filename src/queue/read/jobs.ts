@@ -63,11 +63,7 @@ export async function findRow(session: VerbSession, id: number): Promise<JobRow 
 }
 
 /** Null: the queue has no job of that number. */
-export async function readJob(
-  session: StoreSession,
-  id: number,
-  read?: JsonReader,
-): Promise<Job | null> {
+export async function readJob(session: StoreSession, id: number, read?: JsonReader): Promise<Job | null> {
   const [row] = await session.jobs.byId([readJobId(id)]);
   return row === undefined ? null : await toJob(session, row, read);
 }

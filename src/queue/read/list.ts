@@ -23,8 +23,7 @@ const waitingStates = ['queued', 'retrying'] as const satisfies readonly JobStat
 /** It comes to no further run by itself. */
 const endedStates: readonly JobState[] = ['finished', 'failed', 'cancelled'];
 
-export const isWaiting = (state: JobState): boolean =>
-  waitingStates.some((waiting) => waiting === state);
+export const isWaiting = (state: JobState): boolean => waitingStates.some((waiting) => waiting === state);
 export const isEnded = (state: JobState): boolean => endedStates.includes(state);
 
 const MOST_JOBS = 1_000;
@@ -77,11 +76,7 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
 }
 
 /** How many jobs of each name are in which state, by name. */
-export async function countJobs(
-  session: StoreSession,
-  patterns: Patterns,
-  at: number,
-): Promise<JobCount[]> {
+export async function countJobs(session: StoreSession, patterns: Patterns, at: number): Promise<JobCount[]> {
   const rows = await session.jobs.count(readPatterns(patterns), at);
   const byName = Map.groupBy(rows, ({ name }) => name);
   return [...byName].map(([name, counts]) => toCount(name, counts));

@@ -38,11 +38,7 @@ export function createArchive(
  *
  * @returns names of output files that no run has any more
  */
-export async function deleteJob(
-  session: VerbSession,
-  ref: JobRef,
-  at: number,
-): Promise<readonly string[]> {
+export async function deleteJob(session: VerbSession, ref: JobRef, at: number): Promise<readonly string[]> {
   const job = await findJob(session, ref);
   // With a token that holds no more, `findJob` has refused.
   const isHeld = typeof ref === 'object' && ref.token !== undefined;

@@ -1,22 +1,8 @@
 import { withoutParameters } from '../../settings/readers.ts';
 import type { StartedRunRow, StoreSession } from '../../store/contract.ts';
 import type { FinishedRun, JobRow, JobState, Outcome } from '../../store/schema.ts';
-import {
-  invalid,
-  readPriority,
-  readWhen,
-  requireDelayMs,
-  requireJobName,
-  writeJson,
-} from '../add/values.ts';
-import type {
-  BuryOptions,
-  FailOptions,
-  FinishOptions,
-  JobRef,
-  RequeueOptions,
-  RetryOptions,
-} from '../api.ts';
+import { invalid, readPriority, readWhen, requireDelayMs, requireJobName, writeJson } from '../add/values.ts';
+import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, RetryOptions } from '../api.ts';
 import { type JobVerb, QueueError, refuse, wrongState } from '../errors.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, type VerbSession } from '../read/jobs.ts';
@@ -116,11 +102,7 @@ function readRetryOptions(options: RetryOptions, at: number): Transition {
 }
 
 /** It begins anew: what was tried before is no try of the next time's. */
-async function setNextTime(
-  session: StoreSession,
-  job: JobRow,
-  { at, missedCap }: CallerContext,
-): Promise<void> {
+async function setNextTime(session: StoreSession, job: JobRow, { at, missedCap }: CallerContext): Promise<void> {
   const planned = await planRepeat(job, at, missedCap);
   // A rule without a further time leaves it to be taken as was said otherwise.
   if (planned === null) return;
@@ -151,11 +133,7 @@ export async function buryJob(
  * Ends a job that waits, or has failed, as cancelled, and with it what waits of its children; one that
  * is cancelled stays as it is.
  */
-export async function cancelJob(
-  session: VerbSession,
-  id: number,
-  context: CallerContext,
-): Promise<void> {
+export async function cancelJob(session: VerbSession, id: number, context: CallerContext): Promise<void> {
   const job = await findJob(session, id);
   if (job.state === 'cancelled') return;
   if (job.state === 'running' || job.state === 'finished') throw wrongState(job, 'cancel');
@@ -208,10 +186,9 @@ export async function endRunOfClaim(
   await removeUnkept(session, job, leftJob, context.archive);
 }
 
-type OpenRun = Pick<
-  StartedRunRow,
-  'jobId' | 'key' | 'script' | 'startedAt' | 'attempt' | 'timeoutMs'
-> & { readonly id: number | null };
+type OpenRun = Pick<StartedRunRow, 'jobId' | 'key' | 'script' | 'startedAt' | 'attempt' | 'timeoutMs'> & {
+  readonly id: number | null;
+};
 
 /** The run of a job; of one that was claimed and that nobody has seen begin, it begins now. */
 async function findOpenRun(
@@ -257,12 +234,7 @@ function durationOf(startedAt: number, endedAt: number): number | null {
  *
  * @returns how many
  */
-export async function kickJobs(
-  session: StoreSession,
-  patterns: Patterns,
-  count: number,
-  at: number,
-): Promise<number> {
+export async function kickJobs(session: StoreSession, patterns: Patterns, count: number, at: number): Promise<number> {
   const globs = readPatterns(patterns);
   if (!Number.isSafeInteger(count) || count < 1) {
     throw invalid('How many are kicked', 'a whole number above 0', count);
@@ -363,10 +335,7 @@ const asUnfinished = {
  *
  * @throws {QueueError} if its parent has ended, or another job has its unique key by now
  */
-async function stateOfRevived(
-  session: StoreSession,
-  job: JobRow,
-): Promise<Extract<JobState, 'queued' | 'paused'>> {
+async function stateOfRevived(session: StoreSession, job: JobRow): Promise<Extract<JobState, 'queued' | 'paused'>> {
   if (isEnded(job.state)) await refuseTakenKey(session, job);
   if (job.parent_id === null) return await stateOfParent(session, job);
   const [parent] = await session.jobs.byId([job.parent_id]);
@@ -375,16 +344,12 @@ async function stateOfRevived(
   if (!isEnded(state)) return 'paused';
   throw refuse(
     job,
-    `belongs to job ${job.parent_id}, which is ${state} and no longer waits for children; ` +
-      'add a new job instead.',
+    `belongs to job ${job.parent_id}, which is ${state} and no longer waits for children; add a new job instead.`,
   );
 }
 
 /** Of one that has ended, only those children have not that ran then. */
-async function stateOfParent(
-  session: StoreSession,
-  { id, state }: JobRow,
-): Promise<'queued' | 'paused'> {
+async function stateOfParent(session: StoreSession, { id, state }: JobRow): Promise<'queued' | 'paused'> {
   return isEnded(state) && (await session.jobs.hasOpenChildren(id)) ? 'paused' : 'queued';
 }
 

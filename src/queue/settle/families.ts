@@ -13,8 +13,7 @@ import { type JsonReader, readStoredJson } from '../read/jobs.ts';
  */
 export async function stateOfNewChild(session: StoreSession, parentId: number): Promise<JobState> {
   const [parent] = await session.jobs.byId([parentId]);
-  if (parent === undefined)
-    throw new QueueError('no-such-job', `There is no parent job ${parentId}.`);
+  if (parent === undefined) throw new QueueError('no-such-job', `There is no parent job ${parentId}.`);
   if (parent.parent_id !== null) {
     const why = `Job ${parentId} is a child itself; a child cannot have children.`;
     throw new QueueError('wrong-state', why);
@@ -39,11 +38,7 @@ export async function stateOfRetriedChild(
 }
 
 /** Lets the children of a parent that has paused be taken. */
-export async function releaseChildren(
-  session: StoreSession,
-  parentId: number,
-  at: number,
-): Promise<void> {
+export async function releaseChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const paused = (await session.jobs.children(parentId)).filter(({ state }) => state === 'paused');
   await session.jobs.change(
     paused.map(({ id, run_at }) => ({
@@ -52,17 +47,11 @@ export async function releaseChildren(
     })),
     at,
   );
-  await session.events.record(
-    paused.map(({ id }) => ({ at, event: 'job-queued' as const, jobId: id })),
-  );
+  await session.events.record(paused.map(({ id }) => ({ at, event: 'job-queued' as const, jobId: id })));
 }
 
 /** Ends what waits of the children of a parent that has failed or was cancelled. */
-export async function cancelChildren(
-  session: StoreSession,
-  parentId: number,
-  at: number,
-): Promise<void> {
+export async function cancelChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const reason = `its parent, job ${parentId}, has ended without having finished`;
   const waiting = (await session.jobs.children(parentId)).filter(({ state }) =>
     ['queued', 'retrying', 'paused'].includes(state),
@@ -86,17 +75,12 @@ export async function cancelChildren(
  * or fails if it wants to. The parent is locked with the child, so that of two last children that end at
  * the same time one finds the other ended.
  */
-export async function resumeParentIfDone(
-  session: StoreSession,
-  parentId: number | null,
-  at: number,
-): Promise<void> {
+export async function resumeParentIfDone(session: StoreSession, parentId: number | null, at: number): Promise<void> {
   if (parentId === null || (await session.jobs.hasOpenChildren(parentId))) return;
   const [parent] = await session.jobs.byId([parentId]);
   // One that runs meanwhile is told at its end; one that has ended wants to know no more.
   if (parent?.state !== 'paused') return;
-  const failed =
-    parent.on_child_failure === 'fail' ? await findFailedChild(session, parentId) : null;
+  const failed = parent.on_child_failure === 'fail' ? await findFailedChild(session, parentId) : null;
   if (failed === null) await resumeParent(session, parentId, at);
   else await failParent(session, parentId, failed, at);
 }
@@ -108,12 +92,7 @@ async function resumeParent(session: StoreSession, id: number, at: number): Prom
   await session.events.record([{ at, event: 'job-queued', jobId: id, detail }]);
 }
 
-async function failParent(
-  session: StoreSession,
-  id: number,
-  child: string,
-  at: number,
-): Promise<void> {
+async function failParent(session: StoreSession, id: number, child: string, at: number): Promise<void> {
   const reason = `${child} has failed`;
   const failed = { state: 'failed' as const, finished_at: at, reason };
   await session.jobs.change([{ id, set: failed }], at);
@@ -127,10 +106,7 @@ async function findFailedChild(session: StoreSession, parentId: number): Promise
 }
 
 /** Children that have ended and that their parent was not told of yet. */
-export async function unreportedChildren(
-  session: StoreSession,
-  parentId: number,
-): Promise<JobRow[]> {
+export async function unreportedChildren(session: StoreSession, parentId: number): Promise<JobRow[]> {
   return (await session.jobs.children(parentId)).filter(
     ({ finished_at, reported_to_parent }) => finished_at !== null && reported_to_parent === 0,
   );

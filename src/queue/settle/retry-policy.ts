@@ -91,15 +91,10 @@ const JITTER = 0.25;
  *
  * @param random from 0 up to, but not including, 1
  */
-export function decideRetry(
-  policy: RetryPolicy,
-  ended: EndedTry,
-  random = Math.random,
-): RetryDecision {
+export function decideRetry(policy: RetryPolicy, ended: EndedTry, random = Math.random): RetryDecision {
   if (ended.outcome === 'succeeded') return { state: 'finished' };
   if (ended.outcome === 'crashed' && policy.onCrash === 'skip') return { state: 'cancelled' };
-  if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended))
-    return { state: 'failed' };
+  if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended)) return { state: 'failed' };
   const runAt = ended.at + delayMs(policy, ended.attempt, random);
   return { state: 'retrying', runAt: Math.min(runAt, lastInstantMs) };
 }

@@ -5,12 +5,7 @@ import type { ClaimRef, HeldRow, RunStart, StoreSession } from '../../store/cont
 import { isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, JobState, StoredEvent } from '../../store/schema.ts';
 import type { Archive } from './archive.ts';
-import {
-  cancelChildren,
-  releaseChildren,
-  resumeParentIfDone,
-  stateOfRetriedChild,
-} from './families.ts';
+import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
 import { decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 
 /** A run that is over, and what is known of it. */
@@ -68,11 +63,7 @@ export async function settleRuns(
   const settled: Settled[] = [];
   for (const run of runs) {
     const job = held.get(run.claim.token);
-    settled.push(
-      job === undefined
-        ? await keepLate(session, run)
-        : await settleRun(session, job, run, context),
-    );
+    settled.push(job === undefined ? await keepLate(session, run) : await settleRun(session, job, run, context));
   }
   return settled;
 }
@@ -251,12 +242,7 @@ async function finishForGood(
   return 'finished';
 }
 
-async function repeat(
-  session: StoreSession,
-  job: JobRow,
-  done: Columns,
-  facts: TransitionFacts,
-): Promise<JobState> {
+async function repeat(session: StoreSession, job: JobRow, done: Columns, facts: TransitionFacts): Promise<JobState> {
   const planned = await planRepeat(job, facts.at, facts.context.missedCap);
   if (planned === null) return await finishForGood(session, job, done, facts);
   if ('problem' in planned) {
@@ -291,8 +277,7 @@ async function retry(
   facts: TransitionFacts,
 ): Promise<JobState> {
   const { runAt, isTry, priority, name, data } = transition;
-  const state =
-    job.parent_id === null ? 'retrying' : await stateOfRetriedChild(session, job.parent_id);
+  const state = job.parent_id === null ? 'retrying' : await stateOfRetriedChild(session, job.parent_id);
   if (state === 'cancelled') {
     const reason = `its parent, job ${job.parent_id}, has ended`;
     return await giveUp(session, job, { kind: 'cancel' }, { ...facts, reason });

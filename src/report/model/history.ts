@@ -27,11 +27,7 @@ interface ScriptQuery extends RunFilter {
  *
  * @throws {UsageError} when there is no such script
  */
-export async function readScriptRuns(
-  log: LogView,
-  word: string,
-  query: ScriptQuery,
-): Promise<ScriptRuns> {
+export async function readScriptRuns(log: LogView, word: string, query: ScriptQuery): Promise<ScriptRuns> {
   const names = await findNames(log, query.known);
   const inTier = names.filter((name) => query.tier === undefined || tierOf(name) === query.tier);
   const script = findRecordedScript(word, inTier);
@@ -45,10 +41,7 @@ export async function readScriptRuns(
 }
 
 /** Every script that is in `jobs/` or was once. */
-export async function findNames(
-  { db }: LogView,
-  known: readonly KnownTier[] | undefined,
-): Promise<string[]> {
+export async function findNames({ db }: LogView, known: readonly KnownTier[] | undefined): Promise<string[]> {
   const logged = await selectScriptNames(db);
   return [...new Set([...(known ?? []).flatMap((tier) => tier.scripts), ...logged])];
 }
@@ -84,8 +77,7 @@ function unknownScript(word: string, scripts: readonly string[]): UsageError {
     );
   }
   const nearest = nearestName(word, scripts) ?? nearestByShortName(word, scripts);
-  const hint =
-    nearest === null ? '`runner list` names them all' : `did you mean ${printableLine(nearest)}`;
+  const hint = nearest === null ? '`runner list` names them all' : `did you mean ${printableLine(nearest)}`;
   return new UsageError(
     `There is no script ${quote(word)} in jobs/ or in the log; ${hint}${nearest === null ? '.' : '?'}`,
   );

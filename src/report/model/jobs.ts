@@ -94,10 +94,7 @@ interface UpcomingQuery {
 }
 
 /** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
-export async function readUpcoming(
-  store: StoreSession,
-  query: UpcomingQuery,
-): Promise<UpcomingRun[]> {
+export async function readUpcoming(store: StoreSession, query: UpcomingQuery): Promise<UpcomingRun[]> {
   const { nowMs } = query;
   const candidates = (await selectNext(store, query)).map(toUpcoming);
   for (const job of await selectRunningRepeaters(store, query)) {
@@ -127,9 +124,7 @@ function toUpcoming(job: Job): Candidate {
 }
 
 function takeEarliest(candidates: Candidate[]): Candidate | null {
-  const [first] = candidates.toSorted(
-    (one, other) => one.atMs - other.atMs || one.job.id - other.job.id,
-  );
+  const [first] = candidates.toSorted((one, other) => one.atMs - other.atMs || one.job.id - other.job.id);
   if (first === undefined) return null;
   candidates.splice(candidates.indexOf(first), 1);
   return first;
@@ -146,17 +141,11 @@ async function followingRun(
 }
 
 /** Whatever is beyond these comes after them, repeated or not. */
-async function selectNext(
-  store: StoreSession,
-  { pattern, limit, nowMs: at }: UpcomingQuery,
-): Promise<Job[]> {
+async function selectNext(store: StoreSession, { pattern, limit, nowMs: at }: UpcomingQuery): Promise<Job[]> {
   return await listJobs(store, { pattern, order: 'soonest', limit }, at);
 }
 
-async function selectRunningRepeaters(
-  store: StoreSession,
-  { pattern, nowMs: at }: UpcomingQuery,
-): Promise<Job[]> {
+async function selectRunningRepeaters(store: StoreSession, { pattern, nowMs: at }: UpcomingQuery): Promise<Job[]> {
   const running = await listJobs(store, { pattern, state: 'running', limit: PAGE }, at);
   return running.filter(({ repeat }) => repeat !== null);
 }
@@ -189,11 +178,7 @@ export interface JobActivity {
   readonly runId: number | null;
 }
 
-export async function selectChildren(
-  { db }: LogView,
-  jobId: number,
-  limit: number,
-): Promise<JobChild[]> {
+export async function selectChildren({ db }: LogView, jobId: number, limit: number): Promise<JobChild[]> {
   return await db
     .selectFrom('jobs')
     .select(['id', 'name', 'state'])
@@ -204,22 +189,14 @@ export async function selectChildren(
 }
 
 /** A job's newest runs, newest first. */
-export async function selectRunsOfJob(
-  log: LogView,
-  jobId: number,
-  limit: number,
-): Promise<RunRecord[]> {
+export async function selectRunsOfJob(log: LogView, jobId: number, limit: number): Promise<RunRecord[]> {
   return await selectRecords(log, (runs) =>
     runs.where('runs.job_id', '=', jobId).orderBy('runs.id', 'desc').limit(limit),
   );
 }
 
 /** The newest of what happened to a job, oldest first. */
-export async function selectActivityOfJob(
-  { db }: LogView,
-  jobId: number,
-  limit: number,
-): Promise<JobActivity[]> {
+export async function selectActivityOfJob({ db }: LogView, jobId: number, limit: number): Promise<JobActivity[]> {
   const newest = await db
     .selectFrom('activity')
     .select(['at as atMs', 'event', 'detail', 'run_id as runId'])

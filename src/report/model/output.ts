@@ -17,11 +17,7 @@ import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
  * What a run wrote, piece by piece: head and tail as the log holds them, or with `isFull` all that is
  * kept. Of a run that has no end in the log, what it has written so far.
  */
-export async function* readRunOutput(
-  state: StateFolder,
-  run: RunWithOutput,
-  isFull: boolean,
-): AsyncGenerator<string> {
+export async function* readRunOutput(state: StateFolder, run: RunWithOutput, isFull: boolean): AsyncGenerator<string> {
   const { filesKey, outputFile, output } = run;
   if (filesKey !== null) yield* readSoFar(runFilesOf(state, filesKey).output);
   else if (isFull && outputFile !== null) yield* readKeptFile(state, outputFile, output);
@@ -29,11 +25,7 @@ export async function* readRunOutput(
 }
 
 /** A file that is gone or damaged is told of in the text. */
-async function* readKeptFile(
-  state: StateFolder,
-  file: string,
-  ends: string | null,
-): AsyncGenerator<string> {
+async function* readKeptFile(state: StateFolder, file: string, ends: string | null): AsyncGenerator<string> {
   // The name comes from the log: it must not lead out of the folder.
   const path = join(state.output, basename(file));
   try {
@@ -174,9 +166,7 @@ export async function tailScript(tail: Tail): Promise<void> {
 
 /** What is said before waiting for a script's next run. */
 export function describeTailWait(script: string, hasRun: boolean): string {
-  const state = hasRun
-    ? 'is not running; waiting for its next run'
-    : 'has never run; waiting for its first run';
+  const state = hasRun ? 'is not running; waiting for its next run' : 'has never run; waiting for its first run';
   return `${printableLine(script)} ${state} (Ctrl-C ends).`;
 }
 

@@ -174,11 +174,7 @@ async function readTier(
   };
 }
 
-async function readLastPass(
-  db: LogView['db'],
-  tier: string,
-  untilMs: number,
-): Promise<LastPassSummary | null> {
+async function readLastPass(db: LogView['db'], tier: string, untilMs: number): Promise<LastPassSummary | null> {
   const pass = await selectNewestPass(db, tier, untilMs);
   if (pass === null) return null;
   const outcomes = await selectPassOutcomes(db, pass);
@@ -199,11 +195,7 @@ interface Found {
   readonly tiers: readonly TierOverview[];
 }
 
-async function readScripts(
-  log: LogView,
-  query: OverviewQuery,
-  found: Found,
-): Promise<ScriptOverview[]> {
+async function readScripts(log: LogView, query: OverviewQuery, found: Found): Promise<ScriptOverview[]> {
   const names = chooseScripts(query, found);
   const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
   const lastRuns = new Map((await selectRunsById(log, lastIds)).map((run) => [run.script, run]));
@@ -237,10 +229,7 @@ function chooseScripts(query: OverviewQuery, { ran, figures, tiers }: Found): st
     .slice(0, query.limit);
 }
 
-function hadOutcome(
-  runs: RunFigures | undefined,
-  outcomes: readonly Outcome[] | undefined,
-): boolean {
+function hadOutcome(runs: RunFigures | undefined, outcomes: readonly Outcome[] | undefined): boolean {
   return outcomes === undefined || outcomes.some((outcome) => (runs?.count(outcome) ?? 0) > 0);
 }
 
@@ -249,10 +238,7 @@ function presenceOfScript(known: readonly KnownTier[] | undefined, script: strin
   return isUnread ? 'unknown' : presenceOf(known, ({ scripts }) => scripts.includes(script));
 }
 
-function presenceOf(
-  known: readonly KnownTier[] | undefined,
-  holdsIt: (tier: KnownTier) => boolean,
-): Presence {
+function presenceOf(known: readonly KnownTier[] | undefined, holdsIt: (tier: KnownTier) => boolean): Presence {
   if (known === undefined) return 'unknown';
   return known.some(holdsIt) ? 'present' : 'gone';
 }

@@ -97,10 +97,7 @@ function recordedRuns(db: Kysely<ActivityLog>) {
 type RecordedRuns = ReturnType<typeof recordedRuns>;
 
 /** The runs that `choose` leaves of all, in its order. */
-export async function selectRecords(
-  log: LogView,
-  choose: (runs: RecordedRuns) => RecordedRuns,
-): Promise<RunRecord[]> {
+export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) => RecordedRuns): Promise<RunRecord[]> {
   const rows = await choose(recordedRuns(log.db)).execute();
   const isOpen = rows.some(({ outcome }) => outcome === 'running');
   const open = new Map(isOpen ? (await selectRunning(log)).map((run) => [run.id, run]) : []);

@@ -60,12 +60,10 @@ export function addRuns(figures: Map<number, RunFigures>, columns: RunColumns): 
 const PAGE = 20_000;
 
 /** All values of a column as one text. */
-const allOf = (column: RawBuilder<unknown>): RawBuilder<string> =>
-  sql<string>`json_group_array(${column})`;
+const allOf = (column: RawBuilder<unknown>): RawBuilder<string> => sql<string>`json_group_array(${column})`;
 
 /** As whole numbers: fractions take twice as long to be written and read as text. */
-const microseconds = (ms: RawBuilder<unknown>): RawBuilder<number> =>
-  sql<number>`cast(${ms} * 1000 + 0.5 as integer)`;
+const microseconds = (ms: RawBuilder<unknown>): RawBuilder<number> => sql<number>`cast(${ms} * 1000 + 0.5 as integer)`;
 
 /**
  * For each script that ran in the window, the figures of its runs. Runs are numbered nearly in the order
@@ -80,9 +78,7 @@ export async function selectFigures(
   // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
   const { rows } = await sql<{ first: number | null; last: number }>`
     select min(runs.id) as first, max(runs.id) as last from scripts cross join runs
-    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}`.execute(
-    db,
-  );
+    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}`.execute(db);
   const { first, last } = rows[0] ?? { first: null, last: 0 };
   const figures = new Map<number, RunFigures>();
   for (let from = first; from !== null && from <= last; from += PAGE) {
@@ -170,8 +166,7 @@ export async function selectRuns(
       .where('runs.started_at', '<', untilMs)
       .orderBy('runs.started_at', 'desc')
       .orderBy('runs.id', 'desc');
-    const wanted =
-      outcomes === undefined ? inWindow : inWindow.where('runs.outcome', 'in', outcomes);
+    const wanted = outcomes === undefined ? inWindow : inWindow.where('runs.outcome', 'in', outcomes);
     return limit === undefined ? wanted : wanted.limit(limit);
   });
 }
@@ -225,10 +220,7 @@ export async function selectNewestRun(
 const USUAL_RUNS = 20;
 
 /** The median of a script's last successful runs, in milliseconds; null: there were none. */
-export async function selectUsualDuration(
-  db: Kysely<ActivityLog>,
-  script: string,
-): Promise<number | null> {
+export async function selectUsualDuration(db: Kysely<ActivityLog>, script: string): Promise<number | null> {
   const rows = await db
     .selectFrom('scripts')
     .innerJoin('runs', 'runs.script_id', 'scripts.id')

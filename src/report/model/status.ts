@@ -179,10 +179,7 @@ interface WaitingCount {
  * How many jobs of each name wait. Written with literals, as small indexes hold what is ready, and what is
  * not yet.
  */
-export async function countWaitingNames(
-  db: Kysely<ActivityLog>,
-  nowMs: number,
-): Promise<WaitingCount[]> {
+export async function countWaitingNames(db: Kysely<ActivityLog>, nowMs: number): Promise<WaitingCount[]> {
   const waiting = db.selectFrom('jobs').groupBy('name').select('name');
   const isDue = sql<boolean>`run_at <= ${nowMs}`;
   const ready = await waiting
@@ -204,12 +201,8 @@ export async function countWaitingNames(
   return [...counts.values()];
 }
 
-async function selectCounts(
-  db: Kysely<ActivityLog>,
-  waiting: readonly WaitingCount[],
-): Promise<QueueCounts> {
-  const sum = (which: 'ready' | 'delayed'): number =>
-    waiting.reduce((total, each) => total + each[which], 0);
+async function selectCounts(db: Kysely<ActivityLog>, waiting: readonly WaitingCount[]): Promise<QueueCounts> {
+  const sum = (which: 'ready' | 'delayed'): number => waiting.reduce((total, each) => total + each[which], 0);
   const { rows } = await otherCounts.execute(db);
   const { running, paused, failed } = rows[0] ?? { running: 0, paused: 0, failed: 0 };
   return { ready: sum('ready'), delayed: sum('delayed'), running, paused, failed };

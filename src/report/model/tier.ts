@@ -4,14 +4,7 @@ import { PASS_TRIES } from '../../schedule/due.ts';
 import { type ExpectedCall, expectCall, type PreviousCall } from '../../schedule/expected-call.ts';
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract.ts';
-import type {
-  ActivityLog,
-  JobState,
-  Outcome,
-  Trigger,
-  WorkerKind,
-  WorkerState,
-} from '../../store/schema.ts';
+import type { ActivityLog, JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/schema.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
@@ -71,9 +64,7 @@ async function findDueAgain(
   const start = periodStart(tier, nowMs);
   if (start === null || lastPass?.state !== 'crashed' || lastPass.startedAtMs < start) return null;
   const passes = await selectPasses(db, tier, { sinceMs: start, untilMs: nowMs + 1 });
-  const crashed = passes.filter(
-    (pass) => pass.state === 'crashed' && pass.scheduledForMs === start,
-  );
+  const crashed = passes.filter((pass) => pass.state === 'crashed' && pass.scheduledForMs === start);
   return crashed.length < PASS_TRIES ? start : null;
 }
 
@@ -209,10 +200,7 @@ export interface ScriptJob {
   readonly reason: string | null;
 }
 
-export async function selectScriptJob(
-  db: Kysely<ActivityLog>,
-  script: string,
-): Promise<ScriptJob | null> {
+export async function selectScriptJob(db: Kysely<ActivityLog>, script: string): Promise<ScriptJob | null> {
   const job = await db
     .selectFrom('jobs')
     .select(['state', 'attempts', 'scheduled_for as scheduledForMs', 'run_at as runAtMs'])
@@ -252,11 +240,7 @@ export interface RecordedPass {
 }
 
 /** The tier's passes in the window, oldest first, skipped ones among them. */
-async function selectPasses(
-  db: Kysely<ActivityLog>,
-  tier: string,
-  window: TimeWindow,
-): Promise<RecordedPass[]> {
+async function selectPasses(db: Kysely<ActivityLog>, tier: string, window: TimeWindow): Promise<RecordedPass[]> {
   const passes = await passesOf(db, tier)
     .where('started_at', '>=', window.sinceMs)
     .where('started_at', '<', window.untilMs)
@@ -325,10 +309,7 @@ async function selectLastPass(db: Kysely<ActivityLog>, tier: string): Promise<Re
 }
 
 /** The newest pass of a tier, if it was skipped: paused, held, or missed and not made up for. */
-export async function selectSkippedPass(
-  db: Kysely<ActivityLog>,
-  tier: string,
-): Promise<RecordedPass | null> {
+export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): Promise<RecordedPass | null> {
   const query = passesOf(db, tier).orderBy('workers.id', 'desc').limit(1);
   const newest = await query.executeTakeFirst();
   return newest?.state === 'skipped' ? toPass(newest) : null;

@@ -80,8 +80,7 @@ type Fact = readonly [label: string, value: string | null];
 
 function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
   const { clock } = screen;
-  const instant = (date: Date | null): string | null =>
-    date === null ? null : clock.dateTime(date.getTime());
+  const instant = (date: Date | null): string | null => (date === null ? null : clock.dateTime(date.getTime()));
   const isWaiting = job.finishedAt === null && job.state !== 'running';
   return [
     ['added', `${instant(job.createdAt)} (${clock.zone})`],
@@ -149,9 +148,7 @@ export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen)
     indent: '',
   });
   const notes = [
-    ...(upcoming.some(({ isExpected }) => isExpected)
-      ? ['~ if the runs before it take no time']
-      : []),
+    ...(upcoming.some(({ isExpected }) => isExpected) ? ['~ if the runs before it take no time'] : []),
     `times in ${clock.zone}`,
   ];
   return `${[...table, '', palette.dim(notes.join(' · '))].join('\n')}\n`;
@@ -248,11 +245,7 @@ function cutLine(line: string): string {
 }
 
 /** When a job is due, or has begun, or has ended, as its state asks for. */
-function describeJobTime(
-  job: Job,
-  hold: Pause | null,
-  { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
-): string {
+function describeJobTime(job: Job, hold: Pause | null, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>): string {
   const short = (date: Date | null): string => (date === null ? '' : clock.short(date.getTime()));
   if (job.state === 'running') return `since ${short(job.startedAt)}`;
   if (job.state === 'paused') return 'waits for parent or children';

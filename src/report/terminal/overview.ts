@@ -20,14 +20,7 @@ import {
 import { describePaused, describeResume, describeSetOptions } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
 import { describeLiveness, describeWait } from './status.ts';
-import {
-  type Column,
-  type FittedColumn,
-  fitColumns,
-  joinFitting,
-  renderTable,
-  truncate,
-} from './table.ts';
+import { type Column, type FittedColumn, fitColumns, joinFitting, renderTable, truncate } from './table.ts';
 
 const INDENT = '  ';
 
@@ -154,16 +147,12 @@ function describeResult(pass: LastPassSummary): string {
     pass.succeeded > 0 ? `${formatCount(pass.succeeded)} succeeded` : '',
     pass.failed > 0 ? `${formatCount(pass.failed)} failed` : '',
   ].filter(Boolean);
-  const took = formatDuration(
-    pass.finishedAtMs === null ? null : pass.finishedAtMs - pass.startedAtMs,
-  );
+  const took = formatDuration(pass.finishedAtMs === null ? null : pass.finishedAtMs - pass.startedAtMs);
   return `${counts.join(', ') || 'nothing to run'} in ${took}`;
 }
 
 function describeTrouble(tier: TierOverview, screen: Screen): string[] {
-  return [describeMissed(tier, screen), describeSkipped(tier, screen)].flatMap((parts) =>
-    fitIndented(parts, screen),
-  );
+  return [describeMissed(tier, screen), describeSkipped(tier, screen)].flatMap((parts) => fitIndented(parts, screen));
 }
 
 function describeMissed({ missed }: TierOverview, { clock }: Screen): string[] {
@@ -171,8 +160,7 @@ function describeMissed({ missed }: TierOverview, { clock }: Screen): string[] {
   if (!missed || !gap) return [];
   const count = countOf(missed.count, 'expected pass', 'expected passes');
   const after = clock.short(gap.fromMs);
-  const when =
-    gap.toMs === null ? `none since ${after}` : `last from ${after} to ${clock.short(gap.toMs)}`;
+  const when = gap.toMs === null ? `none since ${after}` : `last from ${after} to ${clock.short(gap.toMs)}`;
   return [`${count} did not happen`, when];
 }
 
@@ -285,12 +273,7 @@ function paintSparkline(text: string, runs: readonly RecentRun[], palette: Palet
 }
 
 /** Every tier with its scripts, and the handlers; then every file that is none, and why; then what fits nothing. */
-export function renderList(
-  discovery: Discovery,
-  root: string,
-  screen: Screen,
-  pauses: readonly Pause[] = [],
-): string {
+export function renderList(discovery: Discovery, root: string, screen: Screen, pauses: readonly Pause[] = []): string {
   const list: List = { root, screen, pauses };
   const blocks = [
     renderPause(EVERYTHING, list),
@@ -360,11 +343,7 @@ function fitLine(parts: readonly string[], { columns }: Screen, indent: number):
 function renderIgnored(ignored: readonly Ignored[], root: string, screen: Screen): string[] {
   const { bold, dim } = screen.palette;
   const lines = ignored.flatMap(({ path, reason }) =>
-    fitLine(
-      [printableLine(relative(root, resolve(root, path))), dim(printableLine(reason))],
-      screen,
-      2,
-    ),
+    fitLine([printableLine(relative(root, resolve(root, path))), dim(printableLine(reason))], screen, 2),
   );
   return [`${bold('not scripts')} · ${countOf(ignored.length, 'file')}`, ...lines];
 }

@@ -59,9 +59,7 @@ function describeCpu(run: RunRecord): string | null {
 
 function describeMeasurement({ measuredBy }: RunRecord): string | null {
   if (measuredBy === null) return null;
-  return measuredBy === 'self'
-    ? 'exact, by the script’s own process'
-    : 'sampled from its processes';
+  return measuredBy === 'self' ? 'exact, by the script’s own process' : 'sampled from its processes';
 }
 
 function describeOutput({ outputBytes, outputDroppedBytes }: RunRecord): string | null {
@@ -84,11 +82,7 @@ function renderError({ error }: RunRecord, { palette }: Screen): string[] {
 export function renderRuns(report: ScriptRuns, screen: Screen): string {
   const { palette, clock } = screen;
   const [first = '', ...more] = joinFitting(
-    [
-      printableLine(report.script),
-      `since ${clock.short(report.sinceMs)}`,
-      `times in ${clock.zone}`,
-    ],
+    [printableLine(report.script), `since ${clock.short(report.sinceMs)}`, `times in ${clock.zone}`],
     screen.columns,
   );
   const head = [palette.bold(first), ...more.map(palette.dim)];

@@ -11,14 +11,7 @@ import {
   type UnhandledName,
 } from '../model/status.ts';
 import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
-import {
-  countOf,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatPeriod,
-  UNKNOWN,
-} from '../text/format.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../text/format.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import type { Screen } from './screen.ts';
 import { fitColumns, joinFitting, renderTable, truncate } from './table.ts';
@@ -38,8 +31,7 @@ export function renderStatus(status: Status, screen: Screen): string {
 
 function renderRunning(status: Status, screen: Screen): string[] {
   const { running, holders } = status;
-  const isIdle = ({ tier }: TierHolder): boolean =>
-    !running.some(({ script }) => script.startsWith(`${tier}/`));
+  const isIdle = ({ tier }: TierHolder): boolean => !running.some(({ script }) => script.startsWith(`${tier}/`));
   const idle = holders.filter(isIdle);
   if (running.length + idle.length === 0) return [describeQuiet(status)];
   const { palette } = screen;
@@ -71,8 +63,7 @@ function paintOf({ liveness, isOrphan }: StatusRun, { palette }: Screen) {
 }
 
 function describeRun(run: StatusRun, { clock, nowMs }: Screen): string[] {
-  const usual =
-    run.usualDurationMs === null ? '' : `, usually ${formatDuration(run.usualDurationMs)}`;
+  const usual = run.usualDurationMs === null ? '' : `, usually ${formatDuration(run.usualDurationMs)}`;
   return [
     printableLine(run.script),
     `for ${formatElapsed(nowMs - run.startedAtMs)}${usual}`,
@@ -215,9 +206,7 @@ function describe({ name, jobs, nearest }: UnhandledName): string {
 export function renderPauses(pauses: readonly Pause[], screen: Screen): string[] {
   if (pauses.length === 0) return [];
   const { palette } = screen;
-  const lines = pauses.flatMap((pause) =>
-    entry(describePause(pause, screen), screen, palette.warning),
-  );
+  const lines = pauses.flatMap((pause) => entry(describePause(pause, screen), screen, palette.warning));
   return [palette.bold('paused'), ...lines];
 }
 
@@ -231,11 +220,7 @@ export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): s
 const INDENT = '  ';
 
 /** One thing: its name, and what there is to say of it, on further lines where there is no room. */
-function entry(
-  parts: readonly string[],
-  { columns }: Screen,
-  paint: (text: string) => string,
-): string[] {
+function entry(parts: readonly string[], { columns }: Screen, paint: (text: string) => string): string[] {
   const room = columns - 2 * INDENT.length;
   const fitted = joinFitting(
     parts.map((part) => truncate(part, room)),
@@ -254,10 +239,7 @@ export function describeLiveness({ isOrphan, liveness, host, hasResult }: Runnin
 }
 
 /** `try 2 due 11-03 14:10`; `deferred, waiting since 11-03 14:02`. */
-export function describeWait(
-  job: WaitingScriptJob,
-  { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>,
-) {
+export function describeWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>) {
   if (job.state === 'queued') return ['next in line'];
   if (job.state === 'claimed') return ['begins in a moment'];
   if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];

@@ -22,8 +22,7 @@ interface WindowOptions {
  */
 export function parseTimeWindow(options: WindowOptions, nowMs: number): TimeWindow {
   const sinceMs = parseInstant('--since', options.since ?? DEFAULT_SINCE, nowMs).startMs;
-  const untilMs =
-    options.until === undefined ? nowMs + 1 : parseInstant('--until', options.until, nowMs).endMs;
+  const untilMs = options.until === undefined ? nowMs + 1 : parseInstant('--until', options.until, nowMs).endMs;
   if (sinceMs < untilMs) return { sinceMs, untilMs };
   throw new UsageError(
     `--since ${options.since ?? DEFAULT_SINCE} is not before --until ${options.until ?? 'now'}, ` +

@@ -47,8 +47,7 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 
 /** `every 15 minutes`, `every hour`, `every week`. */
 export function formatPeriod(periodMs: number): string {
-  const text =
-    namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
+  const text = namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
   return `every ${text.replace(/^1 (?=\w+$)/, '')}`;
 }
 

@@ -115,8 +115,7 @@ export function describeJob(job: Job, clock: Clock, nowMs: number): string {
 
 function describeState(job: Job, clock: Clock, nowMs: number): string {
   const { state, reason, leasedUntil } = job;
-  if (state === 'queued' || state === 'retrying')
-    return `is ${state}, ${describeDue(job, clock, nowMs)}`;
+  if (state === 'queued' || state === 'retrying') return `is ${state}, ${describeDue(job, clock, nowMs)}`;
   if (state === 'running' && leasedUntil !== null) {
     return `is running; its claim expires ${clock.dateTime(leasedUntil.getTime())} (${clock.zone})`;
   }

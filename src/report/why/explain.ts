@@ -5,12 +5,7 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/run.ts';
 import { type Clock, countOf, formatDuration, formatPeriod } from '../text/format.ts';
-import {
-  describeOptions,
-  describePaused,
-  describeResume,
-  describeRunError,
-} from '../text/words.ts';
+import { describeOptions, describePaused, describeResume, describeRunError } from '../text/words.ts';
 import type { WhyFacts } from './facts.ts';
 
 /** What the findings are told with. */
@@ -26,11 +21,7 @@ export function explainFile(script: Script, { root }: Telling): WhyFinding[] {
   return [
     fine('found', path),
     ...script.refusals.map((refusal) =>
-      critical(
-        'refused',
-        printableLine(refusal),
-        'Fix this; the next pass will then run the script.',
-      ),
+      critical('refused', printableLine(refusal), 'Fix this; the next pass will then run the script.'),
     ),
     ...script.warnings.map((warning) => notable('options', printableLine(warning), null)),
     fine('options', options),
@@ -75,11 +66,7 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   if (expected === null) return fine('called', `${called}${hand}`);
   const next = clock.short(expected.atMs);
   if (expected.isOverdue) {
-    return critical(
-      'called',
-      `${called}, but not at the next expected time, ${next}${hand}`,
-      DOCTOR,
-    );
+    return critical('called', `${called}, but not at the next expected time, ${next}${hand}`, DOCTOR);
   }
   if (tier.dueAgainFor !== null) {
     return fine('called', `${called}, and due again, because its pass died${hand}`);
@@ -111,9 +98,7 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
     return notable(
       'last pass',
       `${when}; it died before its end`,
-      tier.dueAgainFor === null
-        ? 'The next one does the rest.'
-        : 'The next call of `runner due` does the rest.',
+      tier.dueAgainFor === null ? 'The next one does the rest.' : 'The next call of `runner due` does the rest.',
     );
   }
   return fine('last pass', `${when}, ${state === 'running' ? 'still running' : 'completed'}`);
@@ -168,11 +153,7 @@ function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): WhyFinding 
   }
   if (state === 'queued') return notable('job', 'next in line in the current pass', null);
   if (state === 'claimed') return notable('job', 'begins in a moment', null);
-  return notable(
-    'job',
-    `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`,
-    null,
-  );
+  return notable('job', `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`, null);
 }
 
 function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFinding {
@@ -266,8 +247,7 @@ export function concludeRunning(running: RunningRun, tier: string, clock: Clock)
   const { isOrphan, liveness, startedAtMs, hasResult } = running;
   const since = clock.short(startedAtMs);
   const again = `${printableLine(tier)} starts it again`;
-  if (hasResult && liveness === 'dead')
-    return `It has ended, after ${since}; how, the next pass records.`;
+  if (hasResult && liveness === 'dead') return `It has ended, after ${since}; how, the next pass records.`;
   if (liveness === 'dead') return `It was cut off some time after ${since}: its process is gone.`;
   if (!isOrphan) return 'It is running now.';
   if (liveness === 'alive') {

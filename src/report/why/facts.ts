@@ -4,13 +4,7 @@ import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import {
-  type LogView,
-  type RunningRun,
-  type RunRecord,
-  selectRunning,
-  tierOf,
-} from '../model/run.ts';
+import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/run.ts';
 import { selectNewestRun } from '../model/runs.ts';
 import {
   findHolders,

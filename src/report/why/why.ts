@@ -62,11 +62,7 @@ async function explainScript(log: LogView, query: WhyQuery, script: Script): Pro
 
 /** What is not known is not told: not that it never ran, nor that its tier is free. */
 function explainWithoutLog(script: Script, before: readonly WhyFinding[], problem: string): Why {
-  const log = critical(
-    'log',
-    printable(problem).replaceAll('\n', ' '),
-    '`runner doctor` checks it.',
-  );
+  const log = critical('log', printable(problem).replaceAll('\n', ' '), '`runner doctor` checks it.');
   const isKept = before.some(({ verdict }) => verdict === 'wrong');
   const conclusion = isKept
     ? 'It does not run until you fix the problem above.'
@@ -108,9 +104,7 @@ function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
 /** Of what is in a folder that cannot be read nobody can say that it is not there. */
 function explainMissing(query: WhyQuery, name: string, text: string, cure: string): WhyFinding {
   const unread = findUnread(query, name);
-  return unread === undefined
-    ? critical('found', text, cure)
-    : critical('found', printableLine(unread.reason), null);
+  return unread === undefined ? critical('found', text, cure) : critical('found', printableLine(unread.reason), null);
 }
 
 function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
@@ -118,11 +112,7 @@ function explainIgnored(query: WhyQuery, { path, reason }: Ignored): Why {
   const cure = 'Rename it or move it into a tier; docs/scripts.md says which files are scripts.';
   return {
     script: null,
-    findings: [
-      ...explainSettings(query),
-      fine('found', file),
-      critical('ignored', printableLine(reason), cure),
-    ],
+    findings: [...explainSettings(query), fine('found', file), critical('ignored', printableLine(reason), cure)],
     conclusion: `It does not run because ${file} is not a script.`,
   };
 }
@@ -134,16 +124,9 @@ function explainUnknown(query: WhyQuery, nearest: string | null): Why {
     script: null,
     findings: [
       ...explainSettings(query),
-      explainMissing(
-        query,
-        query.word,
-        `there is no script and no other file ${word} in jobs/`,
-        guess,
-      ),
+      explainMissing(query, query.word, `there is no script and no other file ${word} in jobs/`, guess),
     ],
-    conclusion: findUnread(query, query.word)
-      ? UNREAD
-      : 'It does not run because it does not exist.',
+    conclusion: findUnread(query, query.word) ? UNREAD : 'It does not run because it does not exist.',
   };
 }
 
@@ -155,11 +138,7 @@ interface Obstacles {
 }
 
 /** One sentence: whether it will run, when, and else what is in the way. The first reason that counts. */
-function concludeWhy(
-  facts: WhyFacts,
-  { script, settingsProblem }: Obstacles,
-  clock: Clock,
-): string {
+function concludeWhy(facts: WhyFacts, { script, settingsProblem }: Obstacles, clock: Clock): string {
   if (settingsProblem !== null) {
     return 'It does not run: no call starts anything until the settings are fixed.';
   }
@@ -174,8 +153,7 @@ function concludeWhy(
 function concludePaused({ pause }: WhyFacts, clock: Clock): string {
   if (pause === null) return '';
   const command = `\`${describeResume(pause)}\``;
-  if (pause.until === null)
-    return `It does not run because it is paused: ${command} ends the pause.`;
+  if (pause.until === null) return `It does not run because it is paused: ${command} ends the pause.`;
   return `It does not run because it is paused until ${clock.short(pause.until)}; ${command} ends the pause now.`;
 }
 
@@ -183,12 +161,9 @@ function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | n
   if (waiting === null) return null;
   if (waiting.state === 'queued') return 'It will run in the current pass.';
   if (waiting.state === 'claimed') return 'It begins in a moment.';
-  if (waiting.state === 'deferred')
-    return 'It will run with the next call of any tier, first in line.';
+  if (waiting.state === 'deferred') return 'It will run with the next call of any tier, first in line.';
   const isDue = waiting.runAtMs <= nowMs;
-  const when = isDue
-    ? 'the next call of any tier'
-    : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
+  const when = isDue ? 'the next call of any tier' : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
   return `It will be retried by ${when}.`;
 }
 
@@ -204,11 +179,7 @@ function concludeTier({ tier, isDueAgain }: WhyFacts, clock: Clock): string {
   return concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
 
-function concludeNext(
-  { tier, expected, holder }: TierState,
-  lastCallMs: number,
-  clock: Clock,
-): string {
+function concludeNext({ tier, expected, holder }: TierState, lastCallMs: number, clock: Clock): string {
   const name = printableLine(tier);
   if (expected?.isOverdue) {
     return `It did not run because cron has not called ${name} since ${clock.short(lastCallMs)}: \`runner doctor\` checks the crontab.`;
@@ -242,10 +213,7 @@ export function findTarget(query: TargetQuery): Target {
   if (word.trim() === '') {
     throw new UsageError('`runner why` expects the name of a script, or a file in jobs/.');
   }
-  const tiers = [
-    ...discovery.tiers.map(({ name }) => name),
-    ...discovery.unread.map(({ tier }) => tier),
-  ];
+  const tiers = [...discovery.tiers.map(({ name }) => name), ...discovery.unread.map(({ tier }) => tier)];
   const found = tiers.includes(word) ? null : findScript(query, scripts);
   if (found !== null) return { kind: 'script', script: found };
   const folder = describeFolder({ ...query, paths: pathsOf(query), tiers });
@@ -265,8 +233,7 @@ function findScript(query: TargetQuery, scripts: readonly Script[]): Script | nu
   const { word } = query;
   const paths = pathsOf(query);
   const isPath = ({ path }: Script): boolean => paths.includes(path) || isIndexOf(path, paths);
-  const isCalled = ({ name, path }: Script): boolean =>
-    endsWith(name, word) || basename(path) === word;
+  const isCalled = ({ name, path }: Script): boolean => endsWith(name, word) || basename(path) === word;
   const exact = scripts.find(({ name }) => name === word) ?? scripts.find(isPath);
   const name =
     exact?.name ??
@@ -362,8 +329,7 @@ interface FolderQuery {
 
 /** What to ask instead, where `jobs/` or one of its folders is meant; null: none of them is. */
 function describeFolder({ root, word, paths, tiers }: FolderQuery): string | null {
-  const isMeant = (name: string): boolean =>
-    name === word || paths.includes(join(root, 'jobs', name));
+  const isMeant = (name: string): boolean => name === word || paths.includes(join(root, 'jobs', name));
   const tier = tiers.find(isMeant);
   if (tier !== undefined) return describeTier(tier);
   if (isMeant(QUEUE_TIER)) return QUEUE;
@@ -371,12 +337,8 @@ function describeFolder({ root, word, paths, tiers }: FolderQuery): string | nul
 }
 
 function describeTier(tier: string): string {
-  return (
-    'is a tier: `runner status` shows its state. To ask about a script, name it: ' +
-    `${printableLine(tier)}/<script>.`
-  );
+  return `is a tier: \`runner status\` shows its state. To ask about a script, name it: ${printableLine(tier)}/<script>.`;
 }
 
 const QUEUE =
-  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the ' +
-  'queue stands.';
+  'contains the handlers of queued jobs: `runner jobs` lists these jobs, `runner status` shows the ' + 'queue stands.';

@@ -54,9 +54,7 @@ const everyForm = /^every (?:([1-9]\d{0,7}) )?(second|minute|hour|day|week)s?( i
 const LONGEST_EVERY_MS = 36_525 * DAY_MS;
 
 const calendarHint = 'for a time of the day write daily at 10:00 or weekly on monday at 01:00, say';
-const everyExpected =
-  'every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; ' +
-  calendarHint;
+const everyExpected = `every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; ${calendarHint}`;
 
 /** `every 90 seconds`, `every week`. */
 function parseEvery(words: string): ParsedRule {
@@ -201,8 +199,7 @@ function describeBase(text: string, first: string): string {
   const word = upperCase(first.trim());
   if (text.trim() === '') return 'it is empty: write FINISHED, +1 HOUR or daily at 10:00, say';
   if (bases.has(word)) return `there is a blank behind ${word}: remove it`;
-  if (cannedRules.has(word))
-    return `${word} stands alone, without blanks or anything else around it`;
+  if (cannedRules.has(word)) return `${word} stands alone, without blanks or anything else around it`;
   if (parseModifier(word) !== null) {
     return `it does not say from when: write FINISHED, ${word} or SCHEDULED, ${word}`;
   }
@@ -214,8 +211,7 @@ function describeBase(text: string, first: string): string {
   );
 }
 
-const addForm =
-  /^(?<count>[+-](?:\d{1,8}(?= SECOND)|\d{1,3})) (?<unit>SECOND|MINUTE|HOUR|DAY|MONTH|YEAR)S?$/;
+const addForm = /^(?<count>[+-](?:\d{1,8}(?= SECOND)|\d{1,3})) (?<unit>SECOND|MINUTE|HOUR|DAY|MONTH|YEAR)S?$/;
 
 /** `+1 HOUR`, `START OF DAY`, `WEEKDAY 1`, in upper case; null for what `describeModifier` explains. */
 function parseModifier(text: string): Modifier | null {
@@ -249,10 +245,7 @@ const slips: readonly (readonly [RegExp, string])[] = [
   [/^[+-]\d*[.,]\d/, 'is not a whole number: take a smaller unit'],
   [/^[+-]\d+ WEEKS?$/, 'has a unit that there is not: 1 week is +7 DAYS'],
   [/^[+-]\d{9,} SECONDS?$/, 'is too large: at most 99999999 seconds'],
-  [
-    /^[+-]\d{4,} (YEAR|MONTH|DAY|HOUR|MINUTE)S?$/,
-    'is too large: at most 999, or several modifiers',
-  ],
+  [/^[+-]\d{4,} (YEAR|MONTH|DAY|HOUR|MINUTE)S?$/, 'is too large: at most 999, or several modifiers'],
   [/^[+-]\d+:\d+/, 'is not possible: rules with modifiers are in UTC'],
   [/^(UTC|LOCALTIME)$/, 'is not possible: rules with modifiers are in UTC'],
   [/^START OF WEEK$/, 'is not possible: a week begins with WEEKDAY 0 or WEEKDAY 1, START OF DAY'],
@@ -275,7 +268,6 @@ const LONGEST_SHOWN = 80;
 /** What was found, as JSON so that blanks and control characters are seen, and not all of a long one. */
 function quote(text: string): string {
   const letters = [...text];
-  const shown =
-    letters.length <= LONGEST_SHOWN ? text : `${letters.slice(0, LONGEST_SHOWN).join('')}…`;
+  const shown = letters.length <= LONGEST_SHOWN ? text : `${letters.slice(0, LONGEST_SHOWN).join('')}…`;
   return JSON.stringify(shown);
 }

@@ -69,11 +69,7 @@ interface ListedTimes {
 }
 
 /** Each further time is computed as if the job had been scheduled, started and finished at the one before. */
-export async function listTimes(
-  rule: RepeatRule,
-  moments: Moments,
-  count: number,
-): Promise<ListedTimes> {
+export async function listTimes(rule: RepeatRule, moments: Moments, count: number): Promise<ListedTimes> {
   const times: number[] = [];
   let isStuck = false;
   for (let last = moments; times.length < count; ) {

@@ -53,10 +53,9 @@ export type RepeatRule = MomentRule | CalendarRule;
 /** From Monday, which is 1. */
 export const weekdays = 'monday tuesday wednesday thursday friday saturday sunday'.split(' ');
 
-export const months =
-  'january february march april may june july august september october november december'.split(
-    ' ',
-  );
+export const months = 'january february march april may june july august september october november december'.split(
+  ' ',
+);
 
 /** One sentence of plain words: "Runs again 1 hour after the time for which it was scheduled." */
 export function explainRepeat(rule: RepeatRule): string {

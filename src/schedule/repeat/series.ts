@@ -131,11 +131,7 @@ const MOST_STEPS = 10_000;
  * missed minutes are not walked through: once the times repeat in a fixed distance, it is arithmetic.
  * A rule that never does (months in it) and has more times than can be walked through goes on from now.
  */
-export function momentSeries(
-  firstMs: number,
-  modifiers: readonly Modifier[],
-  nowMs: number,
-): TimeSeries {
+export function momentSeries(firstMs: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
   const alikeMs = alikeAfterMs(modifiers);
   const times = [firstMs];
   const seen = new Map<number, number>();
@@ -184,11 +180,7 @@ function cyclicSeries(times: readonly number[], start: number, nowMs: number): T
 }
 
 /** The times of a rule that come after a moment; null outside of the years 0 to 9999. */
-export async function calendarSeries(
-  rule: CalendarRule,
-  afterMs: number,
-  nowMs: number,
-): Promise<TimeSeries | null> {
+export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs: number): Promise<TimeSeries | null> {
   if (!isInCalendar(afterMs) || !isInCalendar(nowMs)) return null;
   // 18 ms to load: only for those who have such a rule.
   const { Temporal } = await import('temporal-polyfill');

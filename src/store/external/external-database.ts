@@ -25,10 +25,7 @@ export async function readExternalDatabase<T>(
   read: (database: ExternalDatabase) => Promise<T>,
   options: Partial<Opening> = {},
 ): Promise<T> {
-  const { driver, busyTimeoutMs: timeoutMs } = completeOpening(
-    options.driver ?? (await findDriver()).driver,
-    options,
-  );
+  const { driver, busyTimeoutMs: timeoutMs } = completeOpening(options.driver ?? (await findDriver()).driver, options);
   const isUnused = hasNoUser(path);
   const before = fingerprint(path);
   const access = isUnused ? 'immutable' : 'read-only';
@@ -47,9 +44,7 @@ export async function readExternalDatabase<T>(
 function begin(connection: Connection, path: string): void {
   connection.exec('begin');
   if (Number(connection.pragma('application_id')) === APPLICATION_ID) {
-    throw new UsageError(
-      `${path} is an activity log of this runner, not the queue of another system.`,
-    );
+    throw new UsageError(`${path} is an activity log of this runner, not the queue of another system.`);
   }
   // SQLite takes what is missing of a file that was cut off for zeros.
   const answer = String(connection.pragma('quick_check(1)'));

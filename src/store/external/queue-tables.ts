@@ -1,10 +1,4 @@
-import {
-  asText,
-  type ExternalDatabase,
-  type ExternalRow,
-  findColumns,
-  quoteName,
-} from './external-database.ts';
+import { asText, type ExternalDatabase, type ExternalRow, findColumns, quoteName } from './external-database.ts';
 
 /** The jobs of a Bedrock::Jobs database, to be read as often as one likes. */
 interface BedrockRows {
@@ -125,8 +119,7 @@ function selectLaterJobs(queue: string, transitions: string | null): string {
 }
 
 function selectTimes(transitions: string): string {
-  const when = (states: readonly number[]) =>
-    `max(case when state_id in (${states}) then dte_occured end)`;
+  const when = (states: readonly number[]) => `max(case when state_id in (${states}) then dte_occured end)`;
   return `select cast(job_id as text) as job, sum(state_id = ${START}) as starts,
     ${when([START])} as started, ${when(ENDS)} as ended
     from ${quoteName(transitions)} where job_id is not null group by 1`;

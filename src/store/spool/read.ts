@@ -203,9 +203,7 @@ function object<T>(fields: Fields<T>): Read<T> {
   return (value, path) => {
     if (!isObject(value)) throw new NoRecord(`${path} is ${tell(value)}, not an object`);
     const prefix = path === '' ? '' : `${path}.`;
-    return Object.fromEntries(
-      entries.map(([key, read]) => [key, read(value[key], prefix + key)]),
-    ) as T;
+    return Object.fromEntries(entries.map(([key, read]) => [key, read(value[key], prefix + key)])) as T;
   };
 }
 
@@ -218,9 +216,7 @@ const NAME_LENGTH = 1_000;
 const name = readIf<string>('a name', (value) => isName(value));
 const id = readIf<string>('an id', (value) => fits(value, /^[\w-]{8,64}$/));
 /** It is opened in `output/` by this name: it must not lead elsewhere. */
-const outputFile = readIf<string>('an output file', (value) =>
-  fits(value, /^[\w-]+(?:\.\d+)?\.log\.gz$/),
-);
+const outputFile = readIf<string>('an output file', (value) => fits(value, /^[\w-]+(?:\.\d+)?\.log\.gz$/));
 
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
@@ -236,10 +232,7 @@ function fits(value: unknown, pattern: RegExp): boolean {
 
 const header = object<SpoolHeader>({
   type: oneOf('worker'),
-  version: readIf(
-    `${SPOOL_VERSION}, the one that this runner knows`,
-    (value) => value === SPOOL_VERSION,
-  ),
+  version: readIf(`${SPOOL_VERSION}, the one that this runner knows`, (value) => value === SPOOL_VERSION),
   spoolId: id,
   kind: oneOf('tier', 'script', 'backlog'),
   tier: orNull(name),
@@ -319,8 +312,5 @@ const recordTypes: ReadonlyMap<unknown, Read<SpoolRecord>> = new Map<unknown, Re
       run: object(finishedRun),
     }),
   ],
-  [
-    'finished',
-    object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) }),
-  ],
+  ['finished', object<SpoolFinish>({ type: oneOf('finished'), finishedAt: integer, reason: orNull(text) })],
 ]);

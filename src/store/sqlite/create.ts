@@ -80,11 +80,7 @@ interface Beginning {
 }
 
 /** Makes a whole log in a file that nobody knows of yet, durable and with mode 0600. */
-function buildLog(
-  path: string,
-  { driver, busyTimeoutMs }: Opening,
-  { event, lastWorker }: Beginning,
-): void {
+function buildLog(path: string, { driver, busyTimeoutMs }: Opening, { event, lastWorker }: Beginning): void {
   removeDatabase(path);
   createPrivateFile(path);
   const connection = driver.open(path, { timeoutMs: busyTimeoutMs });
@@ -137,11 +133,7 @@ interface Quarantine {
 }
 
 /** Null: nothing is there that anybody could want to have kept. */
-function planQuarantine(
-  { database }: StateFolder,
-  reason: string | null,
-  at: number,
-): Quarantine | null {
+function planQuarantine({ database }: StateFolder, reason: string | null, at: number): Quarantine | null {
   const suffixes = databaseSuffixes.filter((suffix) => existsSync(database + suffix));
   if (reason === null && !suffixes.some((suffix) => isContent(database, suffix))) return null;
   const to = freeName(`${database}.broken-${utcStamp(at)}`);
@@ -158,11 +150,7 @@ function planQuarantine(
  * Moves the files, the database first: what is met without its database is never taken for that of
  * the new one.
  */
-function quarantineLog(
-  { from, to, suffixes }: Quarantine,
-  log: Connection | null,
-  { output }: StateFolder,
-): void {
+function quarantineLog({ from, to, suffixes }: Quarantine, log: Connection | null, { output }: StateFolder): void {
   if (log !== null) lockIfPossible(log);
   for (const suffix of suffixes) renameIfThere(from + suffix, to + suffix);
   moveKeptOutput(output, `${to}.output`);
@@ -203,8 +191,7 @@ function renameIfThere(from: string, to: string): void {
 }
 
 function freeName(wanted: string): string {
-  const isTaken = (name: string): boolean =>
-    databaseSuffixes.some((suffix) => existsSync(name + suffix));
+  const isTaken = (name: string): boolean => databaseSuffixes.some((suffix) => existsSync(name + suffix));
   let name = wanted;
   for (let count = 2; isTaken(name); count += 1) name = `${wanted}-${count}`;
   return name;
@@ -232,11 +219,7 @@ function describe(
  * Lets one process at a time make a log or quarantine one. The lock is SQLite's, on an empty database of
  * its own: whatever its holder dies of, the kernel gives it free at once.
  */
-async function withStoreLock<T>(
-  { path }: StateFolder,
-  opening: Opening,
-  work: () => Promise<T>,
-): Promise<T> {
+async function withStoreLock<T>({ path }: StateFolder, opening: Opening, work: () => Promise<T>): Promise<T> {
   const file = join(path, 'activity.lock');
   createEmpty(file);
   const lock = opening.driver.open(file, { timeoutMs: 0 });

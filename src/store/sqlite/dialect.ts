@@ -81,7 +81,5 @@ class ReadingConnection implements DatabaseConnection {
 }
 
 function refuse(): never {
-  throw new Error(
-    'Reports read; whatever changes the log goes through a transaction of the store.',
-  );
+  throw new Error('Reports read; whatever changes the log goes through a transaction of the store.');
 }

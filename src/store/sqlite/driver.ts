@@ -93,17 +93,11 @@ export function loadBetterSqlite3(): Driver {
  * Node's own opens what is `immutable`: better-sqlite3 takes URIs only where the environment said so before
  * anything in this process loaded its binary. No lock is held on such a file, so none can be lost.
  */
-function openBetterSqlite3(
-  Sqlite: BetterSqlite,
-  path: string,
-  options: ConnectionOptions,
-): Connection {
+function openBetterSqlite3(Sqlite: BetterSqlite, path: string, options: ConnectionOptions): Connection {
   const { timeoutMs: timeout, access = 'read-write' } = options;
   const nodes = access === 'immutable' ? loadNodesOwn() : null;
   if (nodes !== null) return nodes.open(path, options);
-  return wrap(
-    new Sqlite(path, { timeout, fileMustExist: true, readonly: access !== 'read-write' }),
-  );
+  return wrap(new Sqlite(path, { timeout, fileMustExist: true, readonly: access !== 'read-write' }));
 }
 
 function wrap(database: SqliteDatabase.Database): Connection {

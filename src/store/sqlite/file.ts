@@ -132,9 +132,7 @@ const CACHE_KIB = 2_000;
 /** Sets what each connection needs. FULL: what was acknowledged survives a power loss. */
 function setUpConnection(connection: Connection, path: string, opening: Opening): void {
   retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path));
-  connection.exec(
-    `pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${CACHE_KIB}`,
-  );
+  connection.exec(`pragma synchronous = full; pragma foreign_keys = on; pragma cache_size = -${CACHE_KIB}`);
 }
 
 export function setJournal(connection: Connection, path: string): void {

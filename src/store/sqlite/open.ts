@@ -1,13 +1,7 @@
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, kindOfStoreFailure } from '../failures.ts';
 import { findDriver } from './driver.ts';
-import {
-  completeOpening,
-  type InspectedLog,
-  inspectLog,
-  markSuspect,
-  type Opening,
-} from './file.ts';
+import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening } from './file.ts';
 import { migrate, SCHEMA_VERSION } from './migrations.ts';
 import { createSqliteStore, type SqliteStore } from './store.ts';
 
@@ -20,10 +14,7 @@ type OpenOptions = Partial<Opening>;
  *
  * @throws {StoreUnavailable} when there can be none
  */
-export async function openStore(
-  folder: StateFolder,
-  options: OpenOptions = {},
-): Promise<SqliteStore> {
+export async function openStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     const found = inspectLog(folder, opening);
@@ -48,10 +39,7 @@ export async function openStore(
  *
  * @throws {StoreUnavailable} when it cannot be read
  */
-export async function openExistingStore(
-  folder: StateFolder,
-  options: OpenOptions = {},
-): Promise<SqliteStore | null> {
+export async function openExistingStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore | null> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     try {

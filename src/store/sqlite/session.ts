@@ -253,8 +253,7 @@ class WriteAheadLog {
     const isNew = changes !== this.#changes;
     this.#changes = changes;
     if (durability === 'durable') this.sync();
-    else if (isNew)
-      this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
+    else if (isNew) this.#timer ??= setTimeout(() => this.#syncLater(), LONGEST_UNSYNCED_MS).unref();
   }
 
   onDurable(notify: () => void): void {

@@ -47,8 +47,7 @@ export function createSqliteStore(
     isReadOnly,
     quarantined,
     ...areasOf(statements, (work) => session.ask(work)),
-    transaction: (work, durability = 'durable') =>
-      session.transaction(() => work(inTransaction), durability),
+    transaction: (work, durability = 'durable') => session.transaction(() => work(inTransaction), durability),
     sync: async () => session.sync(),
     onDurable: (notify) => session.onDurable(notify),
     retryWhenFull: (work) => retryWhenFull(folder, work),
@@ -72,10 +71,7 @@ function statementsOf(session: SqliteSession) {
   };
 }
 
-function areasOf(
-  areas: ReturnType<typeof statementsOf>,
-  call: <R>(work: () => R) => Promise<R>,
-): StoreSession {
+function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R) => Promise<R>): StoreSession {
   return {
     jobs: asAsync(areas.jobs, call),
     claims: asAsync(areas.claims, call),
@@ -98,11 +94,7 @@ function createFileCheck(path: string): () => void {
   };
 }
 
-async function withBusyTimeout<T>(
-  session: SqliteSession,
-  ms: number,
-  work: () => Promise<T>,
-): Promise<T> {
+async function withBusyTimeout<T>(session: SqliteSession, ms: number, work: () => Promise<T>): Promise<T> {
   const before = session.busyTimeoutMs;
   session.busyTimeoutMs = ms;
   try {
@@ -128,10 +120,7 @@ const SLOW_POLL_MS = 2_000;
 const BLIND_POLL_MS = 500;
 
 /** The files are watched only while somebody waits: a worker's own writes would wake it up. */
-export function watchLog(
-  folder: StateFolder,
-  session: Pick<SqliteSession, 'dataVersion' | 'isWal'>,
-): ChangeWatch {
+export function watchLog(folder: StateFolder, session: Pick<SqliteSession, 'dataVersion' | 'isWal'>): ChangeWatch {
   const closing = new AbortController();
   const pace = createWakePace();
   const slowPollMs = session.isWal ? SLOW_POLL_MS : BLIND_POLL_MS;
@@ -277,8 +266,7 @@ class Sleeper {
 
   #allowSpin(): void {
     const now = performance.now();
-    if (hasOtherProcessor && now > this.#spinUntilMs + SPIN_REST_MS)
-      this.#spinUntilMs = now + SPIN_MS;
+    if (hasOtherProcessor && now > this.#spinUntilMs + SPIN_REST_MS) this.#spinUntilMs = now + SPIN_MS;
   }
 
   #pollQuickly(): void {

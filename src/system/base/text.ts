@@ -51,9 +51,7 @@ const LONGEST_HELD = 4096;
  * Makes a stream of pieces safe to show. A piece can end inside a terminal sequence: what may be
  * the beginning of one waits for the rest of its line, everything else is handed on at once.
  */
-export async function* toPrintableLines(
-  pieces: AsyncIterable<string> | Iterable<string>,
-): AsyncGenerator<string> {
+export async function* toPrintableLines(pieces: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   let held = '';
   for await (const piece of pieces) {
     const text = held + piece;

@@ -71,9 +71,7 @@ const unprintable = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 export function printableName(name: string): string {
   return name.replace(unprintable, (character) => {
     const text = JSON.stringify(character).slice(1, -1);
-    return text === character
-      ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-      : text;
+    return text === character ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}` : text;
   });
 }
 

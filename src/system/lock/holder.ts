@@ -33,11 +33,7 @@ export const usualTiming: LockTiming = {
  * A holder that can be seen from here is judged by who it is, however old its lock. Of any other the
  * lock's age tells, by the file system's clock: hosts that share one need not agree about the time.
  */
-export function isHolderAlive(
-  { holder, lastSeenAt }: HolderFile,
-  readNow: () => number,
-  timing: LockTiming,
-): boolean {
+export function isHolderAlive({ holder, lastSeenAt }: HolderFile, readNow: () => number, timing: LockTiming): boolean {
   const liveness = holder === null ? 'dead' : checkLiveness(holder);
   if (holder === null || liveness === 'dead') return false;
   if (liveness === 'alive' && isStartKnown(holder)) return true;

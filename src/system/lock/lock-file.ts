@@ -78,10 +78,7 @@ export function clearDeadLock(folder: string, name: string): readonly HolderFile
   removeLock(path, content);
   const readNow = () => readFileSystemTime(path);
   // Without a holder: it is just being written, or was cut off, which who gets in clears away.
-  removeAbandoned(
-    path,
-    (file) => file.holder !== null && !isHolderAlive(file, readNow, usualTiming),
-  );
+  removeAbandoned(path, (file) => file.holder !== null && !isHolderAlive(file, readNow, usualTiming));
   return collectDeadHolders(path);
 }
 
@@ -103,11 +100,7 @@ function findLiving(path: string, { holders }: LockContent, timing: LockTiming):
   return holders.find((file) => isHolderAlive(file, readNow, timing))?.holder ?? null;
 }
 
-function holdLock(
-  entry: LockEntry,
-  onCompromised: (reason: string) => void,
-  timing: LockTiming,
-): LockFile {
+function holdLock(entry: LockEntry, onCompromised: (reason: string) => void, timing: LockTiming): LockFile {
   try {
     removePrepared(entry.path);
     const takenOverFrom = collectDeadHolders(entry.path);
@@ -126,11 +119,7 @@ const RETRY_MS = 1_000;
  * Its file is as fresh as can be when the lock is taken: until it is to be refreshed, nothing is loaded and nothing
  * started for that. Most passes have ended by then.
  */
-function keepFresh(
-  entry: LockEntry,
-  onCompromised: (reason: string) => void,
-  timing: LockTiming,
-): () => Promise<void> {
+function keepFresh(entry: LockEntry, onCompromised: (reason: string) => void, timing: LockTiming): () => Promise<void> {
   // By a clock that nobody sets.
   const takenAtS = process.uptime();
   let isReleased = false;

@@ -32,8 +32,7 @@ export function createFallbackStateFolder(state: StateFolder): void {
   const reason = reasonAgainstPrivateFolder(state.path);
   if (reason !== null) {
     throw new UsageError(
-      `${state.path} is not used: ${reason}. ` +
-        'Remove it, or set TMPDIR to a folder that only you can write.',
+      `${state.path} is not used: ${reason}. Remove it, or set TMPDIR to a folder that only you can write.`,
     );
   }
   createStateFolder(state);
@@ -60,8 +59,7 @@ export function reasonAgainstPrivateFolder(path: string): string | null {
 /** Whoever can rename a folder can put another one in its place. */
 function reasonAgainstParent(path: string): string | null {
   const stats = statSync(path);
-  if (!isOurs(stats) && stats.uid !== 0)
-    return `${path} belongs to another user (uid ${stats.uid})`;
+  if (!isOurs(stats) && stats.uid !== 0) return `${path} belongs to another user (uid ${stats.uid})`;
   const isSticky = (stats.mode & 0o1000) !== 0;
   if (isSticky || (stats.mode & 0o022) === 0) return null;
   return `others can replace files in ${path} (mode ${octal(stats.mode)})`;

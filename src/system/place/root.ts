@@ -31,9 +31,7 @@ export function findRoot(search: RootSearch): string {
 
 function namedRoot(source: string, root: string): string {
   if (holdsJobs(root)) return root;
-  throw new UsageError(
-    `${source} names ${root}, which has no jobs folder. Create one there with \`runner init\`.`,
-  );
+  throw new UsageError(`${source} names ${root}, which has no jobs folder. Create one there with \`runner init\`.`);
 }
 
 function holdsJobs(folder: string): boolean {

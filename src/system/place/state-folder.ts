@@ -1,12 +1,4 @@
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Where everything lives that the runner itself writes: `<root>/.runner/`. */

@@ -1,22 +1,8 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  openSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { createFallbackStateFolder, fallbackStateFolderOf } from './fallback.ts';
-import {
-  createStateFolder,
-  listStateFolders,
-  type StateFolder,
-  stateFolderOf,
-} from './state-folder.ts';
+import { createStateFolder, listStateFolders, type StateFolder, stateFolderOf } from './state-folder.ts';
 
 /**
  * The root's state folder, made and really written to, else the one under the system's temporary

@@ -37,10 +37,7 @@ export function listTree(pid: number): number[] {
 function listChildren(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
-        .split(' ')
-        .filter(Boolean)
-        .map(Number),
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
     );
   } catch {
     return [];
@@ -101,8 +98,7 @@ interface Listed {
  */
 export function listGroup(leader: number): number[] {
   const all = listPids().flatMap((pid) => readListed(pid) ?? []);
-  const isOwn = ({ pid, group, session }: Listed): boolean =>
-    [pid, group, session].includes(leader);
+  const isOwn = ({ pid, group, session }: Listed): boolean => [pid, group, session].includes(leader);
   const members = new Set(all.filter(isOwn).map(({ pid }) => pid));
   for (let before = -1; before !== members.size; ) {
     before = members.size;

@@ -97,18 +97,12 @@ function describeRunning(name: string, orphan: Orphan | undefined): string {
   return `${name} is still running (pid ${pid ?? 'unknown'}), left by a runner that died (${runner})`;
 }
 
-async function cancelGone(
-  { session, request, at }: Collector,
-  due: readonly ScriptJobRow[],
-): Promise<void> {
+async function cancelGone({ session, request, at }: Collector, due: readonly ScriptJobRow[]): Promise<void> {
   const gone = due.filter((job) => toPassJob(request, job) === null);
   await cancelScripts(session, gone, { at, reason: 'its script no longer exists' });
 }
 
-async function addJobs(
-  collector: Collector,
-  open: readonly ScriptJobRow[],
-): Promise<readonly PassJob[]> {
+async function addJobs(collector: Collector, open: readonly ScriptJobRow[]): Promise<readonly PassJob[]> {
   const { session, request, pauses, orphans } = collector;
   const taken = new Set([...open.map(({ name }) => name), ...orphans.map(({ script }) => script)]);
   const isWanted = ({ name }: Script): boolean => {

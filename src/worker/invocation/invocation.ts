@@ -79,11 +79,7 @@ export function describeSelf({ runner, trigger }: Invocation, kind: WorkerKind):
  * Ends the worker's row; what kept it from starting everything is its reason. Another host may have found it
  * dead meanwhile, and taken the tier over: that stays said.
  */
-export async function finishWorker(
-  { stop, runner }: Invocation,
-  store: Store,
-  workerId: number,
-): Promise<void> {
+export async function finishWorker({ stop, runner }: Invocation, store: Store, workerId: number): Promise<void> {
   const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
   // Nobody is told of it before the log is closed, which has it on the disk.
   await store.transaction((session) => session.workers.end(workerId, end), 'soon');

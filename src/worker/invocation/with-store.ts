@@ -46,10 +46,7 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
 }
 
 /** Puts right what does not tell the truth in the log; in nearly all calls there is nothing. */
-export async function reconcileIfNeeded(
-  call: Invocation,
-  store: Store,
-): Promise<readonly Orphan[]> {
+export async function reconcileIfNeeded(call: Invocation, store: Store): Promise<readonly Orphan[]> {
   return (await mayNeedReconciling(call.runner, store)) ? await reconcileNow(call, store) : [];
 }
 
@@ -58,17 +55,11 @@ export async function reconcileIfNeeded(
  *
  * @returns null when there is nothing new
  */
-export async function reconcileIfSpooled(
-  call: Invocation,
-  store: Store,
-): Promise<readonly Orphan[] | null> {
+export async function reconcileIfSpooled(call: Invocation, store: Store): Promise<readonly Orphan[] | null> {
   return isSpooled(call.runner) ? await reconcileNow(call, store) : null;
 }
 
-async function reconcileNow(
-  { runner, events }: Invocation,
-  store: Store,
-): Promise<readonly Orphan[]> {
+async function reconcileNow({ runner, events }: Invocation, store: Store): Promise<readonly Orphan[]> {
   const { reconcile } = await import('../recovery/reconcile.ts');
   const { orphans, notes } = await reconcile(runner, store, runner.now());
   for (const note of notes) events.emit('warning', note);

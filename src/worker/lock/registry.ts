@@ -1,11 +1,6 @@
 import type { NewWorker, Store, StoreSession } from '../../store/contract.ts';
 import type { SkipCode, WorkerRow } from '../../store/schema.ts';
-import {
-  type DeadHolder,
-  describeDead,
-  describeHolder,
-  type LockHolder,
-} from '../../system/lock/holder.ts';
+import { type DeadHolder, describeDead, describeHolder, type LockHolder } from '../../system/lock/holder.ts';
 import { isSameProcess, type Liveness } from '../../system/process/identity.ts';
 
 /** Who asks for a tier, and what for. */
@@ -52,12 +47,7 @@ export function takeTierSlot(
 }
 
 /** Records a call that did not get to run the tier. */
-export async function skipTier(
-  store: Store,
-  request: WorkerRequest,
-  code: SkipCode,
-  reason: string,
-): Promise<void> {
+export async function skipTier(store: Store, request: WorkerRequest, code: SkipCode, reason: string): Promise<void> {
   await store.transaction((session) => session.workers.skip(request, code, reason));
 }
 
@@ -81,11 +71,7 @@ function addWorker(dead: readonly DeadHolder[], worker?: WorkerRow): readonly De
 }
 
 /** Ends the row of a worker whose process is gone. */
-export async function markCrashed(
-  session: StoreSession,
-  worker: WorkerRow,
-  at: number,
-): Promise<void> {
+export async function markCrashed(session: StoreSession, worker: WorkerRow, at: number): Promise<void> {
   const reason = 'its process has gone without finishing';
   await session.workers.end(worker.id, { state: 'crashed', at, reason });
 }

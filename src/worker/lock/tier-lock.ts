@@ -1,11 +1,6 @@
 import type { Store } from '../../store/contract.ts';
 import type { WorkerRow } from '../../store/schema.ts';
-import {
-  type DeadHolder,
-  describeHolder,
-  type LockTiming,
-  usualTiming,
-} from '../../system/lock/holder.ts';
+import { type DeadHolder, describeHolder, type LockTiming, usualTiming } from '../../system/lock/holder.ts';
 import { isLockHeldBy, type LockFile, takeLockFile } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, isStartKnown, type Liveness } from '../../system/process/identity.ts';
@@ -54,12 +49,7 @@ export async function takeTier(
   return { held: false, reason: slot.reason };
 }
 
-async function takeSlot(
-  store: Store,
-  state: StateFolder,
-  request: WorkerRequest,
-  lock: LockFile,
-): Promise<TierSlot> {
+async function takeSlot(store: Store, state: StateFolder, request: WorkerRequest, lock: LockFile): Promise<TierSlot> {
   const dead = lock.takenOverFrom.filter((file): file is DeadHolder => file.holder !== null);
   try {
     return await takeTierSlot(store, request, dead, (worker) => checkWorker(state, worker));

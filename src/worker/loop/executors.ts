@@ -6,20 +6,9 @@ import type { Settled } from '../../queue/settle/settle.ts';
 import type { ChangeWatch } from '../../store/contract.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import {
-  createQueueRecorder,
-  type HandledRun,
-  type LeaseHeartbeat,
-  startHeartbeat,
-} from '../record/queue-recorder.ts';
+import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, startHeartbeat } from '../record/queue-recorder.ts';
 import type { waitForRoom } from './limits.ts';
-import {
-  createFileWatch,
-  createPace,
-  createWorkLimits,
-  type WorkLimits,
-  type WorkRequest,
-} from './queue-limits.ts';
+import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
 import type { HandlerExecutor } from './run-job.ts';
 
 import { createSelector } from './selection.ts';
@@ -113,9 +102,7 @@ function limitsOf({ runner }: StoreInvocation, { maxLoad, waitMs, isAdaptive }: 
     maxWaitMs: Math.max(settings.limits.maxWaitMs, waitMs ?? Number.POSITIVE_INFINITY),
   };
   const { minFreeMemoryBytes, maxProcesses } = limits;
-  const isLimited = [limits.maxLoad, minFreeMemoryBytes, maxProcesses].some(
-    (each) => each !== null,
-  );
+  const isLimited = [limits.maxLoad, minFreeMemoryBytes, maxProcesses].some((each) => each !== null);
   return { limits, isHeldBack: isLimited || isAdaptive };
 }
 
@@ -211,10 +198,7 @@ interface ActiveExecutors {
 }
 
 /** @param onRest told when the last one has ended its job and has taken no other */
-export function createActiveExecutors(
-  onRest: () => void,
-  now = () => performance.now(),
-): ActiveExecutors {
+export function createActiveExecutors(onRest: () => void, now = () => performance.now()): ActiveExecutors {
   const busy = new Set<object>();
   let restSince = now();
   return {

@@ -77,17 +77,13 @@ function readOwner(pid: number): number | null {
  * What the call's budget and the settings' limits ask for; the first that speaks against it has the say. Null:
  * they ask for nothing.
  */
-export function createAdmission(
-  call: Invocation,
-  usualDurationMs: UsualDuration,
-): Admission | null {
+export function createAdmission(call: Invocation, usualDurationMs: UsualDuration): Admission | null {
   const { budget, stop, runner, events } = call;
   if (budget === null && !hasLimit(runner.settings.limits)) return null;
   const note = (sentence: string) => events.emit('warning', sentence);
   const admitByBudget = budget === null ? null : admitWithinBudget(budget, usualDurationMs);
   return async (script) =>
-    (await admitByBudget?.(script)) ??
-    (await waitForRoom(runner.settings.limits, stop.signal, { note }));
+    (await admitByBudget?.(script)) ?? (await waitForRoom(runner.settings.limits, stop.signal, { note }));
 }
 
 const POLL_MS = 1_000;
@@ -111,15 +107,10 @@ interface Waiting {
  * @returns null when there is room, or the wait was stopped; else why the rest is to be left to the
  *   next pass
  */
-export async function waitForRoom(
-  limits: Limits,
-  stop: AbortSignal,
-  waiting: Waiting = {},
-): Promise<string | null> {
+export async function waitForRoom(limits: Limits, stop: AbortSignal, waiting: Waiting = {}): Promise<string | null> {
   if (!hasLimit(limits)) return null;
   const read = waiting.read ?? (() => readMachine(wantedBy(limits)));
-  const deadline =
-    performance.now() + Math.min(limits.maxWaitMs, waiting.leftMs ?? Number.POSITIVE_INFINITY);
+  const deadline = performance.now() + Math.min(limits.maxWaitMs, waiting.leftMs ?? Number.POSITIVE_INFINITY);
   const first = read();
   const unknown = noted.has(limits) ? null : describeUnknown(limits, first);
   if (unknown !== null) waiting.note?.(unknown);

@@ -197,9 +197,7 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
       return spool.recorder;
     },
   });
-  const admit = createAdmission(call, ({ name }) =>
-    unlessLost(() => readUsualDuration(store, name)),
-  );
+  const admit = createAdmission(call, ({ name }) => unlessLost(() => readUsualDuration(store, name)));
   const pass = { ...call, tier: worker.tier, recorder, admit };
   const { ends, rest } = await workOff(pass, jobs).finally(() => spool?.close());
   await ifLogAllows(call, () => store.sync());

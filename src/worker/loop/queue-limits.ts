@@ -25,19 +25,12 @@ interface Ruled {
   readonly readMemoryBytes: () => number;
 }
 
-export function createWorkLimits({
-  request,
-  stop,
-  files,
-  startedAt,
-  readMemoryBytes,
-}: Ruled): WorkLimits {
+export function createWorkLimits({ request, stop, files, startedAt, readMemoryBytes }: Ruled): WorkLimits {
   const { forMs, maxJobs, maxMemoryBytes } = request;
   let taken = 0;
   let asked = 0;
   const mostJobs = maxJobs ?? Number.POSITIVE_INFINITY;
-  const leftMs = (): number =>
-    forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now();
+  const leftMs = (): number => (forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now());
   return {
     leftMs,
     reserve: (wanted) => {
@@ -50,16 +43,13 @@ export function createWorkLimits({
     settle: (reserved, found) => {
       asked -= reserved;
       taken += found;
-      if (taken >= mostJobs)
-        stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
+      if (taken >= mostJobs) stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
     look: () => {
       const changed = files.findChanged();
       if (changed !== null) stop.startNothing(`${changed} has changed`);
       if (maxMemoryBytes !== null && readMemoryBytes() > maxMemoryBytes) {
-        stop.startNothing(
-          'the worker and its children use more memory than allowed (--max-memory)',
-        );
+        stop.startNothing('the worker and its children use more memory than allowed (--max-memory)');
       }
     },
   };

@@ -207,11 +207,7 @@ async function settle(executor: Executor, ended: readonly HandledRun[]): Promise
   notifyEnds(executor, ended, settled);
 }
 
-function notifyEnds(
-  executor: Executor,
-  ended: readonly HandledRun[],
-  settled: readonly Settled[],
-): void {
+function notifyEnds(executor: Executor, ended: readonly HandledRun[], settled: readonly Settled[]): void {
   if (ended.length === 0) return;
   const { runner, call, wake, onSettled } = executor;
   wake.ring();

@@ -1,12 +1,7 @@
 import type { Script } from '../../discovery/script.ts';
 import type { HeldScript } from '../../execution/isolated/held-script.ts';
 import { runScript } from '../../execution/isolated/run-script.ts';
-import {
-  endNotStarted,
-  endUnmeasured,
-  noOutput,
-  type RunEnd,
-} from '../../execution/result/result.ts';
+import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { createMasker, type Masker } from '../../execution/secrets.ts';
 import type { HandlerRequest, StartRequest } from '../../execution/start/request.ts';
@@ -74,17 +69,12 @@ interface BegunTurn extends ScriptTurn {
   readonly run: BegunRun;
 }
 
-async function executeScript(
-  pass: TierPass,
-  turn: BegunTurn,
-  onStarted: () => void,
-): Promise<RunEnd> {
+async function executeScript(pass: TierPass, turn: BegunTurn, onStarted: () => void): Promise<RunEnd> {
   const { recorder, events } = pass;
   const { run, history, held } = turn;
   const progress = createProgressReport(
     (seen) => recorder.recordProgress(run, seen),
-    (error) =>
-      events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
+    (error) => events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
   );
   const request = {
     ...toRequest(pass, run, history),
@@ -214,11 +204,7 @@ export async function runHandler(
   if ('refusal' in prepared) {
     return { ...ran, end: endNotStarted(prepared.refusal, 0), isRetryable: false };
   }
-  const [run] = await executeHandler(
-    executor,
-    [{ claimed, script: handler, job: prepared.job }],
-    serving,
-  );
+  const [run] = await executeHandler(executor, [{ claimed, script: handler, job: prepared.job }], serving);
   return run as HandledRun;
 }
 
@@ -349,11 +335,7 @@ async function executeHandler(
       await onLasting?.(begun);
       await recorder.recordProgress(lasting.claimed, startedAt, seen);
     },
-    (error) =>
-      call.events.emit(
-        'warning',
-        `the process of ${lasting.script.name} could not be recorded: ${error}`,
-      ),
+    (error) => call.events.emit('warning', `the process of ${lasting.script.name} could not be recorded: ${error}`),
   );
   const requests = calls.map((each, index) =>
     requestOf(executor, each, {

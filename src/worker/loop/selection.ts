@@ -35,8 +35,7 @@ interface Known {
 /** Pauses count at once: they are read anew whenever anybody has changed the log. */
 export function createSelector({ handlers, request, groupLimit, version }: Selecting): Selector {
   let known: Known | null = null;
-  const isAsked = (name: string): boolean =>
-    request.patterns.length === 0 || matchAny(request.patterns, name);
+  const isAsked = (name: string): boolean => request.patterns.length === 0 || matchAny(request.patterns, name);
   const build = (pauses: readonly Pause[]): QueueSelection => {
     const { failFast } = pausedPatterns(pauses);
     const isHandled = (name: string): boolean =>

@@ -46,10 +46,7 @@ async function repeatStep(state: StateFolder, store: Store, step: Prune): Promis
 }
 
 /** So many as the excess amounts to at their average size: 500 large ones could be the whole log. */
-async function pruneOverSize(
-  pruning: StoreSession['pruning'],
-  maxDatabaseBytes: number,
-): Promise<PruneStep> {
+async function pruneOverSize(pruning: StoreSession['pruning'], maxDatabaseBytes: number): Promise<PruneStep> {
   const bytes = await pruning.usedBytes();
   const excessBytes = bytes - maxDatabaseBytes;
   if (excessBytes <= 0) return { deleted: 0, outputFiles: [] };

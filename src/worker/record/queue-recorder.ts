@@ -6,12 +6,7 @@ import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import { findJob } from '../../queue/read/jobs.ts';
 import { type Archive, createArchive } from '../../queue/settle/archive.ts';
 import { policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
-import {
-  asRefused,
-  type RunToSettle,
-  type Settled,
-  settleRuns,
-} from '../../queue/settle/settle.ts';
+import { asRefused, type RunToSettle, type Settled, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -283,10 +278,7 @@ export function startHeartbeat(
     } catch (error) {
       if (isStopped || isStoreFailure(error)) return;
       // The jobs in hand go on: the next invocation meets the same, and says so.
-      call.events.emit(
-        'warning',
-        `what dead processes have left could not be recovered: ${String(error)}`,
-      );
+      call.events.emit('warning', `what dead processes have left could not be recovered: ${String(error)}`);
     } finally {
       isRescuing = false;
     }

@@ -148,10 +148,7 @@ class LogRecorder implements RunRecorder {
       return;
     }
     const start = { ...startOf(run, this.#workerId), ...progress };
-    const row = await this.#store.transaction(
-      (session) => beginRun(session, claimOf(run), start),
-      'soon',
-    );
+    const row = await this.#store.transaction((session) => beginRun(session, claimOf(run), start), 'soon');
     if (row !== null) this.#rows.set(run.key, row);
   }
 
@@ -229,8 +226,7 @@ export function createFailoverRecorder({ store, isLost, replace }: Failover): Ru
     release: (run) => attempt((recorder) => recorder.release(run)),
     readHistory: (run) => attempt((recorder) => recorder.readHistory(run)),
     begin: (run) => attempt((recorder) => recorder.begin(run)),
-    recordProgress: (run, progress) =>
-      attempt((recorder) => recorder.recordProgress(run, progress)),
+    recordProgress: (run, progress) => attempt((recorder) => recorder.recordProgress(run, progress)),
     end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
     onDurable: (notify) => (replacement === null ? store.onDurable(notify) : notify()),
   };

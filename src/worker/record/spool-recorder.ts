@@ -31,13 +31,7 @@ import { type StateFolder, stateFolderOf } from '../../system/place/state-folder
 import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
-import {
-  type BegunRun,
-  type ClaimedRun,
-  type PassJob,
-  type RunRecorder,
-  toBegun,
-} from './run-recorder.ts';
+import { type BegunRun, type ClaimedRun, type PassJob, type RunRecorder, toBegun } from './run-recorder.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
@@ -77,10 +71,7 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
 }
 
 /** Records runs beside the log, for as long as it cannot be written; what the log knows is unknown then. */
-function createSpoolRecorder(
-  spool: SpoolWriter,
-  { state, now }: Pick<Runner, 'state' | 'now'>,
-): RunRecorder {
+function createSpoolRecorder(spool: SpoolWriter, { state, now }: Pick<Runner, 'state' | 'now'>): RunRecorder {
   const write = (entry: SpoolEntry): void => append(spool, state, entry);
   const claim = (job: PassJob): ClaimedRun => ({ ...job, key: newSpoolId(), state, claim: null });
   return {
@@ -148,9 +139,7 @@ function findMovedRoot({ database }: StateFolder): string | null {
 }
 
 const isLogOfRoot = (path: string): boolean =>
-  path === stateFolderOf(rootOf(path)).database &&
-  existsSync(path) &&
-  existsSync(join(rootOf(path), 'jobs'));
+  path === stateFolderOf(rootOf(path)).database && existsSync(path) && existsSync(join(rootOf(path), 'jobs'));
 
 const rootOf = (database: string): string => dirname(dirname(database));
 

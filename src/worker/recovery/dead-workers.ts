@@ -12,12 +12,7 @@ import {
   measureBySelf,
   type RunEnd,
 } from '../../execution/result/result.ts';
-import {
-  describeCrash,
-  describeExit,
-  describeOverdue,
-  judgeExit,
-} from '../../execution/result/wording.ts';
+import { describeCrash, describeExit, describeOverdue, judgeExit } from '../../execution/result/wording.ts';
 import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
 import type { Masker } from '../../execution/secrets.ts';
 import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
@@ -33,12 +28,7 @@ import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
 import { clearDeadLock } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import {
-  checkLiveness,
-  type ProcessIdentity,
-  readAgeMs,
-  readStartTicks,
-} from '../../system/process/identity.ts';
+import { checkLiveness, type ProcessIdentity, readAgeMs, readStartTicks } from '../../system/process/identity.ts';
 import { markCrashed } from '../lock/registry.ts';
 import { checkWorker } from '../lock/tier-lock.ts';
 import { findHostProcess, findRunProcess, findServingProcess } from './sweep.ts';
@@ -111,11 +101,7 @@ interface Rescued {
  * What workers have left that have ended, whichever way: runs that nobody ends any more, and claims of
  * what had not begun, which are given back untouched.
  */
-export async function findLostRuns(
-  store: Store,
-  state: StateFolder,
-  at: number,
-): Promise<readonly LostRun[]> {
+export async function findLostRuns(store: Store, state: StateFolder, at: number): Promise<readonly LostRun[]> {
   const left = (await store.claims.ofWorkers()).filter(({ worker }) => worker.state !== 'running');
   if (left.length === 0) return [];
   const ledgers = readLedgers(state);
@@ -187,12 +173,7 @@ export async function rescueRuns(
 }
 
 /** What is wrong with one of them must not keep the others, nor all commands, from going on. */
-async function settleIfPossible(
-  store: Store,
-  lost: LostRun,
-  end: LostEnd,
-  rescue: Rescue,
-): Promise<boolean> {
+async function settleIfPossible(store: Store, lost: LostRun, end: LostEnd, rescue: Rescue): Promise<boolean> {
   const { job, token, run } = lost.claim;
   const told: RunToSettle = {
     ...{ claim: { id: job.id, token }, start: lost.start, runId: run?.id ?? null },
@@ -213,14 +194,8 @@ async function settleIfPossible(
   }
 }
 
-async function settle(
-  store: Store,
-  run: RunToSettle,
-  { at: observedAt, missedCap }: Rescue,
-): Promise<boolean> {
-  const [settled] = await store.transaction((session) =>
-    settleRuns(session, [run], { observedAt, missedCap }),
-  );
+async function settle(store: Store, run: RunToSettle, { at: observedAt, missedCap }: Rescue): Promise<boolean> {
+  const [settled] = await store.transaction((session) => settleRuns(session, [run], { observedAt, missedCap }));
   return settled !== undefined && settled.decision !== null;
 }
 
@@ -268,10 +243,7 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
 }
 
 /** The clock may have been set since it began; its process's own age is not altered by that. */
-function isOverdue(
-  { now, startedAt, timeoutMs }: LostRunRequest,
-  identity: ProcessIdentity | null,
-): boolean {
+function isOverdue({ now, startedAt, timeoutMs }: LostRunRequest, identity: ProcessIdentity | null): boolean {
   const isHere = identity !== null && checkLiveness(identity) === 'alive';
   const ageMs = isHere ? readAgeMs(identity.pid) : null;
   return (ageMs ?? now - startedAt) > timeoutMs;
@@ -306,11 +278,7 @@ async function terminate(living: ProcessIdentity, graceMs: number): Promise<void
 }
 
 /** The script came to its end alone: when that was tells its file. */
-function endBySelf(
-  { state, key, startedAt, masker }: LostRunRequest,
-  result: ProbeResult,
-  output: KeptOutput,
-): RunEnd {
+function endBySelf({ state, key, startedAt, masker }: LostRunRequest, result: ProbeResult, output: KeptOutput): RunEnd {
   const finishedAt = Math.round(statSync(runFilesOf(state, key).result).mtimeMs);
   const { exitCode } = result;
   const words = readNodeWords(result, masker);
@@ -357,10 +325,7 @@ function lastSeenMemory({ lastSeenRssBytes }: LostRunRequest): Partial<RunEnd> {
 }
 
 /** The file is gone where the runner died between writing the end and saying so. */
-async function keepLostOutput(
-  path: string,
-  { maxOutputBytes: maxBytes, masker }: LostRunRequest,
-): Promise<KeptOutput> {
+async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }: LostRunRequest): Promise<KeptOutput> {
   let fd: number;
   try {
     fd = openSync(path, 'r+');

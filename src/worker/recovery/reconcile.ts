@@ -13,11 +13,7 @@ import type { JobRow } from '../../store/schema.ts';
 import { removeSecondName } from '../../store/sqlite/file.ts';
 import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import {
-  checkLiveness,
-  type ProcessIdentity,
-  readStartTicks,
-} from '../../system/process/identity.ts';
+import { checkLiveness, type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
 import {
   clearDeadLocks,
   endLostRun,
@@ -60,11 +56,7 @@ interface Reconciled {
  *
  * @param at UTC epoch milliseconds
  */
-export async function reconcile(
-  reconciler: Reconciler,
-  store: Store,
-  at: number,
-): Promise<Reconciled> {
+export async function reconcile(reconciler: Reconciler, store: Store, at: number): Promise<Reconciled> {
   const { state, root, settings } = reconciler;
   const { missedCap } = settings.queue;
   const policyOf = createPolicyBook(reconciler);
@@ -78,9 +70,7 @@ export async function reconcile(
   const notes = [...replayed.notes];
   const rescue = { at, missedCap, policyOf, onRefused: (note: string) => void notes.push(note) };
   const lost = await findLostRuns(store, state, at);
-  const rescued = await rescueRuns(store, lost, rescue, (run) =>
-    endRun(reconciler, describeLost(run, state), at),
-  );
+  const rescued = await rescueRuns(store, lost, rescue, (run) => endRun(reconciler, describeLost(run, state), at));
   await recordOrphans(store, reconciler, rescued.alive, at);
   // Last: by now the log knows whose handler works on, and how others have ended.
   await endExpiredLeases(store, () => at, settings.queue);
@@ -137,11 +127,7 @@ function timeoutOf(script: string): number {
   return defaultTimeoutMs(script.split('/', 1)[0] as string);
 }
 
-async function endRun(
-  { root, settings }: Reconciler,
-  lost: Lost,
-  now: number,
-): Promise<LostEnd | null> {
+async function endRun({ root, settings }: Reconciler, lost: Lost, now: number): Promise<LostEnd | null> {
   const end = await endLostRun({
     ...lost,
     root,
@@ -189,8 +175,7 @@ async function recordOrphans(
   for (const lost of alive) {
     const { run, token } = lost.claim;
     const found = identifyLost({ root, state, key: token, process: processOf(lost.claim) });
-    if (found === null || isOnAnotherHost(found) || (run !== null && found.pid === run.pid))
-      continue;
+    if (found === null || isOnAnotherHost(found) || (run !== null && found.pid === run.pid)) continue;
     const startTicks = readStartTicks(found.pid);
     const seen = { pid: found.pid, startTicks, maxRssBytes: run?.maxRssBytes ?? null };
     if (run !== null) await store.runs.progress({ runId: run.id, jobId: run.jobId }, seen);

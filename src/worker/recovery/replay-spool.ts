@@ -5,13 +5,7 @@ import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { RunStart, Store, StoreSession } from '../../store/contract.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
-import type {
-  SpooledEnd,
-  SpooledRun,
-  SpoolFinish,
-  SpoolHeader,
-  SpoolRun,
-} from '../../store/spool/format.ts';
+import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
 import { reasonAgainstPrivateFolder } from '../../system/place/fallback.ts';
 import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
@@ -211,8 +205,7 @@ async function recordStep(
 /** Once all of it is in the log. Killed before that, whoever comes next finds nothing new in it. */
 function putAway({ context, file, worker, problem, isTorn }: Taking): void {
   const { path } = file;
-  if (isTorn)
-    context.notes.push(`The last line of ${path} is incomplete; it was never acknowledged.`);
+  if (isTorn) context.notes.push(`The last line of ${path} is incomplete; it was never acknowledged.`);
   if (problem === null) {
     rmSync(path, { force: true });
     return;
@@ -265,11 +258,7 @@ interface SpoolTaker {
  * Settles runs that were recorded without the log, with their worker, in one transaction: each of them once,
  * however often it is told. How many were not in the log.
  */
-function recordSpooledRuns(
-  store: Store,
-  { worker, end, runs }: SpooledRuns,
-  taker: SpoolTaker,
-): Promise<number> {
+function recordSpooledRuns(store: Store, { worker, end, runs }: SpooledRuns, taker: SpoolTaker): Promise<number> {
   return store.transaction(async (session) => {
     const row = await session.workers.find(worker);
     const ended = toWorkerEnd(worker, end);
@@ -282,17 +271,12 @@ function recordSpooledRuns(
     for (const run of runs) {
       if (known.has(run.spoolId)) continue;
       known.add(run.spoolId);
-      if (
-        await replay(session, run, { ...taker, spoolWorkerId: workerId, isOfThisLog: row !== null })
-      )
-        count += 1;
+      if (await replay(session, run, { ...taker, spoolWorkerId: workerId, isOfThisLog: row !== null })) count += 1;
     }
     if (count > 0 || isNews) {
       const detail = describe(count, worker.reason);
       const { at } = taker;
-      await session.events.record([
-        { at, event: 'spool-replayed', workerId: taker.workerId, detail },
-      ]);
+      await session.events.record([{ at, event: 'spool-replayed', workerId: taker.workerId, detail }]);
     }
     return count;
   });
@@ -308,10 +292,7 @@ function mayCorrect({ state }: WorkerRow, end: SpoolWorkerEnd): boolean {
   return state === 'running' || (state === 'crashed' && end.state === 'finished');
 }
 
-function toWorkerEnd(
-  { reason: cause }: SpoolHeader,
-  { state, finishedAt: at, reason }: SpoolWorkerEnd,
-) {
+function toWorkerEnd({ reason: cause }: SpoolHeader, { state, finishedAt: at, reason }: SpoolWorkerEnd) {
   const without = `it ran without the log, because ${cause}`;
   return { state, at, reason: reason === null ? without : `${reason}; ${without}` };
 }
@@ -323,11 +304,7 @@ interface Replaying extends SpoolTaker {
 }
 
 /** False: it began in this log, and whoever took its job over meanwhile has the say. */
-async function replay(
-  session: StoreSession,
-  run: SpooledRun | SpooledEnd,
-  replaying: Replaying,
-): Promise<boolean> {
+async function replay(session: StoreSession, run: SpooledRun | SpooledEnd, replaying: Replaying): Promise<boolean> {
   if (run.type === 'end') {
     const { claim, policy, isRetryable } = run;
     // Whoever spooled it did not know whether it had lasted long enough to have a row.
@@ -373,8 +350,7 @@ async function findJob(
   { script, tier, jobId, scheduledFor, startedAt: at }: SpooledRun | SpooledEnd,
 ): Promise<FoundJob> {
   const name = { name: script, tier: tier ?? script.split('/', 1)[0] ?? script };
-  const find = async () =>
-    (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script);
+  const find = async () => (await session.scriptJobs.ofTier(name.tier)).find((job) => job.name === script);
   const row = await find();
   if (row !== undefined && row.finished_at === null) {
     const isForIt = row.run_at <= at || (row.state === 'retrying' && row.id === jobId);
@@ -410,11 +386,7 @@ function toSettle(
   return { ...told, claim, start, end, result: null, decision: null, spoolId };
 }
 
-async function settle(
-  session: StoreSession,
-  run: RunToSettle,
-  { at, missedCap }: Replaying,
-): Promise<boolean> {
+async function settle(session: StoreSession, run: RunToSettle, { at, missedCap }: Replaying): Promise<boolean> {
   // Only what is tried again counts from now on.
   const isTriedAgain = run.end.outcome !== 'succeeded' && run.policy !== once;
   const context = { missedCap, ...(isTriedAgain && { observedAt: at }) };

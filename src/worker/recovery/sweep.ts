@@ -40,11 +40,7 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
 }
 
 /** A process that died while it wrote its result down has left that under a name of its own. */
-function sweepUnfinishedResults(
-  { results }: StateFolder,
-  names: readonly string[],
-  ended: ReadonlySet<string>,
-): void {
+function sweepUnfinishedResults({ results }: StateFolder, names: readonly string[], ended: ReadonlySet<string>): void {
   for (const name of names) {
     const [, key] = /^(.+)\.json\.\d+$/.exec(name) ?? [];
     if (key !== undefined && ended.has(key)) rmSync(join(results, name), { force: true });

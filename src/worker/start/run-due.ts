@@ -28,8 +28,7 @@ export async function runDue(call: Invocation): Promise<CallSummary> {
 
 async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promise<CallSummary> {
   const ends: RunEnd[] = [];
-  const collect = (run: () => Promise<readonly RunEnd[]>) =>
-    ifLogAllows(call, async () => ends.push(...(await run())));
+  const collect = (run: () => Promise<readonly RunEnd[]>) => ifLogAllows(call, async () => ends.push(...(await run())));
   // First in line is what earlier calls have deferred.
   await collect(() => runBacklog(call));
   for (const tier of tiers) {
@@ -74,26 +73,17 @@ async function withoutDone(store: Store, tier: Tier, start: number): Promise<rea
   return tier.scripts.filter(({ name }) => !done.has(name));
 }
 
-async function recordMissed(
-  { events }: Invocation,
-  store: Store,
-  worker: MissedWorker,
-): Promise<void> {
+async function recordMissed({ events }: Invocation, store: Store, worker: MissedWorker): Promise<void> {
   const reason = await skipMissed(store, worker);
   if (reason !== null) events.emit('pass-skipped', { tier: worker.tier, reason });
 }
 
-async function runDueTiersWithoutLog(
-  call: Invocation,
-  tiers: readonly Tier[],
-  reason: string,
-): Promise<CallSummary> {
+async function runDueTiersWithoutLog(call: Invocation, tiers: readonly Tier[], reason: string): Promise<CallSummary> {
   const { findDueWithoutLog, runWithoutLog } = await import('./run-without-store.ts');
   const ends: RunEnd[] = [];
   for (const tier of findDueWithoutLog(call, tiers)) {
     const request = { kind: 'tier' as const, tier, scripts: tier.scripts };
-    if (call.stop.reason === null)
-      ends.push(...((await runWithoutLog(call, request, reason)) ?? []));
+    if (call.stop.reason === null) ends.push(...((await runWithoutLog(call, request, reason)) ?? []));
   }
   return { ends };
 }

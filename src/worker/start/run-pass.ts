@@ -27,10 +27,7 @@ interface Loss {
  *
  * @returns null when it was skipped: the tier is paused, or another worker has it
  */
-export async function runPass(
-  call: StoreInvocation,
-  request: TierRequest,
-): Promise<readonly RunEnd[] | null> {
+export async function runPass(call: StoreInvocation, request: TierRequest): Promise<readonly RunEnd[] | null> {
   const worker = describeWorker(call, request);
   let isBegun = false;
   const begin = (): void => {
@@ -81,11 +78,7 @@ interface Holder extends Pick<Collector, 'request' | 'pauses' | 'workerId'> {
   readonly begin: () => void;
 }
 
-async function holdTier(
-  call: StoreInvocation,
-  holder: Holder,
-  losses: readonly Loss[],
-): Promise<readonly RunEnd[]> {
+async function holdTier(call: StoreInvocation, holder: Holder, losses: readonly Loss[]): Promise<readonly RunEnd[]> {
   const { store } = call;
   const { worker, workerId } = holder;
   const { tier } = worker;
@@ -144,9 +137,6 @@ function reportSkipped({ events }: Invocation, tier: string, reason: string): nu
 
 /** "hourly is paused until 2026-11-01T10:00:00.000Z" */
 function describePause({ name, until }: Pause): string {
-  const end =
-    until === null
-      ? `until \`${resumeCommandOf(name)}\``
-      : `until ${new Date(until).toISOString()}`;
+  const end = until === null ? `until \`${resumeCommandOf(name)}\`` : `until ${new Date(until).toISOString()}`;
   return `${wordsOfPaused(name)} is paused ${end}`;
 }

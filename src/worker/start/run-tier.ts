@@ -47,8 +47,7 @@ const LONGEST_MS = 10 * 60_000;
 export async function serveQueue(call: StoreInvocation): Promise<readonly RunEnd[]> {
   const { store, runner, stop, budget } = call;
   if (stop.reason !== null || !(await store.claims.hasDue(runner.now()))) return [];
-  const leftMs =
-    budget === null ? LONGEST_MS : budget.startedAt + budget.budgetMs - performance.now();
+  const leftMs = budget === null ? LONGEST_MS : budget.startedAt + budget.budgetMs - performance.now();
   if (leftMs <= 0) return [];
   const { workOnceIfAny } = await import('./work-queue.ts');
   return await workOnceIfAny(call, leftMs);

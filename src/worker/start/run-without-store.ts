@@ -66,8 +66,7 @@ async function work(
 /** It outlived its runner, which had no log either: it is not started a second time. */
 function isRunning({ runner, events }: Invocation, { name }: Script): boolean {
   const pid = findScriptProcess(runner.root, name);
-  if (pid !== null)
-    events.emit('deferred', `${name} is still running (pid ${pid}), left by a runner that died`);
+  if (pid !== null) events.emit('deferred', `${name} is still running (pid ${pid}), left by a runner that died`);
   return pid !== null;
 }
 
@@ -91,9 +90,7 @@ export function findDueWithoutLog({ runner }: Invocation, tiers: readonly Tier[]
   return tiers.filter(({ name }) => {
     const start = periodStart(name, at);
     if (start === null || at - start > RECENT_MS) return false;
-    return !passes.some(
-      ({ kind, tier, startedAt }) => kind === 'tier' && tier === name && startedAt >= start,
-    );
+    return !passes.some(({ kind, tier, startedAt }) => kind === 'tier' && tier === name && startedAt >= start);
   });
 }
 

@@ -83,10 +83,7 @@ async function runUntilLost(call: StoreInvocation, executor: Executor): Promise<
 }
 
 /** Works off what is due and has a handler here; without a worker's row where there is no such job. */
-export async function workOnceIfAny(
-  call: StoreInvocation,
-  forMs: number,
-): Promise<readonly RunEnd[]> {
+export async function workOnceIfAny(call: StoreInvocation, forMs: number): Promise<readonly RunEnd[]> {
   const request = {
     patterns: [],
     concurrency: 1,

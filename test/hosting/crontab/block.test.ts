@@ -9,8 +9,7 @@ const BLOCK = crontabBlock(ROOT, LINES);
 
 const install = (text: string, lines = LINES, root = ROOT): string =>
   installBlock(Buffer.from(text), root, lines).toString();
-const remove = (text: string, root = ROOT): string =>
-  removeBlock(Buffer.from(text), root).toString();
+const remove = (text: string, root = ROOT): string => removeBlock(Buffer.from(text), root).toString();
 
 /** Somebody's crontab: any bytes at all, of which the last is a newline. */
 const crontabs = fc
@@ -63,9 +62,7 @@ test('removing where there is no block changes not a byte', () => {
 test('new lines take the place of the old ones, and what stands around them stays', () => {
   const before = `# mine\r\n1 1 * * * a\r\n${BLOCK}\n  2 2 * * * b % x`;
   const lines = ['8 * * * * other'];
-  expect(install(before, lines)).toBe(
-    `# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, lines)}\n  2 2 * * * b % x`,
-  );
+  expect(install(before, lines)).toBe(`# mine\r\n1 1 * * * a\r\n${crontabBlock(ROOT, lines)}\n  2 2 * * * b % x`);
 });
 
 test('a last line without its newline gets one, or the marker would become part of it', () => {

@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  type CrontabRequest,
-  crontabLines,
-  crontabWord,
-  spreadMinutes,
-} from '../../../src/hosting/crontab/lines.ts';
+import { type CrontabRequest, crontabLines, crontabWord, spreadMinutes } from '../../../src/hosting/crontab/lines.ts';
 import { type CronPeriod, parseCronPeriod } from '../../../src/hosting/crontab/period.ts';
 import { dueCall, tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
 import { UsageError } from '../../../src/system/base/errors.ts';
@@ -93,9 +88,7 @@ test('the line of a worker stands last, changes no other, and shares no minute w
 });
 
 test('one line for all is as frequent as the most frequent tier', () => {
-  const [line = ''] = crontabLines(
-    request([], { calls: [dueCall(['daily', '15min'], ['--budget', '55s'])] }),
-  );
+  const [line = ''] = crontabLines(request([], { calls: [dueCall(['daily', '15min'], ['--budget', '55s'])] }));
   expect(line).toMatch(/^\d+-59\/15 \* .* due --budget 55s$/);
 });
 
@@ -184,8 +177,7 @@ test('45min runs at every third of the quarters of an hour', () => {
 });
 
 /** As cron does: the first bare `%` ends the command, `\%` is a `%`. */
-const commandCronRuns = (command: string): string =>
-  (command.split(/(?<!\\)%/)[0] ?? '').replaceAll('\\%', '%');
+const commandCronRuns = (command: string): string => (command.split(/(?<!\\)%/)[0] ?? '').replaceAll('\\%', '%');
 
 const wordTheShellGets = (word: string): string => {
   const command = commandCronRuns(`printf %s ${word}`.replace('%s', '\\%s'));
@@ -228,15 +220,11 @@ test.each(['/home/a\nb', '/home/a\rb', '/home/a\0b', '/home/a\u001bb'])(
   },
 );
 
-test.each(['/home/a\\\\b', '/home/a\\%b'])(
-  '%j is read differently by crons and refused',
-  (path) => {
-    expect(() => crontabWord(path)).toThrow(/backslash.*rename the folder\.$/);
-  },
-);
+test.each(['/home/a\\\\b', '/home/a\\%b'])('%j is read differently by crons and refused', (path) => {
+  expect(() => crontabWord(path)).toThrow(/backslash.*rename the folder\.$/);
+});
 
-const periods = (...tiers: string[]): CronPeriod[] =>
-  tiers.map((tier) => parseCronPeriod(tier) as CronPeriod);
+const periods = (...tiers: string[]): CronPeriod[] => tiers.map((tier) => parseCronPeriod(tier) as CronPeriod);
 
 const usual = periods('15min', 'hourly', 'daily', 'weekly', 'monthly');
 

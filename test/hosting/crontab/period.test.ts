@@ -30,9 +30,6 @@ test.each([
   expect(parseCronPeriod(tier)).toEqual(period);
 });
 
-test.each(['manual', 'queue', '0min', 'min', '15 min', 'constructor', '99999days', ''])(
-  '%j has no period',
-  (tier) => {
-    expect(parseCronPeriod(tier)).toBeNull();
-  },
-);
+test.each(['manual', 'queue', '0min', 'min', '15 min', 'constructor', '99999days', ''])('%j has no period', (tier) => {
+  expect(parseCronPeriod(tier)).toBeNull();
+});

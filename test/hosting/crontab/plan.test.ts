@@ -1,11 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import {
-  type CronChoice,
-  choiceOfLines,
-  planCrontab,
-  reasonToVanish,
-} from '../../../src/hosting/crontab/plan.ts';
+import { type CronChoice, choiceOfLines, planCrontab, reasonToVanish } from '../../../src/hosting/crontab/plan.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 const choice: CronChoice = { tiers: undefined, due: null, workMinutes: null };

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  installCrontab,
-  readCrontab,
-  removeFromCrontab,
-  writeCrontab,
-} from '../../../src/hosting/crontab/program.ts';
+import { installCrontab, readCrontab, removeFromCrontab, writeCrontab } from '../../../src/hosting/crontab/program.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 
 test('a user without a crontab has an empty one', () => {

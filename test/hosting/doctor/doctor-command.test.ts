@@ -39,9 +39,7 @@ test('a place in order has no problem, is looked at from all sides and stays as 
   expect(checks.filter((each: { status: string }) => each.status === 'problem')).toEqual([]);
   expect({ status, ok }).toEqual({ status: 0, ok: true });
   expect([...new Set(checks.map((each: { name: string }) => each.name))]).toEqual(names);
-  expect(
-    checks.every((each: object) => Object.keys(each).join() === 'name,status,found,cure'),
-  ).toBe(true);
+  expect(checks.every((each: object) => Object.keys(each).join() === 'name,status,found,cure')).toBe(true);
   expect(filesOf(root)).toEqual(before);
 });
 
@@ -126,9 +124,7 @@ test('on a terminal: a line for each finding, cures below, the count at the end'
     `${' '.repeat(22)}→ Correct it in runner.config.json: until then`,
   );
   expect(lines.at(-2)).toMatch(/^1 problem · \d+ warnings? · \d+ notes?$/);
-  expect(
-    lines.slice(2).every((line) => [...line].length <= 70 || !line.slice(24).includes(' ')),
-  ).toBe(true);
+  expect(lines.slice(2).every((line) => [...line].length <= 70 || !line.slice(24).includes(' '))).toBe(true);
 });
 
 test('colours are for terminals and on demand', () => {

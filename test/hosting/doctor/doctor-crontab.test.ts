@@ -74,9 +74,7 @@ test('a tier that was not called for more than two periods is a problem', async 
   expect(diagnose(root, env).of('calls')).toEqual([
     {
       status: 'problem',
-      found: expect.stringMatching(
-        /^hourly was last called 3h(?: \d+s)? ago, and should be every 1h$/,
-      ),
+      found: expect.stringMatching(/^hourly was last called 3h(?: \d+s)? ago, and should be every 1h$/),
       cure: 'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
     },
     {
@@ -95,9 +93,7 @@ test('one line with `runner due` calls all tiers; whether its own times are mean
   await log.addPass('hourly', Date.now() - 10 * 24 * HOUR_MS);
   await log.addPass('daily', Date.now() - HOUR_MS);
   const found = diagnose(root, env);
-  expect(found.of('crontab')).toMatchObject([
-    { status: 'ok', found: 'line 1, due: works in cron’s bare environment' },
-  ]);
+  expect(found.of('crontab')).toMatchObject([{ status: 'ok', found: 'line 1, due: works in cron’s bare environment' }]);
   expect(found.of('calls')).toEqual([
     {
       status: 'note',
@@ -142,9 +138,7 @@ test('a Node that went away is found by trying the line', () => {
     ['line 3, hourly', 'line 4, daily'].map((line) => ({
       status: 'problem',
       found: expect.stringMatching(
-        new RegExp(
-          `^${line}: does not work in cron’s bare environment: .*v22.1.0/bin/node: not found$`,
-        ),
+        new RegExp(`^${line}: does not work in cron’s bare environment: .*v22.1.0/bin/node: not found$`),
       ),
       cure: INSTALL,
     })),
@@ -153,9 +147,7 @@ test('a Node that went away is found by trying the line', () => {
 });
 
 test('a command that went away is told by the first line of its error', () => {
-  const { root, env } = makeRootWith(
-    (folder) => `5 * * * * ${node} /nowhere/dist/bin.cjs --root ${folder} hourly\n`,
-  );
+  const { root, env } = makeRootWith((folder) => `5 * * * * ${node} /nowhere/dist/bin.cjs --root ${folder} hourly\n`);
   expect(diagnose(root, env).of('crontab', 'problem').at(-1)).toEqual({
     status: 'problem',
     found: expect.stringMatching(
@@ -167,8 +159,7 @@ test('a command that went away is told by the first line of its error', () => {
 
 test('a line that finds Node by its PATH is tried with cron’s, and with what the crontab sets', () => {
   const folder = join(node, '..');
-  const call = (root: string) =>
-    `5 * * * * cd ${root} && node ${commandPath} hourly >/dev/null 2>&1\n`;
+  const call = (root: string) => `5 * * * * cd ${root} && node ${commandPath} hourly >/dev/null 2>&1\n`;
   const set = makeRootWith((root) => `PATH="${folder}:/usr/bin:/bin"\n${call(root)}`);
   expect(diagnose(set.root, set.env).of('crontab', 'ok')).toMatchObject([
     { found: 'line 2, hourly: works in cron’s bare environment' },
@@ -209,17 +200,11 @@ test('a root that a symlink leads to is the same one', () => {
 });
 
 test.each([
-  [
-    'a % that cron takes for the end',
-    (line: string) => `${line} 2>>log-$(date +%F)\n`,
-    /has a % without/,
-  ],
+  ['a % that cron takes for the end', (line: string) => `${line} 2>>log-$(date +%F)\n`, /has a % without/],
   ['the line end of Windows', (line: string) => `${line}\r\n`, /ends in a carriage return/],
   ['no newline at the end', (line: string) => line, /has no newline at its end/],
 ])('%s is a problem', (_, write, sentence) => {
-  const { root, env } = makeRootWith((folder) =>
-    write(`5 * * * * ${node} ${commandPath} --root ${folder} due`),
-  );
+  const { root, env } = makeRootWith((folder) => write(`5 * * * * ${node} ${commandPath} --root ${folder} due`));
   expect(diagnose(root, env).of('crontab', 'problem')).toEqual([
     {
       status: 'problem',
@@ -265,9 +250,7 @@ test('lines whose words only another command could tell are not tried', () => {
 });
 
 test('a line that its shell cannot read is a problem', () => {
-  const { root, env } = makeRootWith(
-    (folder) => `5 * * * * cd ${folder}/gone && ${node} ${commandPath} due\n`,
-  );
+  const { root, env } = makeRootWith((folder) => `5 * * * * cd ${folder}/gone && ${node} ${commandPath} due\n`);
   expect(diagnose(root, env).of('crontab', 'problem').at(-1)).toMatchObject({
     found: expect.stringMatching(/^line 1, due: the shell cannot read it: .*gone/),
     cure: expect.stringMatching(/^Correct line 1/),
@@ -431,9 +414,7 @@ test('without a crontab program the panel is pointed to', () => {
 
 test('a crontab program that refuses is told with its reason', () => {
   const root = makeTemporaryRoot(usual);
-  const { env } = makeFakeCrontab(
-    '#!/bin/sh\necho "you are not allowed to use this program" >&2\nexit 1\n',
-  );
+  const { env } = makeFakeCrontab('#!/bin/sh\necho "you are not allowed to use this program" >&2\nexit 1\n');
   expect(diagnose(root, env).of('crontab')).toMatchObject([
     {
       status: 'note',

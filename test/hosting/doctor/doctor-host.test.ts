@@ -34,16 +34,8 @@ test.each([
 });
 
 test.each([
-  [
-    'says that there is none',
-    "#!/bin/sh\necho 'Disk quotas for user me (uid 0): none'\n",
-    'no quota',
-  ],
-  [
-    'says something else',
-    '#!/bin/sh\necho what\n',
-    'quota unknown: no `quota` command that reports it',
-  ],
+  ['says that there is none', "#!/bin/sh\necho 'Disk quotas for user me (uid 0): none'\n", 'no quota'],
+  ['says something else', '#!/bin/sh\necho what\n', 'quota unknown: no `quota` command that reports it'],
   ['never answers', '#!/bin/sh\nsleep 600\n', 'quota unknown: no `quota` command that reports it'],
 ])('a quota command that %s is not waited for', (_, content, found) => {
   const { root, env } = makeRootWithProgram('quota', content);
@@ -67,9 +59,7 @@ test('what anybody can write is a problem, with the command that closes it', () 
     },
   ]);
   const allowed = diagnose(root, { ...env, RUNNER_ALLOW_UNSAFE: '1' });
-  expect(allowed.of('permissions')).toMatchObject([
-    { status: 'warning', cure: 'Close it with: chmod go-w jobs' },
-  ]);
+  expect(allowed.of('permissions')).toMatchObject([{ status: 'warning', cure: 'Close it with: chmod go-w jobs' }]);
 });
 
 test('a root that a web server hands out is a problem', () => {
@@ -93,9 +83,7 @@ test('a state folder that a web server hands out, by a link, is a problem', () =
     {
       status: 'problem',
       found: `${root}/.runner leads into ${served}, which a web server probably serves: anybody could read what your scripts print`,
-      cure: expect.stringMatching(
-        /^Put the folder in the link's place with: rm \S+ && mv \S+ \S+, /,
-      ),
+      cure: expect.stringMatching(/^Put the folder in the link's place with: rm \S+ && mv \S+ \S+, /),
     },
   ]);
 });
@@ -178,17 +166,10 @@ test('of a command in npx’s cache is said that it goes away', () => {
   const { root, env } = makeCalledRoot();
   const folder = join(realpathSync(makeTemporaryRoot()), '_npx/1/node_modules/folder-runner');
   mkdirSync(folder, { recursive: true });
-  spawnSync('cp', [
-    '-r',
-    join(commandPath, '../..', 'dist'),
-    join(commandPath, '../..', 'package.json'),
-    folder,
-  ]);
+  spawnSync('cp', ['-r', join(commandPath, '../..', 'dist'), join(commandPath, '../..', 'package.json'), folder]);
   spawnSync('ln', ['-s', join(commandPath, '../../node_modules'), join(folder, 'node_modules')]);
   const command = [join(folder, 'dist/bin.cjs'), 'doctor', '--json'];
   const { stdout } = spawnSync(process.execPath, command, { cwd: root, env, encoding: 'utf8' });
-  const found = (JSON.parse(stdout).checks as { name: string; found: string }[]).filter(
-    ({ name }) => name === 'node',
-  );
+  const found = (JSON.parse(stdout).checks as { name: string; found: string }[]).filter(({ name }) => name === 'node');
   expect(found.at(-1)?.found).toMatch(/^the command is in npx's cache/);
 });

@@ -1,12 +1,5 @@
 import { spawn } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
@@ -52,9 +45,7 @@ test('a file that is no database is a problem', () => {
   const { root, env, database } = makeUsedRoot();
   writeFileSync(database, 'x'.repeat(8192));
   const found = diagnoseFile(root, database, env);
-  expect(found.of('log')).toEqual([
-    { status: 'problem', found: 'broken: file is not a database', cure: SET_ASIDE },
-  ]);
+  expect(found.of('log')).toEqual([{ status: 'problem', found: 'broken: file is not a database', cure: SET_ASIDE }]);
   expect(found.status).toBe(1);
 });
 
@@ -145,10 +136,7 @@ test('a log that somebody keeps locked is a warning, and is not waited for long'
 
 test('a log larger than the settings allow is noted', () => {
   const { root, env, database } = makeUsedRoot();
-  changeFile(
-    database,
-    "insert into events (at, event, detail) values (1, 'paused', hex(zeroblob(1000000)))",
-  );
+  changeFile(database, "insert into events (at, event, detail) values (1, 'paused', hex(zeroblob(1000000)))");
   writeFileSync(join(root, 'runner.config.json'), '{ "retention": { "maxDatabaseSize": "1mb" } }');
   expect(diagnose(root, env).of('log', 'note')).toEqual([
     {

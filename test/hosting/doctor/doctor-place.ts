@@ -24,11 +24,7 @@ export function makeCalledRoot(files: Readonly<Record<string, FileContent>> = us
 }
 
 /** `runner doctor --json` */
-export function diagnose(
-  root: string,
-  env: NodeJS.ProcessEnv,
-  command: string = commandPath,
-): Diagnosis {
+export function diagnose(root: string, env: NodeJS.ProcessEnv, command: string = commandPath): Diagnosis {
   const args = [command, 'doctor', '--json'];
   const { status, stdout, stderr } = runNode(args, { cwd: root, env });
   if (stderr !== '') throw new Error(stderr);

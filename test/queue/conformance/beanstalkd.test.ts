@@ -98,8 +98,7 @@ describe('beanstalkd bury and kick', () => {
     expect(await queue.kickMany('tube', 10)).toBe(1);
     expect(await countersOf(log, delayed)).toMatchObject({ kicks: 0 });
     expect(await queue.kickMany('tube', 10)).toBe(1);
-    for (const id of [buried, delayed])
-      expect(await countersOf(log, id)).toMatchObject({ kicks: 1 });
+    for (const id of [buried, delayed]) expect(await countersOf(log, id)).toMatchObject({ kicks: 1 });
   });
 
   test('kick-job is for what is buried or delayed', async () => {
@@ -158,8 +157,7 @@ describe('beanstalkd peek', () => {
     const buried = await queue.add('tube', 'buried');
     await queue.bury(buried);
     const before = dump();
-    const peek = async (options: object) =>
-      (await queue.list({ pattern: 'tube', limit: 1, ...options }))[0]?.data;
+    const peek = async (options: object) => (await queue.list({ pattern: 'tube', limit: 1, ...options }))[0]?.data;
     expect((await queue.get(buried))?.data).toBe('buried');
     expect(await peek({ due: 'ready', order: 'next' })).toBe('ready');
     expect(await peek({ due: 'delayed', order: 'soonest' })).toBe('delayed');

@@ -26,9 +26,7 @@ test.each(byNumber)('Bedrock $number: $title', async ({ check, settings }) => {
 
 test('every case of the reference is tested, or left out for a reason', () => {
   const known = new Set([...Object.keys(cases), ...Object.keys(departures)].map(Number));
-  expect([...known].toSorted((one, other) => one - other)).toEqual(
-    Array.from({ length: 98 }, (_, index) => index + 1),
-  );
+  expect([...known].toSorted((one, other) => one - other)).toEqual(Array.from({ length: 98 }, (_, index) => index + 1));
 });
 
 test('no two tables have a case in common', () => {

@@ -187,9 +187,7 @@ export const changeCases: Cases = {
   96: {
     title: 'a fail-fast pause fails what is due of it, and lets through what is not',
     check: async ({ queue, row, clock }) => {
-      const bad = await queue.addMany(
-        Array.from({ length: 15 }, (_, n) => ({ name: 'bad/job', data: n })),
-      );
+      const bad = await queue.addMany(Array.from({ length: 15 }, (_, n) => ({ name: 'bad/job', data: n })));
       const good = await queue.add('good', {}, { priority: 1 });
       const later = await queue.add('bad/later', {}, { runAt: '+1h' });
       await queue.pause('bad/*', { fail: true });

@@ -75,11 +75,7 @@ export const claimCases: Cases = {
   33: {
     title: 'names are globs that tell capitals from small letters, alone or in a list',
     check: async ({ queue }) => {
-      await queue.addMany([
-        { name: 'medium' },
-        { name: 'high', priority: 900 },
-        { name: 'mail/a' },
-      ]);
+      await queue.addMany([{ name: 'medium' }, { name: 'high', priority: 900 }, { name: 'mail/a' }]);
       expect(await queue.claim('HIGH')).toBeNull();
       expect(await queue.claim('Mail/*')).toBeNull();
       expect(await queue.claim(['medium', 'high'])).toMatchObject({ name: 'high' });

@@ -117,9 +117,7 @@ export const createCases: Cases = {
       expect(await queue.add('a', second, { ...key, onDuplicate: 'merge' })).toBe(id);
       expect(row(id)).toEqual({
         ...others,
-        data:
-          '{"a":1,"b":2,"nestedObject":{"A":1,"B":2,"C":3,"D":4},"nestedArray":[3,4],' +
-          '"c":3,"d":4}',
+        data: '{"a":1,"b":2,"nestedObject":{"A":1,"B":2,"C":3,"D":4},"nestedArray":[3,4],' + '"c":3,"d":4}',
       });
       await queue.add('a', { a: null, b: { x: 1 } }, { ...key, onDuplicate: 'merge' });
       expect((await queue.get(id))?.data).toMatchObject({ b: { x: 1 } });

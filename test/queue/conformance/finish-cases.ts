@@ -18,8 +18,7 @@ export const finishCases: Cases = {
     },
   },
   51: {
-    title:
-      'a job that is finished stays with its result and its runs, unless the settings say else',
+    title: 'a job that is finished stays with its result and its runs, unless the settings say else',
     check: async ({ queue, take, row, runs }) => {
       const job = await take('a');
       await queue.finish(job, { result: { sent: true } });
@@ -145,8 +144,7 @@ export const finishCases: Cases = {
     },
   },
   63: {
-    title:
-      "a child's end counts whatever has become of its parent; it is not tried again for nobody",
+    title: "a child's end counts whatever has become of its parent; it is not tried again for nobody",
     check: async (log) => {
       const { queue, row } = log;
       const { parent, ids } = await pauseParent(log);

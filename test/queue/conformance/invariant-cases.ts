@@ -19,8 +19,7 @@ interface Call {
 }
 
 const verbs = {
-  add: ({ queue, n }: Call) =>
-    queue.add('a', n, n % 3 === 0 ? { repeat: 'FINISHED, +5 SECONDS' } : {}),
+  add: ({ queue, n }: Call) => queue.add('a', n, n % 3 === 0 ? { repeat: 'FINISHED, +5 SECONDS' } : {}),
   addChild: ({ queue, id, n }: Call) =>
     queue.add('a', n, { parent: id, onChildFailure: n % 2 === 0 ? 'resume' : 'fail' }),
   claim: ({ queue }: Call) => queue.claim('*', { lease: '20s' }),
@@ -42,18 +41,7 @@ const verbs = {
 } as const;
 
 /** What a family lives by is tried often. */
-const common = [
-  'addChild',
-  'claim',
-  'claim',
-  'claim',
-  'finish',
-  'finish',
-  'fail',
-  'retry',
-  'kick',
-  'requeue',
-];
+const common = ['addChild', 'claim', 'claim', 'claim', 'finish', 'finish', 'fail', 'retry', 'kick', 'requeue'];
 const steps = fc.array(
   fc.record({
     verb: fc.constantFrom(...Object.keys(verbs), ...common) as fc.Arbitrary<Step['verb']>,
@@ -123,18 +111,12 @@ function findWrong({ jobs, runs }: Rows, at: number): string[] {
     const isReady = job.ready === null ? null : job.ready === 1;
     const isRunning = state === 'running';
     const claims: readonly (readonly [boolean, string])[] = [
-      [
-        state !== 'paused' || parent_id !== null || childrenOf(id).some(isPending),
-        'waits for nobody',
-      ],
+      [state !== 'paused' || parent_id !== null || childrenOf(id).some(isPending), 'waits for nobody'],
       [
         !claimable.includes(state) || parent_id === null || parent?.state === 'paused',
         'may be taken, though its parent does not wait',
       ],
-      [
-        parent_id === null || (parent !== undefined && parent.parent_id === null),
-        'is a grandchild',
-      ],
+      [parent_id === null || (parent !== undefined && parent.parent_id === null), 'is a grandchild'],
       [claimable.includes(state) === (isReady !== null), 'state and index disagree'],
       [isReady !== true || job.run_at <= at, 'it is ready before its time'],
       [isRunning === (job.claim_token !== null), 'state and claim disagree'],

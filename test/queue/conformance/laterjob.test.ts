@@ -50,13 +50,12 @@ type State = keyof typeof states;
 type Event = keyof typeof events;
 
 /** Job.php: from which states each transition is possible, and what it is called here. */
-const possible: Readonly<Record<Event, { readonly from: readonly State[]; readonly to: string }>> =
-  {
-    start: { from: ['add', 'error'], to: 'running' },
-    finish: { from: ['start'], to: 'finished' },
-    error: { from: ['start'], to: 'retrying' },
-    fail: { from: ['start'], to: 'failed' },
-  };
+const possible: Readonly<Record<Event, { readonly from: readonly State[]; readonly to: string }>> = {
+  start: { from: ['add', 'error'], to: 'running' },
+  finish: { from: ['start'], to: 'finished' },
+  error: { from: ['start'], to: 'retrying' },
+  fail: { from: ['start'], to: 'failed' },
+};
 
 describe.each(Object.keys(events) as Event[])('LaterJob: %s', (event) => {
   test.each(Object.keys(states) as State[])('from %s', async (state) => {
@@ -109,10 +108,7 @@ test('LaterJob: a worker locks as many as it asks for, those first that were add
   }
   const first = await queue.claimMany('*', 3);
   const second = await queue.claimMany('*', 3);
-  expect([first, second].map((jobs) => jobs.map(({ id }) => id))).toEqual([
-    ids.slice(0, 3),
-    ids.slice(3),
-  ]);
+  expect([first, second].map((jobs) => jobs.map(({ id }) => id))).toEqual([ids.slice(0, 3), ids.slice(3)]);
 });
 
 test('LaterJob: a job whose lock has run out is taken again, also one that was started (D6)', async () => {

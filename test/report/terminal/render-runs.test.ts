@@ -32,9 +32,7 @@ test('the runs of a script are a table, newest first', async () => {
   await log.addRun('hourly/clean', now - 120_000, failure);
   await log.addRun('hourly/clean', now - 60_000);
   const report = await readScriptRuns(log, 'clean', { ...window, limit: 2 });
-  expect(
-    renderRuns(report, screen(120)),
-  ).toBe(`hourly/clean · since 11-03 14:05 · times in Europe/Berlin
+  expect(renderRuns(report, screen(120))).toBe(`hourly/clean · since 11-03 14:05 · times in Europe/Berlin
 
 run  started              outcome    try  duration  user  system  memory  output  why
   2  2026-11-03 15:04:00  succeeded    1     100ms  40ms    10ms    50MB       –

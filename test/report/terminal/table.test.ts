@@ -1,13 +1,7 @@
 import measure from 'fast-string-truncated-width';
 import { describe, expect, test } from 'vitest';
 import { createPalette } from '../../../src/report/terminal/screen.ts';
-import {
-  type Column,
-  fitColumns,
-  joinFitting,
-  renderTable,
-  truncate,
-} from '../../../src/report/terminal/table.ts';
+import { type Column, fitColumns, joinFitting, renderTable, truncate } from '../../../src/report/terminal/table.ts';
 
 interface Row {
   readonly name: string;
@@ -44,11 +38,7 @@ describe('a table', () => {
       'a-rather-long…      9  9',
       'b               12345  12345',
     ]);
-    expect(draw(20)).toEqual([
-      'name            size',
-      'a-rather-lon…      9',
-      'b              12345',
-    ]);
+    expect(draw(20)).toEqual(['name            size', 'a-rather-lon…      9', 'b              12345']);
     expect(draw(9)).toEqual(['name', 'a-rather…', 'b']);
   });
 

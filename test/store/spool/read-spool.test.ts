@@ -24,11 +24,7 @@ const run = makeSpooledRun('run-0001');
 test('a last line that breaks off is told from a whole one, wherever it does', () => {
   const line = toLines(run);
   for (const length of [1, 10, line.length - 2, line.length - 1]) {
-    expect(read(toLines(header, run) + line.slice(0, length))).toEqual([
-      header,
-      run,
-      { type: 'torn' },
-    ]);
+    expect(read(toLines(header, run) + line.slice(0, length))).toEqual([header, run, { type: 'torn' }]);
   }
   expect(read('')).toEqual([]);
 });
@@ -54,16 +50,8 @@ test.each([
   ['of an unknown type', '{"type":"pause"}\n', 'its type is "pause"'],
   ['of a type that every object has', '{"type":"toString"}\n', 'its type is "toString"'],
   ['another header', toLines(header), 'it is a worker'],
-  [
-    'without a field',
-    toLines({ ...run, attempt: undefined }),
-    'attempt is missing, not a whole number from 0 on',
-  ],
-  [
-    'with a wrong time',
-    toLines({ ...run, startedAt: 1.5 }),
-    'startedAt is 1.5, not a whole number',
-  ],
+  ['without a field', toLines({ ...run, attempt: undefined }), 'attempt is missing, not a whole number from 0 on'],
+  ['with a wrong time', toLines({ ...run, startedAt: 1.5 }), 'startedAt is 1.5, not a whole number'],
   [
     'with control characters in a name',
     toLines({ ...run, script: 'a\u001b[2Jb' }),

@@ -21,8 +21,6 @@ test('the page names every key of every kind of line', () => {
   const claim = { id: 1, token: '1.1', runId: 1 };
   expect(sorted(worker)).toEqual(keysOf(makeSpoolHeader()));
   expect(sorted(run)).toEqual(keysOf(makeSpooledRun('run-0001')));
-  expect(sorted([...new Set([...(run ?? []), ...(end ?? [])])])).toEqual(
-    keysOf(makeSpooledEnd(claim)),
-  );
+  expect(sorted([...new Set([...(run ?? []), ...(end ?? [])])])).toEqual(keysOf(makeSpooledEnd(claim)));
   expect(sorted(finished)).toEqual(['finishedAt', 'reason', 'type']);
 });

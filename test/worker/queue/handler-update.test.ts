@@ -3,14 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import { checkInvariants } from '../../support/invariants.ts';
-import {
-  addJob,
-  endInPeace,
-  readJobRow,
-  startWaiting,
-  untilState,
-  WITHIN_MS,
-} from '../../support/queue-workers.ts';
+import { addJob, endInPeace, readJobRow, startWaiting, untilState, WITHIN_MS } from '../../support/queue-workers.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { until } from '../../support/until.ts';
 
@@ -41,23 +34,20 @@ async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promis
 test.each([
   ['requeue', 'The claim of job 1 (a) has expired: the job is queued; nothing was changed.'],
   ['delete', 'There is no job 1 in the queue; `runner jobs` lists all jobs.'],
-] as const)(
-  'progress of a job that is lost by %s is refused, and its handler told why',
-  async (how, why) => {
-    const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': handler });
-    const path = (name: string) => join(root, name);
-    const id = await addJob(root, 'a');
-    const worker = startWaiting(root);
-    await until('it has begun', () => existsSync(path('begun')), WITHIN_MS);
-    await lose(root, id, how);
-    writeFileSync(path('go'), '');
-    await until('it has said how that was', () => existsSync(path('said')), WITHIN_MS);
-    expect(readFileSync(path('said'), 'utf8')).toBe(why);
-    if (how === 'requeue') {
-      await untilState(root, id, 'finished');
-      expect(readJobRow(root, id).data).toBe('{}');
-    }
-    await endInPeace(root, worker);
-    checkInvariants(root);
-  },
-);
+] as const)('progress of a job that is lost by %s is refused, and its handler told why', async (how, why) => {
+  const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': handler });
+  const path = (name: string) => join(root, name);
+  const id = await addJob(root, 'a');
+  const worker = startWaiting(root);
+  await until('it has begun', () => existsSync(path('begun')), WITHIN_MS);
+  await lose(root, id, how);
+  writeFileSync(path('go'), '');
+  await until('it has said how that was', () => existsSync(path('said')), WITHIN_MS);
+  expect(readFileSync(path('said'), 'utf8')).toBe(why);
+  if (how === 'requeue') {
+    await untilState(root, id, 'finished');
+    expect(readJobRow(root, id).data).toBe('{}');
+  }
+  await endInPeace(root, worker);
+  checkInvariants(root);
+});

@@ -191,9 +191,7 @@ test('of several workers that start at the same time no more get in than may', a
   const workers = [1, 2, 3, 4].map(() => work('--wait', '10m'));
   await until('each has asked', () => queryLog(root, 'select 1 from workers').length === 4);
   const rows = queryLog<{ pid: number; state: string }>(root, 'select pid, state from workers');
-  expect(rows.map(({ state }) => state).toSorted()).toEqual([
-    ...['running', 'running', 'skipped', 'skipped'],
-  ]);
+  expect(rows.map(({ state }) => state).toSorted()).toEqual([...['running', 'running', 'skipped', 'skipped']]);
   const atWork = rows.filter(({ state }) => state === 'running').map(({ pid }) => pid);
   for (const worker of workers) if (atWork.includes(worker.pid)) worker.kill('SIGTERM');
   for (const { ended } of workers) expect((await ended).status).toBe(0);

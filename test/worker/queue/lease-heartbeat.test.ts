@@ -65,9 +65,7 @@ test('a job with a short lease has all claims renewed more often', async () => {
 });
 
 test('a log that is held for longer than a lease takes no claim away', async () => {
-  const { root, row, store, leasedUntil, queue, clock, takenBack } = await openWorker(1_000, [
-    null,
-  ]);
+  const { root, row, store, leasedUntil, queue, clock, takenBack } = await openWorker(1_000, [null]);
   const holder = await holdLog(root, 4_000);
   const looks: unknown[] = [];
   await until('the log is free again', async () => {

@@ -2,13 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import {
-  addJob,
-  endInPeace,
-  startWaiting,
-  untilState,
-  WITHIN_MS,
-} from '../../support/queue-workers.ts';
+import { addJob, endInPeace, startWaiting, untilState, WITHIN_MS } from '../../support/queue-workers.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { until } from '../../support/until.ts';
 

@@ -3,11 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
-import {
-  createAdaptiveLimit,
-  createFileWatch,
-  createPace,
-} from '../../../src/worker/loop/queue-limits.ts';
+import { createAdaptiveLimit, createFileWatch, createPace } from '../../../src/worker/loop/queue-limits.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 const WINDOW_MS = 10_000;
@@ -54,36 +50,27 @@ test('the limit stays within its bounds, and follows what it was told', () => {
   const windows = fc.array(fc.record({ durationMs: fc.nat(1_000), jobs: fc.nat(5) }), {
     maxLength: 40,
   });
-  const property = fc.property(
-    fc.integer({ min: 1, max: 5 }),
-    fc.nat(20),
-    windows,
-    (least, more, all) => {
-      const most = least + more;
-      const { pass } = begin(least, most);
-      let before = least;
-      for (const [index, { durationMs, jobs }] of all.entries()) {
-        const last = all[index - 1];
-        const limit = pass(durationMs, jobs);
-        expect(Number.isInteger(limit) && limit >= least && limit <= most).toBe(true);
-        expect(limit).toBeLessThanOrEqual(before + 1);
-        const isSlower =
-          last !== undefined && last.jobs > 0 && jobs > 0 && durationMs > last.durationMs * 1.1;
-        if (isSlower) expect(limit).toBeLessThanOrEqual(before);
-        else expect(limit).toBeGreaterThanOrEqual(before);
-        before = limit;
-      }
-    },
-  );
+  const property = fc.property(fc.integer({ min: 1, max: 5 }), fc.nat(20), windows, (least, more, all) => {
+    const most = least + more;
+    const { pass } = begin(least, most);
+    let before = least;
+    for (const [index, { durationMs, jobs }] of all.entries()) {
+      const last = all[index - 1];
+      const limit = pass(durationMs, jobs);
+      expect(Number.isInteger(limit) && limit >= least && limit <= most).toBe(true);
+      expect(limit).toBeLessThanOrEqual(before + 1);
+      const isSlower = last !== undefined && last.jobs > 0 && jobs > 0 && durationMs > last.durationMs * 1.1;
+      if (isSlower) expect(limit).toBeLessThanOrEqual(before);
+      else expect(limit).toBeGreaterThanOrEqual(before);
+      before = limit;
+    }
+  });
   fc.assert(property);
 });
 
 /** Whether it is settled by now, without waiting for it. */
 const isSettled = (promise: Promise<unknown>): Promise<boolean> =>
-  Promise.race([
-    promise.then(() => true),
-    new Promise<false>((resolve) => setImmediate(resolve, false)),
-  ]);
+  Promise.race([promise.then(() => true), new Promise<false>((resolve) => setImmediate(resolve, false))]);
 
 test('without --adaptive every lane is admitted at once', async () => {
   const pace = createPace({ stop: createStopRequest() }, { isAdaptive: false, concurrency: 3 });

@@ -2,11 +2,7 @@ import { expect, test } from 'vitest';
 import type { Handlers } from '../../../src/discovery/handlers.ts';
 import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/result/result.ts';
 import { createSelector } from '../../../src/worker/loop/selection.ts';
-import {
-  createQueueRecorder,
-  type HeldJob,
-  idleTurn,
-} from '../../../src/worker/record/queue-recorder.ts';
+import { createQueueRecorder, type HeldJob, idleTurn } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 
 import { checkInvariants } from '../../support/invariants.ts';
@@ -76,11 +72,7 @@ test('an end that the log refuses has failed, and says why; those beside it are 
     [ended(next[0]), ended(next[1], { outcome: 'released', ask, output }), ended(next[2])],
     1,
   );
-  expect(settled.map(({ decision }) => decision?.state)).toEqual([
-    'finished',
-    'failed',
-    'finished',
-  ]);
+  expect(settled.map(({ decision }) => decision?.state)).toEqual(['finished', 'failed', 'finished']);
   expect(states()).toEqual(['finished', 'failed', 'finished']);
   const reason = expect.stringMatching(/^its end could not be recorded: CHECK constraint failed/);
   expect(row(2).reason).toEqual(reason);

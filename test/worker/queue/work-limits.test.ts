@@ -98,7 +98,5 @@ test('a changed file and too much memory are found out when it is looked', () =>
   expect(large.stop.reason).toBeNull();
   large.world.memoryBytes = 101;
   large.look();
-  expect(large.stop.reason).toBe(
-    'the worker and its children use more memory than allowed (--max-memory)',
-  );
+  expect(large.stop.reason).toBe('the worker and its children use more memory than allowed (--max-memory)');
 });

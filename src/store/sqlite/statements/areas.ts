@@ -3,9 +3,7 @@
  * one after the other; who asks waits for its turn, not for an answer.
  */
 export type Sync<T> = {
-  readonly [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
-    ? (...args: A) => R
-    : never;
+  readonly [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
 };
 
 /** Far fewer than one statement of SQLite takes values (32,766), however many columns a row has. */
@@ -17,10 +15,7 @@ export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
 }
 
 /** Makes an area that answers at once one that answers when its turn has come. */
-export function asAsync<T extends object>(
-  area: Sync<T>,
-  call: <R>(work: () => R) => Promise<R>,
-): T {
+export function asAsync<T extends object>(area: Sync<T>, call: <R>(work: () => R) => Promise<R>): T {
   const made: Record<string, unknown> = {};
   for (const [name, method] of Object.entries(area)) {
     const ask = method as (...args: unknown[]) => unknown;

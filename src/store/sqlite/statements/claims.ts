@@ -67,10 +67,7 @@ export function claimStatements(db: Statements): Sync<ClaimStore> {
     },
     expired: (at, graceMs) => expired(db, at, graceMs),
     extend: (id, leaseExpiresAt) => {
-      db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [
-        leaseExpiresAt,
-        id,
-      ]);
+      db.run('update jobs set lease_expires_at = ?, lease_extended = 1 where id = ?', [leaseExpiresAt, id]);
     },
     ofWorkers: () => ofWorkers(db),
   };
@@ -88,9 +85,7 @@ function promote(db: Statements, at: number): boolean {
 }
 
 function nextDue(db: Statements): number | null {
-  const row = db.first<{ due: number | null }>(
-    'select min(run_at) as due from jobs where ready = 0',
-  );
+  const row = db.first<{ due: number | null }>('select min(run_at) as due from jobs where ready = 0');
   return row?.due ?? null;
 }
 
@@ -101,10 +96,7 @@ function nextWake(db: Statements, at: number, graceMs: number): number | null {
      from jobs where claim_token is not null and lease_expires_at is not null`,
     [graceMs],
   )?.end;
-  const pause = db.first<{ end: number | null }>(
-    'select min(until) as end from pauses where until > ?',
-    [at],
-  );
+  const pause = db.first<{ end: number | null }>('select min(until) as end from pauses where until > ?', [at]);
   const delayed = db.first<{ due: number | null }>(
     'select min(run_at) as due from jobs where ready = 0 and run_at > ?',
     [at],
@@ -130,10 +122,8 @@ interface Look {
 
 /** Mostly the first one finds enough; each is dearer than the one before. */
 const looks = [
-  (db: Statements, selection: Selection, count: number) =>
-    lookAtFirst(db, selection, count, FIRST_LOOK + count - 1),
-  (db: Statements, selection: Selection, count: number) =>
-    lookAtFirst(db, selection, count, SECOND_LOOK + count - 1),
+  (db: Statements, selection: Selection, count: number) => lookAtFirst(db, selection, count, FIRST_LOOK + count - 1),
+  (db: Statements, selection: Selection, count: number) => lookAtFirst(db, selection, count, SECOND_LOOK + count - 1),
   lookAtNames,
 ] as const;
 
@@ -158,20 +148,12 @@ function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]):
 }
 
 function lookAtFirst(db: Statements, selection: Selection, count: number, limit: number): Look {
-  const page = db.all<WaitingJob>(
-    `select ${columns} from jobs where ready = 1 ${inOrder} limit ?`,
-    [limit],
-  );
+  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 ${inOrder} limit ?`, [limit]);
   const jobs = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
   return { jobs, isAll: page.length < limit };
 }
 
-function pick(
-  jobs: readonly WaitingJob[],
-  { isWanted }: Selection,
-  isFree: GroupCheck,
-  count: number,
-): WaitingJob[] {
+function pick(jobs: readonly WaitingJob[], { isWanted }: Selection, isFree: GroupCheck, count: number): WaitingJob[] {
   const chosen: WaitingJob[] = [];
   for (const job of jobs) {
     if (chosen.length >= count) break;
@@ -258,9 +240,7 @@ function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
   const { at, leaseMs, defaultLeaseMs, state } = request;
   const lease = [request.newToken(), at, leaseMs, defaultLeaseMs, id];
   const [row] =
-    state === 'claimed'
-      ? db.all<ClaimedFromSql>(claimText, lease)
-      : db.all<ClaimedFromSql>(beginText, [at, ...lease]);
+    state === 'claimed' ? db.all<ClaimedFromSql>(claimText, lease) : db.all<ClaimedFromSql>(beginText, [at, ...lease]);
   const { has_unreported_children, ...job } = row as ClaimedFromSql;
   return { ...job, has_unreported_children: has_unreported_children === 1 };
 }
@@ -307,15 +287,11 @@ function expired(db: Statements, at: number, graceMs: number): ExpiredClaim[] {
   );
   return rows
     .map((job) => ({ job, workerId: workerOf(job.claim_token as string) }))
-    .filter(
-      ({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs,
-    );
+    .filter(({ job, workerId }) => workerId !== null || (job.lease_expires_at as number) < at - graceMs);
 }
 
 function ofWorkers(db: Statements): ClaimOfWorker[] {
-  const jobs = db.all<JobRow>(
-    `select * from jobs where claim_token is not null and state in ('claimed', 'running')`,
-  );
+  const jobs = db.all<JobRow>(`select * from jobs where claim_token is not null and state in ('claimed', 'running')`);
   const ids = new Set(jobs.flatMap(({ claim_token }) => workerOf(claim_token as string) ?? []));
   const workers = new Map(workersById(db, [...ids]).map((worker) => [worker.id, worker]));
   return jobs.flatMap((job) => {
@@ -355,8 +331,7 @@ function enqueue(db: Statements, { name, tier, scheduledFor, at }: NewScriptJob)
 }
 
 function claimScript(db: Statements, { id, token, state, at }: ScriptClaim): boolean {
-  const begun =
-    state === 'running' ? ', started_at = ?, attempts = attempts + 1, reason = null' : '';
+  const begun = state === 'running' ? ', started_at = ?, attempts = attempts + 1, reason = null' : '';
   return (
     db.run(
       `update jobs set state = '${state}', claim_token = ?${begun}

@@ -1,11 +1,4 @@
-import type {
-  EventStore,
-  NewEvent,
-  Pause,
-  PauseStore,
-  PruneStep,
-  PruneStore,
-} from '../../contract.ts';
+import type { EventStore, NewEvent, Pause, PauseStore, PruneStep, PruneStore } from '../../contract.ts';
 import { kindOfStoreFailure } from '../../failures.ts';
 import { isFailure, outcomes } from '../../schema.ts';
 import type { SqliteSession, Statements } from '../session.ts';
@@ -40,19 +33,14 @@ const pauseColumns = 'name, kind, until, created_at as createdAt';
 export function pauseStatements(db: Statements): Sync<PauseStore> {
   return {
     inForce: (at) =>
-      db.all<Pause>(
-        `select ${pauseColumns} from pauses where until is null or until > ? order by name`,
-        [at],
-      ),
+      db.all<Pause>(`select ${pauseColumns} from pauses where until is null or until > ? order by name`, [at]),
     set: ({ name, kind, until, createdAt }) => {
       db.run('insert or replace into pauses (name, kind, until, created_at) values (?, ?, ?, ?)', [
         ...[name, kind, until, createdAt],
       ]);
     },
     remove: (name) =>
-      db.all<Pause>(`delete from pauses where ? is null or name = ? returning ${pauseColumns}`, [
-        ...[name, name],
-      ]),
+      db.all<Pause>(`delete from pauses where ? is null or name = ? returning ${pauseColumns}`, [...[name, name]]),
   };
 }
 
@@ -90,10 +78,10 @@ export function pruneStatements(session: SqliteSession): Sync<PruneStore> {
     oldest: (limit) => removeOldest(db, limit),
     events: (before, limit) => ({
       ...nothing,
-      deleted: db.run(
-        'delete from events where id in (select id from events where at < ? order by at limit ?)',
-        [before, limit],
-      ),
+      deleted: db.run('delete from events where id in (select id from events where at < ? order by at limit ?)', [
+        before,
+        limit,
+      ]),
     }),
     workers: (before, limit) => ({
       ...nothing,
@@ -137,9 +125,7 @@ function removeRuns(db: Statements, where: string, values: readonly unknown[]): 
     values,
   );
   if (old.length === 0) return nothing;
-  db.run('delete from runs where id in (select value from json_each(?))', [
-    JSON.stringify(old.map(({ id }) => id)),
-  ]);
+  db.run('delete from runs where id in (select value from json_each(?))', [JSON.stringify(old.map(({ id }) => id))]);
   return { deleted: old.length, outputFiles: old.flatMap(({ output_file }) => output_file ?? []) };
 }
 
@@ -174,9 +160,7 @@ function removeOldest(db: Statements, limit: number): PruneStep {
   }
   const runs = oldest.filter(({ goes_whole }) => goes_whole === 0).map(({ id }) => id);
   const removed = removeRuns(db, 'id in (select value from json_each(?))', [JSON.stringify(runs)]);
-  const jobs = new Set(
-    oldest.filter(({ goes_whole }) => goes_whole === 1).map((run) => run.job_id),
-  );
+  const jobs = new Set(oldest.filter(({ goes_whole }) => goes_whole === 1).map((run) => run.job_id));
   return {
     deleted: removed.deleted + jobs.size,
     outputFiles: [...removed.outputFiles, ...deleteJobs(db, [...jobs])],

@@ -1,25 +1,11 @@
-import type {
-  ImportedRow,
-  JobCounterRow,
-  JobCountRow,
-  JobFilter,
-  JobStore,
-  NewJobRow,
-} from '../../contract.ts';
+import type { ImportedRow, JobCounterRow, JobCountRow, JobFilter, JobStore, NewJobRow } from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
-  ...[
-    'missed_policy',
-    'unique_key',
-    'concurrency_key',
-    'parent_id',
-    'on_child_failure',
-    'lease_ms',
-  ],
+  ...['missed_policy', 'unique_key', 'concurrency_key', 'parent_id', 'on_child_failure', 'lease_ms'],
   ...['created_at', 'attempts', 'started_at', 'finished_at', 'result', 'reason'],
 ] as const satisfies readonly (keyof NewJobRow)[];
 
@@ -47,8 +33,7 @@ function changes(db: Statements): Part<'add' | 'lock' | 'change' | 'updateData' 
 
 function families(db: Statements): Part<'children' | 'hasOpenChildren' | 'markReported'> {
   return {
-    children: (parentId) =>
-      db.all<JobRow>('select * from jobs where parent_id = ? order by id', [parentId]),
+    children: (parentId) => db.all<JobRow>('select * from jobs where parent_id = ? order by id', [parentId]),
     hasOpenChildren: (parentId) =>
       db.first(
         `select 1 from jobs where parent_id = ?
@@ -71,19 +56,15 @@ function reads(
   return {
     byId: (ids) =>
       [...inPages(ids)].flatMap((page) =>
-        db.all<JobRow>(
-          'select * from jobs where tier is null and id in (select value from json_each(?)) order by id',
-          [JSON.stringify(page)],
-        ),
+        db.all<JobRow>('select * from jobs where tier is null and id in (select value from json_each(?)) order by id', [
+          JSON.stringify(page),
+        ]),
       ),
     byUniqueKey: (key) =>
-      db.first<JobRow>('select * from jobs where unique_key = ? and finished_at is null', [key]) ??
-      null,
+      db.first<JobRow>('select * from jobs where unique_key = ? and finished_at is null', [key]) ?? null,
     mergeData: (id, patch) =>
-      db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [
-        patch,
-        id,
-      ])?.data ?? patch,
+      db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [patch, id])?.data ??
+      patch,
     list: (filter) => list(db, filter),
     count: (patterns, at) => count(db, patterns, at),
     revivable: (patterns, limit) => revivable(db, patterns, limit),

@@ -1,11 +1,4 @@
-import type {
-  EndedRun,
-  LastingRun,
-  RunHistory,
-  RunStart,
-  RunStore,
-  StartedRunRow,
-} from '../../contract.ts';
+import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRow } from '../../contract.ts';
 import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import { inPages, type Sync } from './areas.ts';
@@ -116,10 +109,9 @@ function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpool
     knownSpoolIds: (ids) =>
       [...inPages(ids)].flatMap((page) =>
         db
-          .all<{ spool_id: string }>(
-            'select spool_id from runs where spool_id in (select value from json_each(?))',
-            [JSON.stringify(page)],
-          )
+          .all<{ spool_id: string }>('select spool_id from runs where spool_id in (select value from json_each(?))', [
+            JSON.stringify(page),
+          ])
           .map(({ spool_id }) => spool_id),
       ),
   };
@@ -140,10 +132,7 @@ function startValues(scripts: ScriptNumbers, run: RunStart): unknown[] {
 }
 
 function end(db: Statements, scripts: ScriptNumbers, run: EndedRun): number {
-  const values = [
-    ...[run.leftJob, run.spoolId ?? null],
-    ...endColumns.map((column) => run.end[column]),
-  ];
+  const values = [...[run.leftJob, run.spoolId ?? null], ...endColumns.map((column) => run.end[column])];
   if (run.runId !== null) db.run(endText, [...values, run.runId]);
   const runId = run.runId ?? db.insert(insertWholeText, [...startValues(scripts, run), ...values]);
   keepOutput(db, runId, run.end);

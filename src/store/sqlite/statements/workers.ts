@@ -18,10 +18,10 @@ export function workerStatements(db: Statements): Sync<WorkerStore> {
       close(db, id, end, '');
     },
     running: (tier) =>
-      db.all<WorkerRow>(
-        `${from} where state = 'running' and (? is null or tier = ?) order by started_at`,
-        [tier ?? null, tier ?? null],
-      ),
+      db.all<WorkerRow>(`${from} where state = 'running' and (? is null or tier = ?) order by started_at`, [
+        tier ?? null,
+        tier ?? null,
+      ]),
     byId: (ids) => workersById(db, ids),
     find: (worker) => find(db, worker),
     lastCalls: () => lastCalls(db),
@@ -36,9 +36,7 @@ export function workerStatements(db: Statements): Sync<WorkerStore> {
 
 export function workersById(db: Statements, ids: readonly number[]): WorkerRow[] {
   return [...inPages(ids)].flatMap((page) =>
-    db.all<WorkerRow>(`${from} where workers.id in (select value from json_each(?))`, [
-      JSON.stringify(page),
-    ]),
+    db.all<WorkerRow>(`${from} where workers.id in (select value from json_each(?))`, [JSON.stringify(page)]),
   );
 }
 
@@ -53,11 +51,7 @@ interface Beginning {
 const insertText = `insert into workers (kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
   scheduled_for, started_at, finished_at, skip_code, reason) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-function insert(
-  db: Statements,
-  worker: NewWorker,
-  { state, skipCode, reason, endedAt }: Beginning,
-): number {
+function insert(db: Statements, worker: NewWorker, { state, skipCode, reason, endedAt }: Beginning): number {
   const { kind, tier, pid, startTicks, trigger, scheduledFor, startedAt } = worker;
   return db.insert(insertText, [
     ...[kind, tier, state, hostNumber(db, worker), pid, startTicks, trigger, scheduledFor],
@@ -72,10 +66,7 @@ function hostNumber(db: Statements, worker: NewWorker): number {
   const values = [host, bootId, runnerVersion, nodeVersion];
   const known = db.first<{ id: number }>(`select id from hosts where ${hostKey}`, values);
   if (known !== undefined) return known.id;
-  return db.insert(
-    'insert into hosts (host, boot_id, runner_version, node_version) values (?, ?, ?, ?)',
-    values,
-  );
+  return db.insert('insert into hosts (host, boot_id, runner_version, node_version) values (?, ?, ?, ?)', values);
 }
 
 function close(db: Statements, id: number, end: WorkerEnd, condition: string): boolean {
@@ -112,11 +103,7 @@ function lastCalls(db: Statements): ReadonlyMap<string, number> {
 }
 
 /** By number, not by time: the clock may have been set back. */
-function passes(
-  db: Statements,
-  tier: string,
-  { limit, scheduledFor, startedFrom, states }: PassFilter,
-): PassRow[] {
+function passes(db: Statements, tier: string, { limit, scheduledFor, startedFrom, states }: PassFilter): PassRow[] {
   return db.all<PassRow>(
     `select id, state, started_at as startedAt, scheduled_for as scheduledFor,
        skip_code as skipCode, reason from workers indexed by workers_in_order
