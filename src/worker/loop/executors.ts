@@ -129,10 +129,10 @@ export interface Executor extends HandlerExecutor {
 
 type Limits = Parameters<typeof waitForRoom>[0];
 
-/** How many jobs are claimed at once. */
+/** How many jobs are claimed at once, and run together. */
 interface ClaimAhead {
   window(): number;
-  note(end: RunEnd): void;
+  note(run: HandledRun): void;
 }
 
 const MOST_AHEAD = 16;
@@ -143,16 +143,22 @@ const LONGEST_AHEAD_MS = 20;
 /** One that lasts longer is remembered no longer than one of this: for a dozen jobs. */
 const LONGEST_NOTED_MS = 200;
 
-/** Only as long as jobs are known to be short, and hold no place that others wait for. */
+/**
+ * Only as long as jobs are known to be short, and hold no place that others wait for. One that has printed or
+ * failed is in the log before the next begins: what was sent with it would be sent again.
+ */
 function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
   const isAlone = runner.settings.queue.groupLimit !== null;
   let usualMs: number | null = null;
+  let wasPlain = false;
   return {
     window: () => {
-      if (isAlone || usualMs === null) return 1;
+      if (isAlone || usualMs === null || !wasPlain) return 1;
       return Math.max(1, Math.min(MOST_AHEAD, Math.floor(LONGEST_AHEAD_MS / Math.max(usualMs, 1))));
     },
-    note: ({ durationMs }) => {
+    note: (run) => {
+      const { durationMs } = run.end;
+      wasPlain = isPlain(run);
       if (durationMs === null) usualMs = null;
       else {
         const noted = Math.min(durationMs, LONGEST_NOTED_MS);
@@ -160,6 +166,11 @@ function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
       }
     },
   };
+}
+
+/** What it has printed, and why it failed, is to be in the log before the next one begins. */
+export function isPlain({ end }: HandledRun): boolean {
+  return end.outcome === 'succeeded' && (end.output.bytes ?? 0) === 0;
 }
 
 /**

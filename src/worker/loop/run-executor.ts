@@ -2,7 +2,7 @@ import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { type HandledRun, type HeldJob, idleTurn, type Turn } from '../record/queue-recorder.ts';
-import type { Executor } from './executors.ts';
+import { type Executor, isPlain } from './executors.ts';
 import { waitForRoom } from './limits.ts';
 import { isLikeMost, runHandlers } from './run-job.ts';
 
@@ -68,7 +68,7 @@ async function giveBack(executor: Executor, waiting: readonly HeldJob[]): Promis
 async function runWaiting(executor: Executor, hand: Hand): Promise<Hand> {
   const { active, ahead, runner, watch, work } = executor;
   if (hand.waiting.length === 0) return hand;
-  const { chosen, rest } = choose(hand.waiting);
+  const { chosen, rest } = choose(hand.waiting, ahead.window());
   watch.found();
   active.begin(executor);
   const others = new ClaimedAhead(executor, rest, hand);
@@ -82,7 +82,7 @@ async function runWaiting(executor: Executor, hand: Hand): Promise<Hand> {
   await Promise.allSettled([running, taking]);
   await taking;
   const ran = await running;
-  for (const run of ran) ahead.note(run.end);
+  for (const run of ran) ahead.note(run);
   work.settle(ran.length, ran.length);
   const left = await others.close(chosen.slice(ran.length));
   const ended = [...left.ended, ...ran];
@@ -93,10 +93,10 @@ async function runWaiting(executor: Executor, hand: Hand): Promise<Hand> {
   return { ...left, ended: [] };
 }
 
-/** Those that can be run together: mostly all of them. */
-function choose(waiting: readonly HeldJob[]) {
+/** Those that can be run together: mostly all of them. What is left of several is run before more is claimed. */
+function choose(waiting: readonly HeldJob[], most: number) {
   const other = waiting.findIndex((each) => !isLikeMost(each));
-  const count = Math.max(1, other === -1 ? waiting.length : other);
+  const count = Math.max(1, Math.min(other === -1 ? waiting.length : other, most));
   return { chosen: waiting.slice(0, count), rest: waiting.slice(count) };
 }
 
@@ -167,11 +167,6 @@ class ClaimedAhead {
     const kept = unbegun.filter((each) => !this.#givenBack.includes(each));
     return { ...this.#hand, waiting: [...kept, ...this.#hand.waiting] };
   }
-}
-
-/** What it has printed, and why it failed, is to be in the log before the next one begins. */
-function isPlain({ end }: HandledRun): boolean {
-  return end.outcome === 'succeeded' && (end.output.bytes ?? 0) === 0;
 }
 
 async function takeTurn(executor: Executor, ended: readonly HandledRun[]): Promise<Turn> {

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
+import { openQueue } from '../../../src/index.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { finishWorker } from '../../../src/worker/invocation/invocation.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
 
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';
+import { runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { writeLog } from '../../support/written-log.ts';
 
@@ -33,4 +35,29 @@ test('there are as many workers of the queue as there may be, passes not counted
   ]);
   await finishWorker(call, call.store, 2);
   expect(await startQueueWorker(call)).toEqual({ workerId: 5 });
+});
+
+test('what is claimed ahead does not grow with each job that prints', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/say.mjs': `import { DatabaseSync } from 'node:sqlite';
+      const database = new DatabaseSync(process.env.RUNNER_ROOT + '/.runner/activity.db', { readOnly: true });
+      const claimed = database.prepare("select count(*) as jobs from jobs where state = 'claimed'");
+      export default ({ data }) => {
+        if (data.prints) console.log('hello');
+        return claimed.get().jobs;
+      };`,
+  });
+  const queue = await openQueue({ root });
+  // Silent ones first, so that it claims several at once.
+  const jobs = Array.from({ length: 300 }, (_, index) => ({ name: 'say', data: { prints: index >= 50 } }));
+  await queue.addMany(jobs);
+  await queue.close();
+  const { status } = runCommand(['work', '--wait', '0'], { cwd: root, env: { HOME: root, PATH: process.env.PATH } });
+  expect(status).toBe(0);
+  const claimed = queryLog(root, 'select cast(result as integer) as jobs from jobs order by id') as { jobs: number }[];
+  expect(claimed.length).toBe(300);
+  const most = Math.max(...claimed.map((each) => each.jobs));
+  expect(most).toBeGreaterThan(8);
+  // Some have run and are not settled, some run, some come next.
+  expect(most).toBeLessThanOrEqual(48);
 });
