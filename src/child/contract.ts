@@ -43,8 +43,9 @@ export interface ProbeContext {
 export interface ProbeResult extends HandlerEnd {
   readonly userCpuMs: number;
   readonly systemCpuMs: number;
-  readonly maxRssBytes: number;
-  /** Of a child that serves many jobs, by how much it has grown with this one. */
+  /** Null where nobody knows, as of a later job of a warm child without `/proc`. */
+  readonly maxRssBytes: number | null;
+  /** Of a child that serves many jobs, by how much it has grown with this one; absent: nobody knows. */
   readonly rssDeltaBytes?: number;
 }
 
@@ -150,7 +151,8 @@ export type FromChild =
 export interface EndMessage {
   readonly end: ProbeResult;
   readonly durationMs: number;
-  readonly rssBytes: number;
+  /** Null where nobody knows. */
+  readonly rssBytes: number | null;
   /** Files that it has imported since it said so last. */
   readonly loaded?: readonly FileState[];
   /** It cannot serve another job as if nothing had been. */

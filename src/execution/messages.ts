@@ -31,7 +31,7 @@ function isEnd(message: Record<string, unknown>): boolean {
   const { end, durationMs, rssBytes, loaded, stray } = message;
   const areFiles = loaded === undefined || (Array.isArray(loaded) && loaded.every(isFileState));
   const isTold = stray === undefined || isStray(stray);
-  const areNumbers = Number.isFinite(rssBytes) && Number.isFinite(durationMs);
+  const areNumbers = (rssBytes === null || Number.isFinite(rssBytes)) && Number.isFinite(durationMs);
   return isProbeResult(end) && areNumbers && areFiles && isTold;
 }
 

@@ -1,14 +1,16 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { checkInvariants } from '../support/invariants.ts';
+import type { LoggedRun } from '../support/log-tables.ts';
+import { queryLog } from '../support/open-log.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv, readRuns } from '../support/run-pass.ts';
-import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const settings = { limits: { maxLoad: 0.01, minFreeMemory: '100tb', maxProcesses: 1 } };
 
 /** In a mount namespace of its own, with an empty folder in the place of `/proc`. */
-function runWithoutProc(node: string, root: string, args: readonly string[]) {
+function runWithoutProc(node: string, root: string, args: readonly string[], input = '') {
   const line = 'mount -t tmpfs none /proc && exec "$@"';
   const program = ['-m', 'sh', '-c', line, 'sh', node, commandPath, '--root', root, ...args];
   const { PATH } = process.env;
@@ -16,6 +18,7 @@ function runWithoutProc(node: string, root: string, args: readonly string[]) {
     cwd: '/',
     env: { ...cronEnv(root), PATH },
     encoding: 'utf8',
+    input,
   });
   return { status, stdout, stderr };
 }
@@ -51,6 +54,38 @@ describe('on a host without /proc', () => {
     expect(runWithoutProc(node, root, ['report']).stdout).toMatch(/3 runs/);
     expect(runWithoutProc(node, root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
     expect(readRuns(root).runs).toHaveLength(6);
+    checkInvariants(root);
+  });
+
+  test('handlers are served, several at once, by one process and by one each; programs too', () => {
+    const root = makeTemporaryRoot({
+      'jobs/queue/warm.mjs': 'export default () => process.ppid;\n',
+      'jobs/queue/alone.mjs': '// @isolate\nexport default () => process.ppid;\n',
+      'jobs/queue/program.sh': executable('#!/bin/sh\nsleep 0.2\n'),
+    });
+    const names = [...Array.from({ length: 40 }, () => 'warm'), 'alone', 'program'];
+    const lines = names.map((name) => JSON.stringify({ name })).join('\n');
+    expect(runWithoutProc('node', root, ['add', '--many'], lines)).toMatchObject({ status: 0, stderr: '' });
+    const worked = runWithoutProc('node', root, ['work', '--max-memory', '1mb']);
+    expect(worked).toMatchObject({ status: 0, stderr: '' });
+    const runs = queryLog<LoggedRun>(root, 'select * from runs order by id');
+    expect(runs.map(({ outcome, reason, warning }) => [outcome, reason, warning])).toEqual(
+      names.map(() => ['succeeded', null, null]),
+    );
+    const figuresOf = (name: string) => {
+      const { measured_by, user_cpu_ms, max_rss_bytes, rss_delta_bytes } = runs.findLast(
+        ({ script }) => script === `queue/${name}`,
+      ) as LoggedRun;
+      return { measured_by, user_cpu_ms, max_rss_bytes, rss_delta_bytes };
+    };
+    const self = { measured_by: 'self', user_cpu_ms: expect.any(Number), rss_delta_bytes: null };
+    expect(figuresOf('alone')).toEqual({ ...self, max_rss_bytes: expect.any(Number) });
+    expect(figuresOf('program')).toEqual({
+      measured_by: null,
+      user_cpu_ms: null,
+      max_rss_bytes: null,
+      rss_delta_bytes: null,
+    });
     checkInvariants(root);
   });
 });

@@ -119,7 +119,7 @@ class HandlerServer {
   /** Nothing is left that keeps it alive, and the handler has not ended. */
   #hasRunOut = false;
   #isOrphan = false;
-  #lastRssBytes = 0;
+  #lastRssBytes: number | null = null;
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -161,7 +161,7 @@ class HandlerServer {
       if (left === 0) return;
       // What this one has left behind fails now, while no job is there.
       await nextTurn();
-      const mayGoOn = isPlain === true && this.#lastRssBytes <= mostRssBytes;
+      const mayGoOn = isPlain === true && (this.#lastRssBytes ?? 0) <= mostRssBytes;
       if (mayGoOn && outputSize() === sizeBefore) continue;
       this.#channel.send({ unbegun: left });
       return;

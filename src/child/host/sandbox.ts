@@ -62,11 +62,11 @@ export interface Meter {
   measure(end: HandlerEnd): {
     readonly result: ProbeResult;
     readonly durationMs: number;
-    readonly rssBytes: number;
+    readonly rssBytes: number | null;
   };
 }
 
-/** As the last job left them. */
+/** As the last job left them; null: nobody knows. */
 let lastRssBytes: number | null = null;
 let lastPeakBytes: number | null = null;
 
@@ -89,7 +89,7 @@ export function startMeter(): Meter {
         userCpuMs: (after.userCPUTime - before.user) / 1000,
         systemCpuMs: (after.systemCPUTime - before.system) / 1000,
         maxRssBytes: peakBytes(peakBefore, lastPeakBytes, rssBefore, rssBytes),
-        rssDeltaBytes: rssBytes - rssBefore,
+        ...(rssBytes !== null && rssBefore !== null && { rssDeltaBytes: rssBytes - rssBefore }),
       };
       return { result, durationMs, rssBytes };
     },
@@ -97,8 +97,9 @@ export function startMeter(): Meter {
 }
 
 /** The process's peak is this job's only if this job has raised it. */
-function peakBytes(peakBefore: number, peakAfter: number, before: number, after: number): number {
-  return peakAfter > peakBefore ? peakAfter : Math.max(before, after);
+function peakBytes(peakBefore: number, peakAfter: number, before: number | null, after: number | null): number | null {
+  if (peakAfter > peakBefore) return peakAfter;
+  return before === null || after === null ? null : Math.max(before, after);
 }
 
 const PAGE_BYTES = 4096;
@@ -106,12 +107,21 @@ const buffer = Buffer.alloc(128);
 let fd: number | null = null;
 let isStatmRight: boolean | null = null;
 
-/** Resident memory of this process: 2 µs, where asking Node costs 10. */
-function readRssBytes(): number {
-  if (isStatmRight === false) return process.memoryUsage.rss();
+/** Resident memory of this process, null where nobody knows: 2 µs, where asking Node costs 10. */
+function readRssBytes(): number | null {
+  if (isStatmRight === false) return askNode();
   const rssBytes = readStatm();
-  isStatmRight ??= isAbout(rssBytes, process.memoryUsage.rss());
-  return isStatmRight && rssBytes !== null ? rssBytes : process.memoryUsage.rss();
+  isStatmRight ??= isAbout(rssBytes, askNode());
+  return isStatmRight && rssBytes !== null ? rssBytes : askNode();
+}
+
+/** Without `/proc` Node throws. */
+function askNode(): number | null {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return null;
+  }
 }
 
 /** Null where there is none. */
@@ -126,8 +136,8 @@ function readStatm(): number | null {
 }
 
 /** Pages have another size on some machines, and `/proc` can be another container's. */
-function isAbout(one: number | null, other: number): boolean {
-  return one !== null && one > other / 2 && one < other * 2;
+function isAbout(one: number | null, other: number | null): boolean {
+  return one !== null && other !== null && one > other / 2 && one < other * 2;
 }
 
 /** Gives a file a second name, whatever had it before. Where that cannot be, it has just the first. */

@@ -29,8 +29,9 @@ function maskError(error: ProbeError, { text }: Masker): ProbeError {
 export function isProbeResult(value: unknown): value is ProbeResult {
   if (typeof value !== 'object' || value === null) return false;
   const result = value as Record<string, unknown>;
-  const figures = ['exitCode', 'userCpuMs', 'systemCpuMs', 'maxRssBytes'];
-  const areFigures = figures.every((key) => Number.isFinite(result[key]));
+  const figures = ['exitCode', 'userCpuMs', 'systemCpuMs'];
+  const isPeak = result.maxRssBytes === null || Number.isFinite(result.maxRssBytes);
+  const areFigures = isPeak && figures.every((key) => Number.isFinite(result[key]));
   return areFigures && isProbeError(result.error) && areHandlerFields(result);
 }
 

@@ -254,7 +254,7 @@ export class WarmKeeper {
 
   #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray }: EndMessage): boolean {
     const { childJobs, childMemoryBytes } = this.#rules;
-    const isFull = child.jobs >= childJobs || rssBytes > childMemoryBytes;
+    const isFull = child.jobs >= childJobs || (rssBytes ?? 0) > childMemoryBytes;
     return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined;
   }
 

@@ -89,7 +89,7 @@ function limitWork({ stop }: StoreInvocation, request: WorkRequest): WorkLimits 
     stop,
     files: createFileWatch(request.watchedFiles),
     startedAt: performance.now(),
-    readMemoryBytes: () => readTreeUsage(process.pid)?.rssBytes ?? process.memoryUsage.rss(),
+    readMemoryBytes: () => readTreeUsage(process.pid)?.rssBytes ?? null,
   });
 }
 

@@ -69,8 +69,13 @@ export function countOwnProcesses(): number | null {
   return pids.length === 0 ? null : pids.filter((pid) => readOwner(pid) === uid).length;
 }
 
+/** Null for a process that has ended, or that nobody may look at. */
 function readOwner(pid: number): number | null {
-  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid ?? null;
+  try {
+    return statSync(`/proc/${pid}`).uid;
+  } catch {
+    return null;
+  }
 }
 
 /**

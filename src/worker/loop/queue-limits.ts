@@ -21,8 +21,8 @@ interface Ruled {
   readonly stop: StopRequest;
   readonly files: FileWatch;
   readonly startedAt: number;
-  /** Resident memory of the worker with its children. */
-  readonly readMemoryBytes: () => number;
+  /** Resident memory of the worker with its children; null where nobody knows. */
+  readonly readMemoryBytes: () => number | null;
 }
 
 export function createWorkLimits({ request, stop, files, startedAt, readMemoryBytes }: Ruled): WorkLimits {
@@ -48,7 +48,7 @@ export function createWorkLimits({ request, stop, files, startedAt, readMemoryBy
     look: () => {
       const changed = files.findChanged();
       if (changed !== null) stop.startNothing(`${changed} has changed`);
-      if (maxMemoryBytes !== null && readMemoryBytes() > maxMemoryBytes) {
+      if (maxMemoryBytes !== null && (readMemoryBytes() ?? 0) > maxMemoryBytes) {
         stop.startNothing('the worker and its children use more memory than allowed (--max-memory)');
       }
     },
