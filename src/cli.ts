@@ -10,7 +10,7 @@ import { errorCode, UsageError } from './system/base/errors.ts';
 import { printableName } from './system/base/values.ts';
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
-const commands: Commands = {
+export const commands: Commands = {
   init: async () => (await import('./commands/site/setup.ts')).initCommand,
   cron: async () => (await import('./commands/site/setup.ts')).cronCommand,
   list: async () => (await import('./commands/show/status.ts')).listCommand,

@@ -3,7 +3,8 @@ import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type FakeCrontab, makeFakeCrontab } from '../support/fake-crontab.ts';
-import { commandPath, type Ended, runCommand } from '../support/run-command.ts';
+import { callCommand } from '../support/in-root.ts';
+import { commandPath, type Ended } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const script = 'console.log(1)';
@@ -15,12 +16,12 @@ const usual = {
   'jobs/manual/d.mjs': script,
 };
 
-const cron = (root: string, args: readonly string[], crontab: FakeCrontab): Ended =>
-  runCommand(['cron', ...args], { cwd: root, env: crontab.env });
+const cron = (root: string, args: readonly string[], crontab: FakeCrontab): Promise<Ended> =>
+  callCommand(['cron', ...args], { cwd: root, env: crontab.env });
 
-test('--print writes the block to paste, with a line for each tier that has a period', () => {
+test('--print writes the block to paste, with a line for each tier that has a period', async () => {
   const root = realpathSync(makeTemporaryRoot(usual));
-  const { status, stdout } = cron(root, ['--print'], makeFakeCrontab());
+  const { status, stdout } = await cron(root, ['--print'], makeFakeCrontab());
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
   const command = `${process.execPath} ${commandPath} --root ${root}`;
@@ -32,45 +33,45 @@ test('--print writes the block to paste, with a line for each tier that has a pe
   expect(stdout).toMatch(/^# BEGIN folder-runner [\s\S]*# END folder-runner .*\n$/);
 });
 
-test('--print leaves the crontab alone', () => {
+test('--print leaves the crontab alone', async () => {
   const crontab = makeFakeCrontab();
-  cron(makeTemporaryRoot(usual), ['--print'], crontab);
+  await cron(makeTemporaryRoot(usual), ['--print'], crontab);
   expect(crontab.read()).toBeNull();
 });
 
-test('--install adds the block once, --remove takes it out, and the rest stays as it was', () => {
+test('--install adds the block once, --remove takes it out, and the rest stays as it was', async () => {
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();
   const mine = Buffer.from('MAILTO=me\r\n\n# caf\xe9\n0 1 * * * date +\\%F\n', 'latin1');
   crontab.write(mine);
 
-  const first = cron(root, ['--install'], crontab);
+  const first = await cron(root, ['--install'], crontab);
   expect(first.stdout).toContain('Your crontab now has these lines');
   const installed = crontab.read();
   expect(installed?.subarray(0, mine.length)).toEqual(mine);
 
-  const second = cron(root, ['--install'], crontab);
+  const second = await cron(root, ['--install'], crontab);
   expect(second.stdout).toContain('Your crontab already had these lines');
   expect(crontab.read()).toEqual(installed);
 
-  const removed = cron(root, ['--remove'], crontab);
+  const removed = await cron(root, ['--remove'], crontab);
   expect(removed.stdout).toContain('The lines were removed from your crontab');
   expect(crontab.read()).toEqual(mine);
   expect([first.status, second.status, removed.status]).toEqual([0, 0, 0]);
 });
 
-test('--remove without lines in the crontab says so', () => {
-  const { status, stdout } = cron(makeTemporaryRoot(usual), ['--remove'], makeFakeCrontab());
+test('--remove without lines in the crontab says so', async () => {
+  const { status, stdout } = await cron(makeTemporaryRoot(usual), ['--remove'], makeFakeCrontab());
   expect(status).toBe(0);
   expect(stdout).toContain('There were no lines in your crontab');
 });
 
-test('--tiers chooses the tiers, and installing again with others replaces them', () => {
+test('--tiers chooses the tiers, and installing again with others replaces them', async () => {
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();
-  cron(root, ['--install', '--tiers', 'hourly, daily'], crontab);
+  await cron(root, ['--install', '--tiers', 'hourly, daily'], crontab);
   expect(crontab.read()?.toString()).toMatch(/ hourly\n.* daily\n# END/);
-  cron(root, ['--install', '--tiers', '15min'], crontab);
+  await cron(root, ['--install', '--tiers', '15min'], crontab);
   expect(crontab.read()?.toString()).toMatch(/--install`.*\n[^\n]* 15min\n# END/);
 });
 
@@ -78,57 +79,57 @@ test.each([
   ['hourle', /no tier "hourle".*hourly/],
   ['manual', /"manual" has no period/],
   [' , ', /names no tier/],
-])('--tiers %j is refused in a sentence', (tiers, sentence) => {
-  const { status, stderr } = cron(makeTemporaryRoot(usual), ['--print', '--tiers', tiers], makeFakeCrontab());
+])('--tiers %j is refused in a sentence', async (tiers, sentence) => {
+  const { status, stderr } = await cron(makeTemporaryRoot(usual), ['--print', '--tiers', tiers], makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toMatch(sentence);
   expect(stderr.trim()).not.toContain('\n');
 });
 
-test('a root without a tier that has a period has nothing for cron', () => {
+test('a root without a tier that has a period has nothing for cron', async () => {
   const root = makeTemporaryRoot({ 'jobs/manual/d.mjs': script });
-  const { status, stderr } = cron(root, ['--print'], makeFakeCrontab());
+  const { status, stderr } = await cron(root, ['--print'], makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toMatch(/has a period for a name.*runner init/);
 });
 
-test('without a crontab program the lines to paste are printed, and the exit code is 2', () => {
+test('without a crontab program the lines to paste are printed, and the exit code is 2', async () => {
   const root = makeTemporaryRoot(usual);
   const env = { PATH: '/nowhere', HOME: root };
-  const { status, stdout, stderr } = runCommand(['cron', '--install'], { cwd: root, env });
+  const { status, stdout, stderr } = await callCommand(['cron', '--install'], { cwd: root, env });
   expect(status).toBe(2);
   expect(stderr).toMatch(/no `crontab` program here.*paste these lines/);
   expect(stdout).toMatch(/^# BEGIN [\s\S]* 15min\n[\s\S]* hourly\n[\s\S]* daily\n# END /);
 });
 
-test('a root that no crontab line can hold is refused in a sentence', () => {
+test('a root that no crontab line can hold is refused in a sentence', async () => {
   const root = makeTemporaryRoot({ 'new\nline/jobs/hourly/a.mjs': script });
-  const { status, stderr } = cron(root, ['--root', 'new\nline', '--print'], makeFakeCrontab());
+  const { status, stderr } = await cron(root, ['--root', 'new\nline', '--print'], makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toMatch(/holds a newline or another control character/);
 });
 
-test('two ways at once, or --tiers alone, are wrong use', () => {
+test('two ways at once, or --tiers alone, are wrong use', async () => {
   const root = makeTemporaryRoot(usual);
   const crontab = makeFakeCrontab();
-  expect(cron(root, ['--install', '--remove'], crontab).status).toBe(2);
-  expect(cron(root, ['--remove', '--tiers', 'hourly'], crontab).status).toBe(2);
-  expect(cron(root, ['--tiers', 'hourly'], crontab)).toMatchObject({
+  expect((await cron(root, ['--install', '--remove'], crontab)).status).toBe(2);
+  expect((await cron(root, ['--remove', '--tiers', 'hourly'], crontab)).status).toBe(2);
+  expect(await cron(root, ['--tiers', 'hourly'], crontab)).toMatchObject({
     status: 2,
     stderr: expect.stringContaining('--tiers needs --print or --install'),
   });
 });
 
-test('without options it shows its help with examples', () => {
-  const { status, stdout } = cron(makeTemporaryRoot(usual), [], makeFakeCrontab());
+test('without options it shows its help with examples', async () => {
+  const { status, stdout } = await cron(makeTemporaryRoot(usual), [], makeFakeCrontab());
   expect(status).toBe(0);
   expect(stdout).toMatch(/--install[\s\S]*Examples:[\s\S]*runner cron --print/);
 });
 
-test('a line of the block runs its tier in a bare environment from another folder', () => {
+test('a line of the block runs its tier in a bare environment from another folder', async () => {
   const root = makeTemporaryRoot({ "it's 100%/jobs/hourly/leaves-a-file.mjs": leavesFile });
   const place = { cwd: join(root, "it's 100%"), env: makeFakeCrontab().env };
-  const { stdout } = runCommand(['cron', '--print'], place);
+  const { stdout } = await callCommand(['cron', '--print'], place);
   const line = stdout.split('\n').find((each) => /^\d/.test(each)) ?? '';
   const command = line.split(' ').slice(5).join(' ').replaceAll('\\%', '%');
   const ended = spawnSync('/bin/sh', ['-c', command], {
@@ -140,19 +141,19 @@ test('a line of the block runs its tier in a bare environment from another folde
   expect(existsSync(join(root, "it's 100%", 'was-here'))).toBe(true);
 });
 
-test('--due writes one line for all tiers, as often as the most frequent one', () => {
+test('--due writes one line for all tiers, as often as the most frequent one', async () => {
   const root = realpathSync(makeTemporaryRoot(usual));
   const crontab = makeFakeCrontab();
-  const { status, stdout } = cron(root, ['--print', '--due', '--budget', '55s'], crontab);
+  const { status, stdout } = await cron(root, ['--print', '--due', '--budget', '55s'], crontab);
   expect(status).toBe(0);
   const lines = stdout.split('\n').filter((line) => /^\d/.test(line));
   expect(lines).toEqual([expect.stringMatching(/^\d+-59\/15 \* \* \* \* .+ --root .+ due --budget 55s$/)]);
 });
 
-test('the line that --due installs runs each tier', () => {
+test('the line that --due installs runs each tier', async () => {
   const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/daily/c.mjs': leavesFile }));
   const crontab = makeFakeCrontab();
-  expect(cron(root, ['--install', '--due'], crontab).status).toBe(0);
+  expect((await cron(root, ['--install', '--due'], crontab)).status).toBe(0);
   const [, command = ''] = /^[^#]\S* \S+ \S+ \S+ \S+ (.+)$/m.exec(String(crontab.read())) ?? [];
   const env = { HOME: root, PATH: '/usr/bin:/bin' };
   const { status } = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env });
@@ -169,11 +170,11 @@ describe('--work', () => {
     [['--work', '15m'], '\\d+-59/15', '14m'],
     [['--due', '--work=5m'], '\\d-59/5', '275s'],
     [['--tiers', 'daily', '--work', '1h'], '\\d+', '59m'],
-  ])('with %j one more line processes the queue', (args, minutes, life) => {
+  ])('with %j one more line processes the queue', async (args, minutes, life) => {
     const root = realpathSync(makeTemporaryRoot(usual));
     const plain = args.filter((arg) => !arg.startsWith('--work') && !/^\d/.test(arg));
-    const without = cron(root, ['--print', ...plain], makeFakeCrontab()).stdout.split('\n');
-    const { status, stdout } = cron(root, ['--print', ...args], makeFakeCrontab());
+    const without = (await cron(root, ['--print', ...plain], makeFakeCrontab())).stdout.split('\n');
+    const { status, stdout } = await cron(root, ['--print', ...args], makeFakeCrontab());
     expect(status).toBe(0);
     const added = stdout.split('\n').filter((line) => !without.includes(line));
     expect(added).toEqual([
@@ -181,69 +182,69 @@ describe('--work', () => {
     ]);
   });
 
-  test('its line works jobs off in a bare environment', () => {
+  test('its line works jobs off in a bare environment', async () => {
     const root = realpathSync(makeTemporaryRoot({ ...usual, 'jobs/queue/leave.mjs': 'export default () => {};' }));
     const place = { cwd: root, env: makeFakeCrontab().env };
-    runCommand(['add', 'leave'], place);
-    const { stdout } = cron(root, ['--print', '--work'], makeFakeCrontab());
+    await callCommand(['add', 'leave'], place);
+    const { stdout } = await cron(root, ['--print', '--work'], makeFakeCrontab());
     const line = stdout.split('\n').find((each) => each.includes(' work ')) ?? '';
     const command = line.split(' ').slice(5).join(' ').replace('--for 55s', '--max-jobs 1');
     const env = { HOME: root, LOGNAME: 'visitor', SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
     const ended = spawnSync('/bin/sh', ['-c', command], { cwd: '/', env, encoding: 'utf8' });
     expect(ended).toMatchObject({ status: 0, stdout: '', stderr: '' });
-    expect(runCommand(['jobs', '--state', 'finished'], place).stdout).toContain('leave');
+    expect((await callCommand(['jobs', '--state', 'finished'], place)).stdout).toContain('leave');
   });
 
-  test('an installed line stays when the lines are written anew, until it is taken out', () => {
+  test('an installed line stays when the lines are written anew, until it is taken out', async () => {
     const root = makeTemporaryRoot(usual);
     const crontab = makeFakeCrontab();
-    cron(root, ['--install', '--work', '15m'], crontab);
+    await cron(root, ['--install', '--work', '15m'], crontab);
     const installed = String(crontab.read());
     crontab.write(installed.replaceAll(process.execPath, '/gone/node'));
-    expect(cron(root, ['--install'], crontab).stdout).toContain(' work --for 14m');
+    expect((await cron(root, ['--install'], crontab)).stdout).toContain(' work --for 14m');
     expect(String(crontab.read())).toBe(installed);
-    cron(root, ['--install', '--due'], crontab);
+    await cron(root, ['--install', '--due'], crontab);
     expect(workOf(crontab)).toEqual([expect.stringMatching(/^\d+-59\/15$/), '14m']);
-    cron(root, ['--install', '--work'], crontab);
+    await cron(root, ['--install', '--work'], crontab);
     expect(workOf(crontab)).toEqual(['*', '55s']);
-    cron(root, ['--install'], crontab);
+    await cron(root, ['--install'], crontab);
     expect(workOf(crontab)).toEqual(['*', '55s']);
-    cron(root, ['--install', '--work', '1h'], crontab);
-    cron(root, ['--install'], crontab);
+    await cron(root, ['--install', '--work', '1h'], crontab);
+    await cron(root, ['--install'], crontab);
     expect(workOf(crontab)).toEqual([expect.stringMatching(/^\d+$/), '59m']);
-    cron(root, ['--install', '--no-work'], crontab);
+    await cron(root, ['--install', '--no-work'], crontab);
     expect(workOf(crontab)).toBeNull();
-    cron(root, ['--install'], crontab);
+    await cron(root, ['--install'], crontab);
     expect(workOf(crontab)).toBeNull();
   });
 
-  test('a line of another root, or outside the block, is not taken for an installed one', () => {
+  test('a line of another root, or outside the block, is not taken for an installed one', async () => {
     const root = makeTemporaryRoot(usual);
     const crontab = makeFakeCrontab();
-    cron(makeTemporaryRoot(usual), ['--install', '--work'], crontab);
-    cron(root, ['--install'], crontab);
+    await cron(makeTemporaryRoot(usual), ['--install', '--work'], crontab);
+    await cron(root, ['--install'], crontab);
     crontab.write(`${crontab.read()}* * * * * node bin.cjs --root ${root} work --for 55s\n`);
-    expect(cron(root, ['--install'], crontab).stdout).not.toContain(' work ');
+    expect((await cron(root, ['--install'], crontab)).stdout).not.toContain(' work ');
   });
 
-  test('--remove takes it out with the others', () => {
+  test('--remove takes it out with the others', async () => {
     const root = makeTemporaryRoot(usual);
     const crontab = makeFakeCrontab();
     crontab.write('MAILTO=me\n');
-    cron(root, ['--install', '--work'], crontab);
-    cron(root, ['--remove'], crontab);
+    await cron(root, ['--install', '--work'], crontab);
+    await cron(root, ['--remove'], crontab);
     expect(String(crontab.read())).toBe('MAILTO=me\n');
   });
 
-  test('a root with a queue and no tier for cron gets that line alone', () => {
+  test('a root with a queue and no tier for cron gets that line alone', async () => {
     const root = makeTemporaryRoot({ 'jobs/queue/a.mjs': script });
     const crontab = makeFakeCrontab();
-    expect(cron(root, ['--install', '--work'], crontab).status).toBe(0);
+    expect((await cron(root, ['--install', '--work'], crontab)).status).toBe(0);
     const installed = String(crontab.read());
     expect(installed.match(/^[*\d].*$/gm)).toEqual([expect.stringMatching(/ work --for 55s$/)]);
-    expect(cron(root, ['--install'], crontab).status).toBe(0);
+    expect((await cron(root, ['--install'], crontab)).status).toBe(0);
     expect(String(crontab.read())).toBe(installed);
-    expect(cron(root, ['--print', '--due', '--work'], crontab).status).toBe(2);
+    expect((await cron(root, ['--print', '--due', '--work'], crontab)).status).toBe(2);
   });
 
   test.each([
@@ -254,8 +255,8 @@ describe('--work', () => {
     [['--work'], '--work needs --print or --install'],
     [['--no-work'], '--no-work needs --print or --install'],
     [['--remove', '--work'], '--remove removes all lines of the root; leave out --work.'],
-  ])('%j is refused: %s', (args, sentence) => {
-    const { status, stdout, stderr } = cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
+  ])('%j is refused: %s', async (args, sentence) => {
+    const { status, stdout, stderr } = await cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain(sentence);
   });
@@ -267,8 +268,8 @@ test.each([
   [['--due'], '--due needs --print or --install'],
   [['--remove', '--due'], 'leave out --due'],
   [['--print', '--due', '--tiers', 'hourly'], "option '--due' cannot be used with option '--tiers"],
-])('%j is refused: %s', (args, sentence) => {
-  const { status, stderr } = cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
+])('%j is refused: %s', async (args, sentence) => {
+  const { status, stderr } = await cron(makeTemporaryRoot(usual), args, makeFakeCrontab());
   expect(status).toBe(2);
   expect(stderr).toContain(sentence);
 });

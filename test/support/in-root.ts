@@ -3,12 +3,13 @@ import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { runCommandLine } from '../../src/cli.ts';
+import type { CommandContext } from '../../src/commands/shared/context.ts';
 import { commandPath, type Ended, type Place } from './run-command.ts';
 import { cronEnv } from './run-pass.ts';
 import { startCommand } from './start-command.ts';
 
 /** Commands that read and write the log and print: nothing of them needs a process of its own. */
-const inProcess = /^(add|claim|job|jobs|kick|list|pause|repeat|report|resume|show|status|why)$/;
+const inProcess = /^(add|claim|cron|init|job|jobs|kick|list|pause|repeat|report|resume|show|status|why)$/;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {
@@ -36,29 +37,39 @@ function setZone(zone: string | undefined): void {
   else process.env.TZ = zone;
 }
 
-async function callHere(args: readonly string[], { cwd, env }: Place): Promise<Ended> {
-  const distFolder = dirname(commandPath);
-  const built = createRequire(import.meta.url)(`${distFolder}/cli.cjs`) as {
+async function callHere(args: readonly string[], place: Place): Promise<Ended> {
+  const built = createRequire(import.meta.url)(`${dirname(commandPath)}/cli.cjs`) as {
     readonly runCommandLine: typeof runCommandLine;
   };
   const [stdout, stderr] = [new Collector(), new Collector()];
   let status = 0;
   await built.runCommandLine(args, {
-    cwd,
-    env,
+    ...contextOf(place),
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
-    now: Date.now,
-    distFolder,
-    version: packageJson.version,
     setExitCode: (code) => {
       status = code;
     },
+  });
+  return { status, stdout: stdout.text, stderr: stderr.text };
+}
+
+/** The world of a call that prints nothing. */
+export function contextOf({ cwd, env }: Place): CommandContext {
+  const nowhere = new Collector() as unknown as NodeJS.WriteStream;
+  return {
+    cwd,
+    env,
+    stdout: nowhere,
+    stderr: nowhere,
+    now: Date.now,
+    distFolder: dirname(commandPath),
+    version: packageJson.version,
+    setExitCode: () => {},
     // The test itself may have the log open by the other driver.
     asksLittle: () => {},
     findWrongUse: () => Promise.reject(new Error('Only a process of its own looks for that.')),
-  });
-  return { status, stdout: stdout.text, stderr: stderr.text };
+  };
 }
 
 /** What nobody reads as it comes, as a pipe's other end. */

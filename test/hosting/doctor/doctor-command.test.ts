@@ -5,7 +5,7 @@ import { loadChecks } from '../../../src/commands/site/doctor.ts';
 import { examinePlace } from '../../../src/hosting/doctor/check.ts';
 import { runCommand } from '../../support/run-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
-import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+import { check, diagnose, makeCalledRoot, usual } from './doctor-place.ts';
 
 const names = [
   'node',
@@ -31,8 +31,8 @@ const names = [
 
 const filesOf = (root: string): string[] => globSync('**', { cwd: root, dot: true }).sort();
 
-test('a place in order has no problem, is looked at from all sides and stays as it was', () => {
-  const { root, env } = makeCalledRoot();
+test('a place in order has no problem, is looked at from all sides and stays as it was', async () => {
+  const { root, env } = await makeCalledRoot();
   const before = filesOf(root);
   const { status, stdout } = runCommand(['doctor', '--json'], { cwd: root, env });
   const { ok, checks } = JSON.parse(stdout);
@@ -43,17 +43,17 @@ test('a place in order has no problem, is looked at from all sides and stays as 
   expect(filesOf(root)).toEqual(before);
 });
 
-test('every warning and every problem comes with its cure, what is in order with none', () => {
+test('every warning and every problem comes with its cure, what is in order with none', async () => {
   const root = makeTemporaryRoot({ ...usual, 'runner.config.json': '{ "concurency": 2 }' });
-  const { stdout } = runCommand(['doctor', '--json'], { cwd: root, env: makeCalledRoot().env });
+  const { stdout } = runCommand(['doctor', '--json'], { cwd: root, env: (await makeCalledRoot()).env });
   for (const { status, cure } of JSON.parse(stdout).checks) {
     if (status === 'ok') expect(cure).toBeNull();
     else if (status !== 'note') expect(cure).toMatch(/^[`A-Z].*\.$/);
   }
 });
 
-test('a place that was used is looked at without a change too', () => {
-  const { root, env } = makeCalledRoot();
+test('a place that was used is looked at without a change too', async () => {
+  const { root, env } = await makeCalledRoot();
   runCommand(['hourly'], { cwd: root, env });
   const before = filesOf(root);
   const found = diagnose(root, env);
@@ -73,8 +73,8 @@ test('a place that was used is looked at without a change too', () => {
   expect(filesOf(root)).toEqual(before);
 });
 
-test('wrong settings are all told, and the other checks go on', () => {
-  const { root, env } = makeCalledRoot({
+test('wrong settings are all told, and the other checks go on', async () => {
+  const { root, env } = await makeCalledRoot({
     ...usual,
     'runner.config.json': '{\n "concurrency": 0,\n "maxOutput": "much"\n}',
   });
@@ -94,9 +94,9 @@ test('wrong settings are all told, and the other checks go on', () => {
   expect(found.of('pauses')).toHaveLength(1);
 });
 
-test('refused scripts are counted and named', () => {
-  const { root, env } = makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timeout soon\n' });
-  expect(diagnose(root, env).of('jobs')).toEqual([
+test('refused scripts are counted and named', async () => {
+  const { root, env } = await makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timeout soon\n' });
+  expect(await check(root, env, 'jobs')).toEqual([
     { status: 'ok', found: '3 scripts in 2 tiers', cure: null },
     {
       status: 'problem',
@@ -106,16 +106,15 @@ test('refused scripts are counted and named', () => {
   ]);
 });
 
-test('a tag that is none is a warning', () => {
-  const { root, env } = makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timout 5m\n' });
-  const found = diagnose(root, env);
-  expect(found.of('jobs', 'warning')).toMatchObject([{ found: 'probably a mistake in hourly/c' }]);
-  expect(found.status).toBe(0);
+test('a tag that is none is a warning', async () => {
+  const { root, env } = await makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timout 5m\n' });
+  expect(await check(root, env, 'jobs', 'warning')).toMatchObject([{ found: 'probably a mistake in hourly/c' }]);
 });
 
-test('on a terminal: a line for each finding, cures below, the count at the end', () => {
-  const { root, env } = makeCalledRoot({ ...usual, 'runner.config.json': '{ "maxOutput": 1 }' });
+test('as text: a line for each finding, cures below, the count at the end', async () => {
+  const { root, env } = await makeCalledRoot({ ...usual, 'runner.config.json': '{ "maxOutput": 1 }' });
   const { stdout } = runCommand(['doctor'], { cwd: root, env: { ...env, COLUMNS: '70' } });
+  expect(stdout).not.toContain('\u001b[');
   const lines = stdout.split('\n');
   expect(lines[0]).toBe(realpathSync(root));
   expect(lines[2]).toMatch(/^ok {7}node {9}v\d+/);
@@ -127,15 +126,14 @@ test('on a terminal: a line for each finding, cures below, the count at the end'
   expect(lines.slice(2).every((line) => [...line].length <= 70 || !line.slice(24).includes(' '))).toBe(true);
 });
 
-test('colours are for terminals and on demand', () => {
-  const { root, env } = makeCalledRoot();
-  expect(runCommand(['doctor'], { cwd: root, env }).stdout).not.toContain('\u001b[');
+test('there are colours on demand', async () => {
+  const { root, env } = await makeCalledRoot();
   const coloured = runCommand(['doctor'], { cwd: root, env: { ...env, FORCE_COLOR: '1' } });
   expect(coloured.stdout).toContain('\u001b[32mok\u001b[39m');
 });
 
-test('--root names another root; where there is none, it says so and exits 2', () => {
-  const { root, env } = makeCalledRoot();
+test('--root names another root; where there is none, it says so and exits 2', async () => {
+  const { root, env } = await makeCalledRoot();
   const named = runCommand(['doctor', '--root', root], { cwd: '/', env });
   expect(named.stdout.split('\n', 1)[0]).toBe(root);
   const none = runCommand(['doctor', '--root', '/usr'], { cwd: '/', env });
@@ -152,7 +150,7 @@ test('the help shows examples and exit codes', () => {
 });
 
 test('a check that fails itself is a finding, and the others go on', async () => {
-  const { root, env } = makeCalledRoot();
+  const { root, env } = await makeCalledRoot();
   const place = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
   const request = { ...place, findWrongUse: async () => null };
   const findings = [];

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commandPath } from '../../support/run-command.ts';
 import { executable, makeTemporaryRoot } from '../../support/temporary-root.ts';
-import { diagnose, makeCalledRoot, usual } from './doctor-place.ts';
+import { check, diagnose, makeCalledRoot, usual } from './doctor-place.ts';
 
 /** A root where a program of this name comes first in the PATH. */
-function makeRootWithProgram(name: string, content: string) {
-  const { root, env } = makeCalledRoot({ ...usual, [`bin/${name}`]: executable(content) });
+async function makeRootWithProgram(name: string, content: string) {
+  const { root, env } = await makeCalledRoot({ ...usual, [`bin/${name}`]: executable(content) });
   return { root, env: { ...env, PATH: `${join(root, 'bin')}:${env.PATH}` } };
 }
 
@@ -24,11 +24,9 @@ test.each([
   ['85000 90000 100000 0 10 0 0 0', 'warning', '83MB of 87.9MB used'],
   ['95000* 90000 100000 1700000000 10 0 0 0', 'problem', '92.8MB of 87.9MB used'],
   ['100 0 0 0 950 0 1000 0', 'warning', '950 files of 1000 files used'],
-])('a quota of %s is %s', (figures, status, found) => {
-  const { root, env } = makeRootWithProgram('quota', quota(figures));
-  const findings = diagnose(root, env)
-    .of('disk')
-    .filter((each) => each.found.startsWith('quota'));
+])('a quota of %s is %s', async (figures, status, found) => {
+  const { root, env } = await makeRootWithProgram('quota', quota(figures));
+  const findings = (await check(root, env, 'disk')).filter((each) => each.found.startsWith('quota'));
   const cure = status === 'ok' ? null : expect.stringMatching(/^Delete files that are not needed/);
   expect(findings).toEqual([{ status, found: `quota of /dev/sda1: ${found}`, cure }]);
 });
@@ -37,36 +35,37 @@ test.each([
   ['says that there is none', "#!/bin/sh\necho 'Disk quotas for user me (uid 0): none'\n", 'no quota'],
   ['says something else', '#!/bin/sh\necho what\n', 'quota unknown: no `quota` command that reports it'],
   ['never answers', '#!/bin/sh\nsleep 600\n', 'quota unknown: no `quota` command that reports it'],
-])('a quota command that %s is not waited for', (_, content, found) => {
-  const { root, env } = makeRootWithProgram('quota', content);
-  expect(diagnose(root, env).of('disk', 'ok')).toContainEqual({ status: 'ok', found, cure: null });
+])('a quota command that %s is not waited for', async (_, content, found) => {
+  const { root, env } = await makeRootWithProgram('quota', content);
+  expect(await check(root, env, 'disk', 'ok')).toContainEqual({ status: 'ok', found, cure: null });
 });
 
-test('sendmail is looked for in the PATH too', () => {
-  const { root, env } = makeRootWithProgram('sendmail', '#!/bin/sh\n');
-  expect(diagnose(root, env).of('sendmail')).toMatchObject([{ status: 'ok' }]);
+test('sendmail is looked for in the PATH too', async () => {
+  const { root, env } = await makeRootWithProgram('sendmail', '#!/bin/sh\n');
+  expect(await check(root, env, 'sendmail')).toMatchObject([{ status: 'ok' }]);
 });
 
-test('what anybody can write is a problem, with the command that closes it', () => {
-  const { root, env } = makeCalledRoot();
+test('what anybody can write is a problem, with the command that closes it', async () => {
+  const { root, env } = await makeCalledRoot();
   chmodSync(join(root, 'jobs'), 0o777);
-  const found = diagnose(root, env);
-  expect(found.of('permissions')).toEqual([
+  expect(await check(root, env, 'permissions')).toEqual([
     {
       status: 'problem',
       found: 'jobs can be written by anybody (mode 0777), so no script is run',
       cure: 'Close it with: chmod go-w jobs',
     },
   ]);
-  const allowed = diagnose(root, { ...env, RUNNER_ALLOW_UNSAFE: '1' });
-  expect(allowed.of('permissions')).toMatchObject([{ status: 'warning', cure: 'Close it with: chmod go-w jobs' }]);
+  const allowed = { ...env, RUNNER_ALLOW_UNSAFE: '1' };
+  expect(await check(root, allowed, 'permissions')).toMatchObject([
+    { status: 'warning', cure: 'Close it with: chmod go-w jobs' },
+  ]);
 });
 
-test('a root that a web server hands out is a problem', () => {
+test('a root that a web server hands out is a problem', async () => {
   const site = makeTemporaryRoot({ 'public_html/jobs/hourly/a.mjs': '' });
-  const { env } = makeCalledRoot();
+  const { env } = await makeCalledRoot();
   const webRoot = join(site, 'public_html');
-  expect(diagnose(webRoot, env).of('permissions', 'problem')).toEqual([
+  expect(await check(webRoot, env, 'permissions', 'problem')).toEqual([
     {
       status: 'problem',
       found: `the root is inside ${webRoot}, which a web server probably serves: scripts, output and passwords`,
@@ -75,11 +74,11 @@ test('a root that a web server hands out is a problem', () => {
   ]);
 });
 
-test('a state folder that a web server hands out, by a link, is a problem', () => {
-  const { root, env } = makeCalledRoot();
+test('a state folder that a web server hands out, by a link, is a problem', async () => {
+  const { root, env } = await makeCalledRoot();
   const served = join(makeTemporaryRoot({ 'public_html/state/.gitignore': '*' }), 'public_html');
   symlinkSync(join(served, 'state'), join(root, '.runner'));
-  expect(diagnose(root, env).of('permissions', 'problem')).toEqual([
+  expect(await check(root, env, 'permissions', 'problem')).toEqual([
     {
       status: 'problem',
       found: `${root}/.runner leads into ${served}, which a web server probably serves: anybody could read what your scripts print`,
@@ -88,10 +87,10 @@ test('a state folder that a web server hands out, by a link, is a problem', () =
   ]);
 });
 
-test('settings that anybody can write are a problem, with the command that closes them', () => {
-  const { root, env } = makeCalledRoot({ ...usual, 'runner.config.json': '{}' });
+test('settings that anybody can write are a problem, with the command that closes them', async () => {
+  const { root, env } = await makeCalledRoot({ ...usual, 'runner.config.json': '{}' });
   chmodSync(join(root, 'runner.config.json'), 0o666);
-  expect(diagnose(root, env).of('settings')).toEqual([
+  expect(await check(root, env, 'settings')).toEqual([
     {
       status: 'problem',
       found: expect.stringMatching(/cannot be loaded: .*can be written by anybody \(mode 0666\)$/),
@@ -100,12 +99,12 @@ test('settings that anybody can write are a problem, with the command that close
   ]);
 });
 
-test('what anybody could have put into .runner is a problem', () => {
-  const { root, env } = makeCalledRoot();
+test('what anybody could have put into .runner is a problem', async () => {
+  const { root, env } = await makeCalledRoot();
   mkdirSync(join(root, '.runner/results'), { recursive: true });
   chmodSync(join(root, '.runner'), 0o777);
   chmodSync(join(root, '.runner/results'), 0o777);
-  expect(diagnose(root, env).of('permissions')).toMatchObject([
+  expect(await check(root, env, 'permissions')).toMatchObject([
     {
       status: 'problem',
       found: expect.stringMatching(/^\.runner\/results can be written by anybody/),
@@ -115,17 +114,17 @@ test('what anybody could have put into .runner is a problem', () => {
   ]);
 });
 
-test('a .runner that others can read is noted', () => {
-  const { root, env } = makeCalledRoot();
+test('a .runner that others can read is noted', async () => {
+  const { root, env } = await makeCalledRoot();
   mkdirSync(join(root, '.runner'));
   chmodSync(join(root, '.runner'), 0o755);
-  expect(diagnose(root, env).of('permissions')).toMatchObject([
+  expect(await check(root, env, 'permissions')).toMatchObject([
     { status: 'note', found: '.runner is open to others (mode 0755)' },
   ]);
 });
 
-test('limits that a runner meets are told', () => {
-  const { root, env } = makeCalledRoot();
+test('limits that a runner meets are told', async () => {
+  const { root, env } = await makeCalledRoot();
   const limits = 'ulimit -t 900; ulimit -f 200000; ulimit -n 100';
   const command = `${limits}; exec '${process.execPath}' '${commandPath}' doctor --json`;
   const { stdout } = spawnSync('/bin/sh', ['-c', command], { cwd: root, env, encoding: 'utf8' });
@@ -142,8 +141,8 @@ test('limits that a runner meets are told', () => {
   ]);
 });
 
-test('another zone than the machine’s is noted, as cron goes by that one', () => {
-  const { root, env } = makeCalledRoot();
+test('another zone than the machine’s is noted, as cron goes by that one', async () => {
+  const { root, env } = await makeCalledRoot();
   const found = diagnose(root, { ...env, TZ: 'Asia/Kolkata' });
   expect(found.of('clock')).toMatchObject([
     { status: 'ok', found: expect.stringMatching(/ \+05:30 \(Asia\/Kolkata\)$|Calcutta/) },
@@ -151,9 +150,9 @@ test('another zone than the machine’s is noted, as cron goes by that one', () 
   ]);
 });
 
-test('the locks are really tried: a root on this machine has them', () => {
-  const { root, env } = makeCalledRoot();
-  expect(diagnose(root, env).of('locks')).toEqual([
+test('the locks are really tried: a root on this machine has them', async () => {
+  const { root, env } = await makeCalledRoot();
+  expect(await check(root, env, 'locks')).toEqual([
     {
       status: 'ok',
       found: 'work: one process at a time, and free again when it is killed',
@@ -162,8 +161,8 @@ test('the locks are really tried: a root on this machine has them', () => {
   ]);
 });
 
-test('of a command in npx’s cache is said that it goes away', () => {
-  const { root, env } = makeCalledRoot();
+test('of a command in npx’s cache is said that it goes away', async () => {
+  const { root, env } = await makeCalledRoot();
   const folder = join(realpathSync(makeTemporaryRoot()), '_npx/1/node_modules/folder-runner');
   mkdirSync(folder, { recursive: true });
   spawnSync('cp', ['-r', join(commandPath, '../..', 'dist'), join(commandPath, '../..', 'package.json'), folder]);

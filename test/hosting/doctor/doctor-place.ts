@@ -1,13 +1,22 @@
-import type { CheckFinding } from '../../../src/hosting/doctor/check.ts';
+import { commands } from '../../../src/cli.ts';
+import { findWrongUse } from '../../../src/commands/program.ts';
+import { loadChecks } from '../../../src/commands/site/doctor.ts';
+import {
+  type Checked,
+  type CheckFinding,
+  examinePlace,
+  type FindingStatus,
+} from '../../../src/hosting/doctor/check.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
-import { commandPath, runCommand, runNode } from '../../support/run-command.ts';
+import { callCommand, contextOf } from '../../support/in-root.ts';
+import { commandPath, runNode } from '../../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../../support/temporary-root.ts';
 
 export interface Diagnosis {
   readonly status: number | null;
   readonly ok: boolean;
   /** What a check found; with a status, only what has it. */
-  of(name: string, status?: CheckFinding['status']): CheckFinding[];
+  of(name: string, status?: FindingStatus): CheckFinding[];
 }
 
 export const usual = {
@@ -16,11 +25,31 @@ export const usual = {
 };
 
 /** A root whose two tiers cron calls. */
-export function makeCalledRoot(files: Readonly<Record<string, FileContent>> = usual) {
+export async function makeCalledRoot(files: Readonly<Record<string, FileContent>> = usual) {
   const root = makeTemporaryRoot(files);
   const crontab = makeFakeCrontab();
-  runCommand(['cron', '--install'], { cwd: root, env: crontab.env });
+  await callCommand(['cron', '--install'], { cwd: root, env: crontab.env });
   return { root, crontab, env: crontab.env };
+}
+
+/** What these checks find, without the others, of which some take long. */
+export async function look(root: string, env: NodeJS.ProcessEnv, ...names: readonly string[]) {
+  const checks = (await loadChecks()).filter(({ name }) => names.includes(name));
+  const { distFolder, version } = contextOf({ cwd: root, env });
+  const place = { root, env, distFolder, version, nowMs: Date.now() };
+  const request = {
+    ...place,
+    findWrongUse: (cwd: string, args: readonly string[]) =>
+      findWrongUse({ args, commands, context: contextOf({ cwd, env }) }),
+  };
+  const found: Checked[] = [];
+  for await (const finding of examinePlace(request, checks)) found.push(finding);
+  return { of: selectFrom(found) };
+}
+
+/** What one check finds; with a status, only what has it. */
+export async function check(root: string, env: NodeJS.ProcessEnv, name: string, status?: FindingStatus) {
+  return (await look(root, env, name)).of(name, status);
 }
 
 /** `runner doctor --json` */
@@ -28,13 +57,13 @@ export function diagnose(root: string, env: NodeJS.ProcessEnv, command: string =
   const args = [command, 'doctor', '--json'];
   const { status, stdout, stderr } = runNode(args, { cwd: root, env });
   if (stderr !== '') throw new Error(stderr);
-  const { ok, checks } = JSON.parse(stdout) as {
-    ok: boolean;
-    checks: (CheckFinding & { name: string })[];
-  };
-  const of: Diagnosis['of'] = (name, wanted) =>
-    checks
+  const { ok, checks } = JSON.parse(stdout) as { readonly ok: boolean; readonly checks: readonly Checked[] };
+  return { status, ok, of: selectFrom(checks) };
+}
+
+function selectFrom(all: readonly Checked[]): Diagnosis['of'] {
+  return (name, wanted) =>
+    all
       .filter((each) => each.name === name && (wanted === undefined || each.status === wanted))
       .map(({ name: _, ...finding }) => finding);
-  return { status, ok, of };
 }
