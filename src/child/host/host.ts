@@ -22,7 +22,7 @@ import {
 } from '../contract.ts';
 import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
-import { emptyFolder, guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter } from './sandbox.ts';
+import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
 
 /** Updates that were sent and of which nothing has been heard yet. */
 class HandlerUpdates {
@@ -110,6 +110,7 @@ class HandlerServer {
   readonly #runs = new AsyncLocalStorage<Run>();
   readonly #updates: HandlerUpdates;
   readonly #ledger: Ledger;
+  readonly #temporary: TemporaryFolder;
   readonly #channel: Channel;
   readonly #shelf: HandlerShelf;
   readonly #exit: typeof process.exit;
@@ -124,6 +125,7 @@ class HandlerServer {
   constructor(options: HostOptions) {
     this.#options = options;
     this.#ledger = new Ledger(options.ledger);
+    this.#temporary = new TemporaryFolder(options.temporary);
     this.#exit = guardExit(() => !this.#isOver(this.#runs.getStore()));
     process.on('uncaughtException', (thrown) => this.#judgeUncaught(thrown));
     process.on('beforeExit', () => {
@@ -174,7 +176,7 @@ class HandlerServer {
     const keys = [...this.#ended.map((each) => each.message.key), key];
     if (!this.#ledger.begin(keys, number, isFirst)) return null;
     const job = { ...message.job, latenessMs: message.job.latenessMs + waitedMs };
-    const run: Run = { message, meter: startMeter(), error: null, stray: null };
+    const run: Run = { message, meter: startMeter(!isFirst), error: null, stray: null };
     this.#current = run;
     Object.assign(process.env, runVariables({ ...job, key, script, job }));
     this.#keepAlive();
@@ -224,7 +226,7 @@ class HandlerServer {
     });
     this.#keepAlive();
     this.#shelf.restore();
-    emptyFolder(this.#options.temporary);
+    this.#temporary.empty();
     return result.exitCode === 0 && !isSpoilt && run.stray === null;
   }
 
