@@ -16,7 +16,7 @@ import { areAllWanted, createRandom } from './rounds.ts';
 const [WORKERS, JOBS] = areAllWanted ? [8, 10_000] : [4, 1_000];
 const WITHIN_MS = 400_000;
 /** How many jobs a worker claims at once, at most. */
-const MOST_AHEAD = 16;
+const MOST_AHEAD = 32;
 const random = createRandom();
 
 /** A root with jobs of five priorities for two handlers, of which none is taken yet. */

@@ -135,7 +135,10 @@ interface ClaimAhead {
   note(run: HandledRun): void;
 }
 
-const MOST_AHEAD = 16;
+const MOST_AHEAD = 32;
+
+/** Whatever they do, with what it takes to begin and to end them. */
+const SHORTEST_MS = 0.5;
 
 /** What is claimed together is to be done within this: nobody else can begin it meanwhile. */
 const LONGEST_AHEAD_MS = 20;
@@ -154,7 +157,7 @@ function createClaimAhead({ runner }: StoreInvocation): ClaimAhead {
   return {
     window: () => {
       if (isAlone || usualMs === null || !wasPlain) return 1;
-      return Math.max(1, Math.min(MOST_AHEAD, Math.floor(LONGEST_AHEAD_MS / Math.max(usualMs, 1))));
+      return Math.max(1, Math.min(MOST_AHEAD, Math.floor(LONGEST_AHEAD_MS / Math.max(usualMs, SHORTEST_MS))));
     },
     note: (run) => {
       const { durationMs } = run.end;

@@ -15,7 +15,7 @@ import type {
 } from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
-import type { Sync } from './areas.ts';
+import { inPages, type Sync } from './areas.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
 
@@ -48,7 +48,7 @@ export function claimStatements(db: Statements): Sync<ClaimStore> {
         if (claimed.length >= request.count || !isMore) return claimed;
       }
     },
-    held: (claims) => claims.flatMap((claim) => held(db, claim) ?? []),
+    held: (claims) => held(db, claims),
     release: (claims, at) => {
       for (const claim of claims) release(db, claim, at);
     },
@@ -247,12 +247,17 @@ function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
 
 type ClaimedFromSql = JobRow & { claim_token: string; has_unreported_children: number };
 
-const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id)
-  as has_children from jobs where id = ? and claim_token = ?`;
+const heldText = `select *, exists (select 1 from jobs child where child.parent_id = jobs.id) as has_children
+  from jobs where id in (select value from json_each(?)) and claim_token is not null`;
 
-function held(db: Statements, { id, token }: ClaimRef): HeldRow | undefined {
-  const row = db.first<JobRow & { has_children: number }>(heldText, [id, token]);
-  return row && { ...row, has_children: row.has_children === 1 };
+function held(db: Statements, claims: readonly ClaimRef[]): HeldRow[] {
+  const tokens = new Set(claims.map(({ token }) => token));
+  const rows = [...inPages(claims.map(({ id }) => id))].flatMap((ids) =>
+    db.all<JobRow & { claim_token: string; has_children: number }>(heldText, [JSON.stringify(ids)]),
+  );
+  return rows
+    .filter(({ claim_token }) => tokens.has(claim_token))
+    .map((row) => ({ ...row, has_children: row.has_children === 1 }));
 }
 
 /** A script's job has no lease, and no place in the index of those that are due. */
