@@ -2,10 +2,9 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { runWithFault } from '../support/fault-points.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
-import { cronEnv } from '../support/run-pass.ts';
-import { startCommand } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const says = executable('#!/bin/sh\necho said\n');
@@ -170,8 +169,8 @@ test('a log that stays locked is named by both, with what to do', async () => {
   const other = new Database(path);
   onTestFinished(() => void other.close());
   other.exec('begin exclusive');
-  // Side by side: each waits for a quarter of a minute.
-  const ends = ['pause', 'resume'].map((command) => startCommand([command], { cwd: root, env: cronEnv(root) }).ended);
+  // Side by side: each waits for a tenth of a quarter of a minute.
+  const ends = ['pause', 'resume'].map((command) => runWithFault(root, [command], { pace: 10 }));
   const stderr =
     `runner: ${path} stays locked by another program (database is locked). ` +
     `If that lasts, end the program: \`fuser -v ${path}\` names it.\n`;

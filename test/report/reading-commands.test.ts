@@ -129,7 +129,11 @@ describe('runner report', () => {
   test('is quiet when its reader has gone', async () => {
     const root = makeTemporaryRoot(scripts);
     const log = await writeLog(root);
-    for (let run = 0; run < 2000; run++) await log.addRun('hourly/clean-tmp', Date.now() - 1000);
+    // More than a pipe takes.
+    const reason = 'x'.repeat(4_000);
+    for (let run = 0; run < 100; run++) {
+      await log.addRun('hourly/clean-tmp', Date.now() - 1000, { outcome: 'failed', reason });
+    }
     const child = start(root, ['report', 'clean-tmp', '--json']);
     child.stdout?.once('data', () => child.stdout?.destroy());
     const code = new Promise((resolve) => child.once('exit', resolve));

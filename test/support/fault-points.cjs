@@ -8,8 +8,8 @@
  *   FAULT_CLOCK     "<ms>" or "<ms> from <number of a point>": what `Date.now()` is ahead of the
  *                   kernel's clock, which scripts and files go by; "<ms> when <path>": as soon as
  *                   there is that file, so that several processes have it at the same time
- *   FAULT_PACE      how many times faster than it is its monotonic clock runs: what waits for 15 s on it
- *                   waits 1.5 s at a pace of 10
+ *   FAULT_PACE      how many times faster than it is its monotonic clock runs, and its timers by it: what waits
+ *                   for 15 s waits 1.5 s at a pace of 10
  */
 'use strict';
 
@@ -210,6 +210,8 @@ if (pace !== undefined) setPace(Number(pace));
 function setPace(factor) {
   const now = performance.now.bind(performance);
   performance.now = () => now() * factor;
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (callback, ms, ...args) => setTimeout(callback, ms / factor, ...args);
 }
 
 /** Only the clock that tells the date: durations come from the monotonic one. */

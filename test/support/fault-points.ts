@@ -16,7 +16,7 @@ export interface Fault {
   readonly clockFrom?: number;
   /** Or a file: from its making on. */
   readonly clockWhen?: string;
-  /** How many times faster than it is its monotonic clock runs. */
+  /** How many times faster than it is its monotonic clock runs, and its timers by it. */
   readonly pace?: number;
   /** What it reads from stdin. */
   readonly input?: string;

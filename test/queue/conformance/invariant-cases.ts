@@ -64,8 +64,8 @@ async function begin({ queue }: TestQueue): Promise<void> {
 }
 
 async function walk(log: TestQueue, walked: readonly Step[]): Promise<void> {
+  let before = readRowsOf(log);
   for (const { verb, pick, n } of walked) {
-    const before = readRowsOf(log);
     const id = before.jobs[pick % Math.max(before.jobs.length, 1)]?.id ?? 1;
     const { queue, clock } = log;
     const done = await verbs[verb]({ queue, clock, id, n }).catch((error: unknown) => {
@@ -75,6 +75,7 @@ async function walk(log: TestQueue, walked: readonly Step[]): Promise<void> {
     const after = readRowsOf(log);
     expect({ verb, id, wrong: findWrong(after, clock.at) }).toEqual({ verb, id, wrong: [] });
     if (verb === 'claim' && done !== null) expectFree(before.jobs, done as Claimed, clock.at);
+    before = after;
   }
 }
 
