@@ -74,7 +74,7 @@ const readers = [
 ];
 
 /** What runs scripts: with node:child_process, and all that this loads. */
-const runners = ['worker/loop/loop.ts'];
+const runners = ['worker/loop/script-executor.ts'];
 
 /**
  * better-sqlite3's JavaScript in one file instead of 14, without what finds its binary and with the version that

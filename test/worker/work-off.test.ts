@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
 import { enqueueScripts } from '../../src/queue/add/scripts.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import type { TierPass } from '../../src/worker/invocation/invocation.ts';
-import { createStopRequest } from '../../src/worker/invocation/stop.ts';
-import { workOff } from '../../src/worker/loop/loop.ts';
+import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
+import { runExecutors } from '../../src/worker/loop/loop.ts';
+import { workOff } from '../../src/worker/loop/script-executor.ts';
 import { createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
 
 import { openStoreOf } from '../support/state-of.ts';
@@ -63,3 +65,47 @@ test('a pass that loses its log lets what runs come to its end, and starts nothi
   expect(existsSync(join(root, 'started'))).toBe(false);
   expect(pass.stop.reason).toMatch(/^the pass was aborted: /);
 });
+
+/** Runs two turns unless it is stopped, and tells of all it does; `breakOff` may throw at any of it. */
+function makeExecutor(stop: StopRequest, breakOff: (did: string) => void = () => {}) {
+  const did: string[] = [];
+  const tell = (what: string): void => {
+    breakOff(what);
+    did.push(what);
+  };
+  let turns = 0;
+  const next = async (): Promise<number | null> => {
+    if (stop.reason !== null || turns === 2) return null;
+    turns += 1;
+    return turns;
+  };
+  const run = async (turn: number): Promise<void> => {
+    tell(`begins ${turn}`);
+    await sleep(50);
+    tell(`ends ${turn}`);
+  };
+  return { did, next, run, giveBack: async () => tell('gives back') };
+}
+
+test.each([
+  ['begins 1', ['gives back'], ['begins 1', 'ends 1', 'gives back']],
+  ['ends 1', ['begins 1', 'gives back'], ['begins 1', 'ends 1', 'gives back']],
+  [
+    'gives back',
+    ['begins 1', 'ends 1', 'begins 2', 'ends 2'],
+    ['begins 1', 'ends 1', 'begins 2', 'ends 2', 'gives back'],
+  ],
+])(
+  'one that breaks off where it %s lets the other end what it runs, and both give back the rest',
+  async (at, it, other) => {
+    const { pass } = await makePass({ 'a.sh': 'exit 0' });
+    const error = new Error('no more');
+    const broken = makeExecutor(pass.stop, (did) => {
+      if (did === at) throw error;
+    });
+    const going = makeExecutor(pass.stop);
+    expect(await runExecutors(pass, 'worker', [broken, going])).toEqual([error]);
+    expect(pass.stop.reason).toBe('the worker was aborted: Error: no more');
+    expect([broken.did, going.did]).toEqual([it, other]);
+  },
+);

@@ -9,26 +9,26 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
 import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, startHeartbeat } from '../record/queue-recorder.ts';
 import type { waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
-import type { HandlerExecutor } from './run-job.ts';
+import type { HandlerEquipment } from './run-job.ts';
 
 import { createSelector } from './selection.ts';
 
 /** All that a worker works with, until it is closed. */
-interface Executors {
-  readonly executors: readonly Executor[];
+interface Equipped {
+  /** One for each job at the same time. */
+  readonly executors: readonly Equipment[];
   close(): void;
 }
 
 /** How often is looked at what is too dear to be looked at for each job. */
 const LOOK_MS = 1_000;
 
-/** One executor for each job at the same time. */
-export async function createExecutors(
+export async function equipExecutors(
   call: StoreInvocation,
   request: WorkRequest,
   workerId: number,
   keep: (end: RunEnd) => void,
-): Promise<Executors> {
+): Promise<Equipped> {
   const { runner, store, events } = call;
   const { groupLimit, childJobs, childMemoryBytes } = runner.settings.queue;
   const watch = store.watch();
@@ -45,7 +45,7 @@ export async function createExecutors(
   const work = limitWork(call, request);
   const pace = createPace(call, request);
   const ticker = setInterval(work.look, LOOK_MS).unref();
-  const shared: Omit<Executor, 'runner' | 'ahead' | 'admit' | 'leave'> = {
+  const shared: Omit<Equipment, 'runner' | 'ahead' | 'admit' | 'leave'> = {
     ...{ call, watch, wake, heartbeat, work },
     active: createActiveExecutors(wake.ring),
     recorder: createQueueRecorder({
@@ -106,8 +106,8 @@ function limitsOf({ runner }: StoreInvocation, { maxLoad, waitMs, isAdaptive }: 
   return { limits, isHeldBack: isLimited || isAdaptive };
 }
 
-/** What the executors of a worker share, and what each has of its own. */
-export interface Executor extends HandlerExecutor {
+/** What an executor works with: what all of a worker share, and what each has of its own. */
+export interface Equipment extends HandlerEquipment {
   readonly watch: ChangeWatch;
   readonly wake: WakeSignal;
   readonly heartbeat: LeaseHeartbeat;

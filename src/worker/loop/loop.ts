@@ -1,230 +1,45 @@
-import { hasRoomToHold, holdScript } from '../../execution/isolated/held-script.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
-import type { Store } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import { leaveRest } from '../collect/collect-jobs.ts';
-import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
-import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
-import type { WorkerRequest } from '../lock/registry.ts';
-import { pruneLog } from '../prune/prune-log.ts';
-import {
-  type ClaimedRun,
-  createFailoverRecorder,
-  createStoreRecorder,
-  type EndedScript,
-  type PassJob,
-  type RecordedRun,
-} from '../record/run-recorder.ts';
-import type { OpenSpool } from '../record/spool-recorder.ts';
-import { createAdmission } from './limits.ts';
-import { runJob, type ScriptTurn, toRequest } from './run-job.ts';
+import type { Invocation } from '../invocation/invocation.ts';
+import { reportStoreFailure } from '../invocation/with-store.ts';
 
-interface WorkedOff {
-  readonly ends: readonly RunEnd[];
-  /** What was not started: the pass was told to stop, or has to wait for a better time. */
-  readonly rest: readonly PassJob[];
+/** Takes jobs and runs them, some after the others: scripts of a pass, or jobs of the queue. */
+export interface Executor<Turn> {
+  /** What is to be run next, claimed by this worker; null: nothing more is to be started. */
+  next(): Promise<Turn | null>;
+  /** Runs it to its end, which may be recorded in one commit with the claim of what comes next. */
+  run(turn: Turn): Promise<void>;
+  /** To be called when nothing runs, and nothing more is to: gives back what was claimed and has not begun. */
+  giveBack(): Promise<void>;
 }
 
-/** Runs the jobs in their order, so many at a time. */
-export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise<WorkedOff> {
-  const { settings } = pass.runner;
-  const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
-  const waiting = [...jobs];
-  const ends: RunEnd[] = [];
-  const lanes = Math.min(concurrency, jobs.length);
-  // Several at a time leave no processor to start one more on.
-  const mayHold = lanes === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
-  const work = async (): Promise<void> => {
-    const lane = new Lane(pass, waiting, mayHold);
+/**
+ * Lets executors work side by side, until none has anything more to do. Once one breaks off, for want of the log or
+ * the disk, nothing more is started, and the others end what they run.
+ *
+ * @param worker what is aborted then
+ * @returns with what they broke off, in the order in which they did
+ */
+export async function runExecutors<Turn>(
+  call: Invocation,
+  worker: 'pass' | 'worker',
+  executors: readonly Executor<Turn>[],
+): Promise<readonly unknown[]> {
+  const errors: unknown[] = [];
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
     try {
-      for (let turn = await lane.next(); turn !== null; turn = await lane.next()) {
-        ends.push(await lane.run(turn));
-      }
-    } finally {
-      await lane.giveBack();
+      await work();
+    } catch (error) {
+      errors.push(error);
+      call.stop.startNothing(`the ${worker} was aborted: ${String(error)}`);
+      if (isStoreFailure(error)) reportStoreFailure(call, error);
     }
   };
-  await waitForAll(pass, Array.from({ length: lanes }, work));
-  return { ends, rest: waiting };
-}
-
-/** A lane that breaks off, for want of the log or the disk, leaves the others to end what they run. */
-async function waitForAll(pass: TierPass, lanes: readonly Promise<void>[]): Promise<void> {
-  for (const lane of lanes) {
-    lane.catch((error) => pass.stop.startNothing(`the pass was aborted: ${String(error)}`));
-  }
-  const settled = await Promise.allSettled(lanes);
-  const broken = settled.find((each) => each.status === 'rejected');
-  if (broken !== undefined) throw broken.reason;
-}
-
-/** What runs before a held process is short: it does not wait for long. */
-const LONGEST_BEFORE_HELD_MS = 5_000;
-
-/**
- * One job after the other. Where nothing can speak against the next one, it is claimed in the commit that settles
- * the one before; and while that one runs, the process of the next is started, and held until then.
- */
-class Lane {
-  readonly #pass: TierPass;
-  readonly #waiting: PassJob[];
-  readonly #mayHold: boolean;
-  /** Claimed, and not begun. */
-  readonly #claimed: ClaimedRun[] = [];
-  /** The one whose process is started, or is being started. */
-  #held: Promise<ScriptTurn | null> | null = null;
-
-  constructor(pass: TierPass, waiting: PassJob[], mayHold: boolean) {
-    this.#pass = pass;
-    this.#waiting = waiting;
-    this.#mayHold = mayHold;
-  }
-
-  /** The next job, as this worker's own; null: none may be started. */
-  async next(): Promise<ScriptTurn | null> {
-    const { stop } = this.#pass;
-    if (stop.reason !== null) return null;
-    const held = await this.#held;
-    this.#held = null;
-    if (held !== null) return held;
-    const run = this.#claimed.shift() ?? (await this.#claimNext());
-    if (run === null) return null;
-    return { run, history: await this.#pass.recorder.readHistory(run), held: null };
-  }
-
-  async #claimNext(): Promise<ClaimedRun | null> {
-    const { recorder } = this.#pass;
-    for (let job = await this.#admitNext(); job !== null; job = await this.#admitNext()) {
-      const run = await recorder.claim(job);
-      if (run !== null) return run;
-    }
-    return null;
-  }
-
-  /** Taken out before anybody is asked, so that no two lanes wait for the same job. */
-  async #admitNext(): Promise<PassJob | null> {
-    const { stop, admit } = this.#pass;
-    const job = stop.reason === null ? this.#waiting.shift() : undefined;
-    if (job === undefined) return null;
-    const reason = (await admit?.(job.script)) ?? null;
-    if (reason !== null) stop.startNothing(reason);
-    if (stop.reason === null) return job;
-    this.#waiting.unshift(job);
-    return null;
-  }
-
-  async run(turn: ScriptTurn): Promise<RunEnd> {
-    return await runJob(this.#pass, turn, {
-      onStarted: () => this.#holdNext(turn),
-      end: (ended) => this.#end(ended),
+  const runOne = async (executor: Executor<Turn>): Promise<void> => {
+    await attempt(async () => {
+      for (let turn = await executor.next(); turn !== null; turn = await executor.next()) await executor.run(turn);
     });
-  }
-
-  /** Starts the process of the next job while this one runs. */
-  #holdNext(running: ScriptTurn): void {
-    const job = this.#claimed[0] ?? this.#waiting[0];
-    // It may have had to be started a second time.
-    if (this.#held !== null || !this.#isToBeHeld(job, running)) return;
-    this.#held = this.#hold();
-    // Whoever comes to its turn meets it.
-    this.#held.catch(() => {});
-  }
-
-  async #hold(): Promise<ScriptTurn | null> {
-    const run = this.#claimed.shift() ?? (await this.#claimNext());
-    if (run === null) return null;
-    const history = await this.#pass.recorder.readHistory(run);
-    return { run, history, held: await holdScript(toRequest(this.#pass, run, history)) };
-  }
-
-  #isToBeHeld(job: PassJob | undefined, { history }: ScriptTurn): boolean {
-    if (job === undefined || !this.#mayHold || this.#pass.stop.reason !== null) return false;
-    const { launch, refusals } = job.script;
-    const { lastDurationMs } = history;
-    const isShort = lastDurationMs !== null && lastDurationMs <= LONGEST_BEFORE_HELD_MS;
-    return isShort && launch.kind === 'node' && refusals.length === 0;
-  }
-
-  async #end(ended: EndedScript): Promise<RecordedRun> {
-    const job = (await this.#isNextWanted()) ? (this.#waiting.shift() ?? null) : null;
-    const recorded = await this.#pass.recorder.end(ended, job);
-    if (recorded.next !== null) this.#claimed.push(recorded.next);
-    return recorded;
-  }
-
-  /** Behind one whose process is held already, only what is to be held, too, while that one runs. */
-  async #isNextWanted(): Promise<boolean> {
-    const { admit, stop } = this.#pass;
-    const held = await this.#held?.catch(() => null);
-    if (admit !== null || stop.reason !== null || this.#claimed.length > 0) return false;
-    return held == null || this.#isToBeHeld(this.#waiting[0], held);
-  }
-
-  /** What is not going to begin waits as before. */
-  async giveBack(): Promise<void> {
-    const held = await this.#held?.catch(() => null);
-    await held?.held?.drop();
-    for (const run of [...this.#claimed.reverse(), ...(held ? [held.run] : [])]) {
-      await this.#pass.recorder.release(run);
-      const { key, state, claim, ...job } = run;
-      this.#waiting.unshift(job);
-    }
-  }
-}
-
-/** What a worker that has its tier is to do. */
-interface Work {
-  readonly worker: WorkerRequest;
-  readonly workerId: number;
-  readonly jobs: readonly PassJob[];
-}
-
-/**
- * Runs the jobs of a pass, then keeps the log in bounds. Should the log be lost on the way, the rest
- * is recorded in the spool.
- */
-export async function workPass(call: StoreInvocation, work: Work): Promise<readonly RunEnd[]> {
-  const { runner, stop, store } = call;
-  const { worker, workerId, jobs } = work;
-  let spool: OpenSpool | null = null;
-  const recorder = createFailoverRecorder({
-    store: createStoreRecorder(store, workerId, runner),
-    isLost: isStoreFailure,
-    replace: async (error) => {
-      const reason = reportStoreFailure(call, error);
-      call.spooledTiers.add(worker.tier);
-      spool = (await import('../record/spool-recorder.ts')).openSpool(call, worker, reason);
-      return spool.recorder;
-    },
-  });
-  const admit = createAdmission(call, ({ name }) => unlessLost(() => readUsualDuration(store, name)));
-  const pass = { ...call, tier: worker.tier, recorder, admit };
-  const { ends, rest } = await workOff(pass, jobs).finally(() => spool?.close());
-  await ifLogAllows(call, () => store.sync());
-  if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
-  if (spool !== null) return ends;
-  await ifLogAllows(call, async () => {
-    await leaveRest(store, rest, { workerId, at: runner.now(), stop, kind: worker.kind });
-    await pruneLog(runner, store, workerId);
-  });
-  return ends;
-}
-
-/** As many runs as tell what is usual now, not what it was last year. */
-const RUNS = 20;
-
-/** The median of a script's last successful runs, in milliseconds; null: there were none. */
-async function readUsualDuration(store: Store, script: string): Promise<number | null> {
-  const durations = await store.runs.durations(script, RUNS);
-  return durations.sort((one, other) => one - other)[Math.floor(durations.length / 2)] ?? null;
-}
-
-/** What the log cannot be asked any more is unknown. */
-async function unlessLost<T>(ask: () => Promise<T>): Promise<T | null> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!isStoreFailure(error)) throw error;
-    return null;
-  }
+    await attempt(() => executor.giveBack());
+  };
+  await Promise.all(executors.map(runOne));
+  return errors;
 }

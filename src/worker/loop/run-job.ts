@@ -173,7 +173,7 @@ function createProgressReport(
 }
 
 /** What one executor needs to run the handlers of its jobs. */
-export interface HandlerExecutor {
+export interface HandlerEquipment {
   readonly call: StoreInvocation;
   readonly recorder: QueueRecorder;
   readonly runner: HandlerRunner;
@@ -189,7 +189,7 @@ interface Serving {
 
 /** Runs a claimed job's handler once; whatever it does is a value. */
 export async function runHandler(
-  executor: HandlerExecutor,
+  executor: HandlerEquipment,
   claimed: HeldJob,
   serving: Serving = { unsettled: 0 },
 ): Promise<HandledRun> {
@@ -215,7 +215,7 @@ export async function runHandler(
  * @returns the runs of those that have begun
  */
 export async function runHandlers(
-  executor: HandlerExecutor,
+  executor: HandlerEquipment,
   claimed: readonly HeldJob[],
   serving: Serving,
 ): Promise<readonly HandledRun[]> {
@@ -258,7 +258,7 @@ function describePlain({ job, attempt }: HeldJob, startedAt: number): DescribedJ
 }
 
 /** One job must not take the worker with it, nor the jobs of its other executors. */
-function endDefect({ runner }: HandlerExecutor, error: unknown): RunEnd {
+function endDefect({ runner }: HandlerEquipment, error: unknown): RunEnd {
   if (isStoreFailure(error)) throw error;
   runner.abandon();
   const reason = `the runner failed to run it: ${error instanceof Error ? error.message : error}`;
@@ -287,7 +287,7 @@ function releaseIfEnded({ stop }: StoreInvocation, end: RunEnd): RunEnd {
 type DescribedJob = HandlerRequest['job'];
 
 async function prepare(
-  { call }: HandlerExecutor,
+  { call }: HandlerEquipment,
   claimed: HeldJob,
   { refusals }: Script,
   startedAt: number,
@@ -321,7 +321,7 @@ interface Call {
 }
 
 async function executeHandler(
-  executor: HandlerExecutor,
+  executor: HandlerEquipment,
   calls: readonly Call[],
   { unsettled, onLasting }: Serving,
 ): Promise<readonly HandledRun[]> {
@@ -365,7 +365,7 @@ async function executeHandler(
 }
 
 function requestOf(
-  { call, recorder }: HandlerExecutor,
+  { call, recorder }: HandlerEquipment,
   { claimed, script, job }: Call,
   told: Pick<HandlerRequest, 'onStarted' | 'onSample'>,
 ): HandlerRequest {

@@ -117,7 +117,7 @@ async function workOn(
   jobs: readonly PassJob[],
 ): Promise<readonly RunEnd[]> {
   if (jobs.length === 0) return [];
-  const { workPass } = await import('../loop/loop.ts');
+  const { workPass } = await import('../loop/script-executor.ts');
   return await workPass(call, { worker, workerId, jobs });
 }
 

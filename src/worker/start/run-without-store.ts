@@ -12,7 +12,7 @@ import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
-import { workOff } from '../loop/loop.ts';
+import { workOff } from '../loop/script-executor.ts';
 import { openSpool } from '../record/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
 

@@ -2,10 +2,11 @@ import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
-import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
-import { createExecutors, type Executor } from '../loop/executors.ts';
+import { ifLogAllows } from '../invocation/with-store.ts';
+import { equipExecutors } from '../loop/executors.ts';
+import { runExecutors } from '../loop/loop.ts';
+import { QueueExecutor } from '../loop/queue-executor.ts';
 import type { WorkRequest } from '../loop/queue-limits.ts';
-import { runExecutor } from '../loop/run-executor.ts';
 import { createSelector } from '../loop/selection.ts';
 import { pruneLog } from '../prune/prune-log.ts';
 
@@ -52,33 +53,16 @@ async function work(
   workerId: number,
   keep: (end: RunEnd) => void,
 ): Promise<boolean> {
-  const { executors, close } = await createExecutors(call, request, workerId, keep);
+  const { executors, close } = await equipExecutors(call, request, workerId, keep);
   try {
-    const ended = await Promise.allSettled(executors.map((each) => runUntilLost(call, each)));
+    const working = executors.map((equipment) => new QueueExecutor(equipment));
+    const errors = await runExecutors(call, 'worker', working);
     await ifLogAllows(call, () => call.store.sync());
     // A defect; but what the other executors had in hand was finished first.
-    for (const each of ended) if (each.status === 'rejected') throw each.reason;
-    return ended.some((each) => each.status === 'fulfilled' && each.value);
+    for (const error of errors) if (!isStoreFailure(error)) throw error;
+    return errors.length > 0;
   } finally {
     close();
-  }
-}
-
-/**
- * An executor that loses the log leaves its child alone: that writes down what it has done, for the next
- * invocation. True: it did.
- */
-async function runUntilLost(call: StoreInvocation, executor: Executor): Promise<boolean> {
-  try {
-    await runExecutor(executor);
-    await executor.runner.close();
-    return false;
-  } catch (error) {
-    executor.runner.abandon();
-    call.stop.startNothing(`the worker was aborted: ${String(error)}`);
-    if (!isStoreFailure(error)) throw error;
-    reportStoreFailure(call, error);
-    return true;
   }
 }
 

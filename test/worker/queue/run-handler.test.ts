@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openHandlers } from '../../../src/discovery/handlers.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { type HandlerExecutor, runHandler } from '../../../src/worker/loop/run-job.ts';
+import { type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-job.ts';
 import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
 
 import { makeLoggedCall } from '../../support/logged-call.ts';
@@ -24,7 +24,7 @@ async function openBroken(error: Error) {
         told.abandoned += 1;
       },
     },
-  } as unknown as HandlerExecutor;
+  } as unknown as HandlerEquipment;
   const claimed = {
     ...{ claim: { id: 1, token: '7.1' }, script: 'queue/a', handler: handlers.find('a') },
     ...{ job: { ...job, parent_id: null, has_unreported_children: false } },

@@ -1,0 +1,246 @@
+import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
+import type { Settled } from '../../queue/settle/settle.ts';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+import { type HandledRun, type HeldJob, idleTurn, type Turn } from '../record/queue-recorder.ts';
+import { type Equipment, isPlain } from './executors.ts';
+import { waitForRoom } from './limits.ts';
+import type { Executor } from './loop.ts';
+import { isLikeMost, runHandlers } from './run-job.ts';
+
+/**
+ * Runs jobs of the queue. The end of some and the claim of the next are one commit, which is made while others run,
+ * as long as they are short.
+ */
+export class QueueExecutor implements Executor<readonly HeldJob[]> {
+  readonly #equipment: Equipment;
+  /** Claimed, and not begun. */
+  #waiting: readonly HeldJob[] = [];
+  /** Over, and not in the log yet. */
+  #ended: readonly HandledRun[] = [];
+  /** Which version of the log was seen before the claim. */
+  #version = Number.NaN;
+  /** What was to be run with what lasts so long that others begin it sooner; null: nothing lasts. */
+  #givenBack: readonly HeldJob[] | null = null;
+
+  constructor(equipment: Equipment) {
+    this.#equipment = equipment;
+  }
+
+  async next(): Promise<readonly HeldJob[] | null> {
+    const { watch, wake, leave, runner } = this.#equipment;
+    for (;;) {
+      const seen = { version: watch.look(), rung: wake.next() };
+      if (this.#waiting.length > 0) {
+        await this.#keepWaiting(seen.version);
+        if (this.#waiting.length > 0) return this.#choose();
+      } else if ((await this.#takeTurn(seen.version)) === idleTurn && !(await idle(this.#equipment, seen))) {
+        leave();
+        await runner.close();
+        return null;
+      }
+    }
+  }
+
+  /** What was claimed ahead is given back as soon as it is not to begin any more. */
+  async #keepWaiting(version: number): Promise<void> {
+    const { call, recorder, work, wake } = this.#equipment;
+    if (call.stop.reason !== null) return await this.#giveBackWaiting();
+    if (version === this.#version) return;
+    const kept = await recorder.keepHeld(this.#waiting);
+    const lost = this.#waiting.length - kept.length;
+    this.#waiting = kept;
+    this.#version = version;
+    work.settle(lost, 0);
+    if (lost > 0) wake.ring();
+  }
+
+  /** Those that can be run together: mostly all of them. What is left of several is run before more is claimed. */
+  #choose(): readonly HeldJob[] {
+    const waiting = this.#waiting;
+    const other = waiting.findIndex((each) => !isLikeMost(each));
+    const count = Math.max(1, Math.min(other === -1 ? waiting.length : other, this.#equipment.ahead.window()));
+    this.#waiting = waiting.slice(count);
+    return waiting.slice(0, count);
+  }
+
+  /** Empty, and not idle: somebody was sooner, or what came first was to fail at once. There may be others. */
+  async #takeTurn(version: number): Promise<Turn> {
+    const { active, isHeldBack } = this.#equipment;
+    this.#version = version;
+    // What has ended waits for nothing.
+    if (isHeldBack && this.#ended.length > 0) {
+      await settle(this.#equipment, this.#takeEnded());
+      active.end(this);
+    }
+    const turn = await settleAndClaim(this.#equipment, this.#takeEnded());
+    this.#waiting = turn.next;
+    if (turn.next.length === 0) active.end(this);
+    return turn;
+  }
+
+  /**
+   * Meanwhile settles what has ended before, and claims what comes after. What has printed anything, or failed, is in
+   * the log before the next one begins.
+   */
+  async run(chosen: readonly HeldJob[]): Promise<void> {
+    const { active, ahead, isHeldBack, runner, watch, work } = this.#equipment;
+    watch.found();
+    active.begin(this);
+    this.#givenBack = null;
+    const running = runChosen(this.#equipment, chosen, {
+      unsettled: this.#ended.length,
+      onLasting: (begun) => this.#leaveToOthers(chosen.slice(begun)),
+    });
+    const isAhead = this.#waiting.length === 0 && ahead.window() > 1 && !isHeldBack;
+    const taking = isAhead ? this.#takeAhead() : Promise.resolve();
+    // Whatever becomes of the log, what runs comes to its end.
+    await Promise.allSettled([running, taking]);
+    await taking;
+    const ran = await running;
+    for (const run of ran) ahead.note(run);
+    work.settle(ran.length, ran.length);
+    const unbegun = chosen.slice(ran.length).filter((each) => !this.#givenBack?.includes(each));
+    this.#waiting = [...unbegun, ...this.#waiting];
+    this.#ended = [...this.#ended, ...ran];
+    const canWait = this.#waiting.length === 0 || (ran.every(isPlain) && !runner.isWorn);
+    if (!canWait) await settle(this.#equipment, this.#takeEnded());
+  }
+
+  async #takeAhead(): Promise<void> {
+    this.#version = this.#equipment.watch.look();
+    this.#waiting = (await settleAndClaim(this.#equipment, this.#takeEnded())).next;
+    if (this.#givenBack !== null) await this.#leaveToOthers(this.#givenBack);
+  }
+
+  /** @param unbegun what was to be run together with what lasts, and has not begun */
+  async #leaveToOthers(unbegun: readonly HeldJob[]): Promise<void> {
+    const more = unbegun.filter((each) => !this.#givenBack?.includes(each));
+    this.#givenBack = unbegun;
+    await release(this.#equipment, more);
+    await this.#giveBackWaiting();
+    await settle(this.#equipment, this.#takeEnded());
+  }
+
+  #takeEnded(): readonly HandledRun[] {
+    const ended = this.#ended;
+    this.#ended = [];
+    return ended;
+  }
+
+  async #giveBackWaiting(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    await release(this.#equipment, waiting);
+  }
+
+  async giveBack(): Promise<void> {
+    // A child that still serves writes down what it has done, for the next invocation.
+    this.#equipment.runner.abandon();
+    await this.#giveBackWaiting();
+  }
+}
+
+async function release(equipment: Equipment, waiting: readonly HeldJob[]): Promise<void> {
+  if (waiting.length === 0) return;
+  await equipment.recorder.release(waiting.map(({ claim }) => claim));
+  equipment.work.settle(waiting.length, 0);
+  equipment.wake.ring();
+}
+
+async function runChosen(
+  { heartbeat, call, ...equipment }: Equipment,
+  chosen: readonly HeldJob[],
+  { unsettled, onLasting }: Required<Parameters<typeof runHandlers>[2]>,
+): Promise<readonly HandledRun[]> {
+  const told = new Set<HeldJob>();
+  const tell = (claimed: HeldJob | undefined): void => {
+    if (claimed === undefined || told.has(claimed)) return;
+    told.add(claimed);
+    call.events.emit('run-started', { key: claimed.claim.token, script: claimed.script });
+  };
+  for (const { job } of chosen) heartbeat.note(job.lease_ms);
+  tell(chosen[0]);
+  const ran = await runHandlers({ ...equipment, call }, chosen, {
+    unsettled,
+    onLasting: (begun) => {
+      tell(chosen[begun - 1]);
+      return onLasting(begun);
+    },
+  });
+  for (const run of ran) tell(run.claimed);
+  return ran;
+}
+
+async function settleAndClaim(equipment: Equipment, ended: readonly HandledRun[]): Promise<Turn> {
+  const { work, recorder, ahead } = equipment;
+  const isAdmitted = (await equipment.admit()) && (await hasRoom(equipment));
+  const wanted = isAdmitted ? work.reserve(ahead.window()) : 0;
+  const turn = await recorder.turn(ended, wanted);
+  // What is claimed counts once it has run: it may be given back.
+  work.settle(wanted - turn.next.length, 0);
+  notifyEnds(equipment, ended, turn.settled);
+  return wanted === 0 ? idleTurn : turn;
+}
+
+async function settle(equipment: Equipment, ended: readonly HandledRun[]): Promise<void> {
+  const { settled } = await equipment.recorder.turn(ended, 0);
+  notifyEnds(equipment, ended, settled);
+}
+
+function notifyEnds(equipment: Equipment, ended: readonly HandledRun[], settled: readonly Settled[]): void {
+  if (ended.length === 0) return;
+  const { runner, call, wake, onSettled } = equipment;
+  wake.ring();
+  call.store.onDurable(() => {
+    for (const [index, run] of ended.entries()) {
+      runner.removeFiles(call.runner.state, run.claimed.claim.token);
+      onSettled(run, settled[index] ?? { decision: null, runId: null });
+    }
+  });
+}
+
+/** A full machine is waited for as long as the limits say, if there is something to take; then the rest is left. */
+async function hasRoom(equipment: Equipment): Promise<boolean> {
+  const { call, recorder, limits, isHeldBack, work } = equipment;
+  const { stop, events } = call;
+  const note = (sentence: string) => events.emit('warning', sentence);
+  if (!isHeldBack) return true;
+  if (work.leftMs() <= 0 || !(await recorder.isAnyDue())) return false;
+  const lack = await waitForRoom(limits, stop.noMore, { note, leftMs: work.leftMs() });
+  if (lack === null) return true;
+  if (stop.reason === null) events.emit('deferred', lack);
+  stop.startNothing(lack);
+  return false;
+}
+
+/** What there was before it was looked for work. */
+interface Seen {
+  readonly version: number;
+  readonly rung: AbortSignal;
+}
+
+/** Waits until there may be something to do; false: nothing will come in time. */
+async function idle(equipment: Equipment, seen: Seen): Promise<boolean> {
+  const { call, watch, waitMs, active, work } = equipment;
+  await call.store.sync();
+  if (call.stop.reason !== null) return false;
+  // Since it has looked, something has ended: who does not wait looks once more, too.
+  if (seen.rung.aborted) return true;
+  const leftMs = Math.min(active.leftMs(waitMs), work.leftMs());
+  if (leftMs <= 0) return false;
+  const at = call.runner.now();
+  const untilMs = Math.min(at + leftMs, await findNextLook(call, at));
+  const until = Number.isFinite(untilMs) ? untilMs : null;
+  await watch.changed(seen.version, until, seen.rung);
+  return call.stop.reason === null;
+}
+
+/** How soon a handler is found that was not there yet when its job was due. */
+const HANDLER_LOOK_MS = 2_000;
+
+/** When there may be something to take, though nobody changes the log; infinite: never. */
+async function findNextLook({ store }: StoreInvocation, at: number): Promise<number> {
+  const wakeAt = (await store.claims.nextWake(at, LEASE_GRACE_MS)) ?? Number.POSITIVE_INFINITY;
+  // What is due and was not taken may wait for its handler: nobody tells when that appears.
+  return (await store.claims.hasDue(at)) ? Math.min(wakeAt, at + HANDLER_LOOK_MS) : wakeAt;
+}
