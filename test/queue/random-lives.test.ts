@@ -6,9 +6,9 @@ import { QueueError } from '../../src/queue/errors.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
 import type { ClaimedRow } from '../../src/store/contract.ts';
 import type { Outcome } from '../../src/store/schema.ts';
-import { type LogContent, readLog } from '../support/invariants-log.ts';
+import { readContent } from '../support/invariants-log.ts';
 import { checkQueue } from '../support/invariants-queue.ts';
-import { queryLog } from '../support/open-log.ts';
+import { lookIntoLog, queryLog } from '../support/open-log.ts';
 import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
 import { tries } from '../support/tries.ts';
 import { everything, LEASE_MS, openWorker, type WorkerClaims } from './worker-claims.ts';
@@ -187,7 +187,7 @@ test('whatever is done in whatever order, every life can be, and nobody waits fo
           // What is refused changes nothing: verbs-by-state.test.ts
           if (!(error instanceof QueueError)) throw error;
         }
-        expect(checkQueue(readLog(life.root) as LogContent, false)).toEqual([]);
+        expect(checkQueue(lookIntoLog(life.root, readContent), false)).toEqual([]);
       }
     },
   );

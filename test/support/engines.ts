@@ -14,6 +14,8 @@ export interface Engine {
   /** False before the first pass, and of ruins. */
   hasTables(root: string): boolean;
   connect(root: string, access: Access): LogConnection;
+  /** To read again and again: to connect takes ten times as long as to read. */
+  watch(root: string): LogReader;
   /** What the engine itself finds wrong. */
   findDamage(log: LogConnection): string[];
   /** Keeps everybody else from writing until it is closed, which commits; null: somebody else does so. */
@@ -30,6 +32,12 @@ export interface LogConnection {
   all<Row>(sql: string, ...values: readonly unknown[]): Row[];
   /** How many rows it changed. */
   change(sql: string, ...values: readonly unknown[]): number;
+  close(): void;
+}
+
+export interface LogReader {
+  /** At one instant, as `read` shows it. */
+  look<T>(read: (log: LogConnection) => T): T;
   close(): void;
 }
 
@@ -58,17 +66,24 @@ const sqlite: Engine = {
     }
   },
   connect: (root, access) => {
-    const place = { readonly: access === 'read', timeout: PATIENCE_MS };
-    const database = new Database(stateFolderOf(root).database, place);
     if (access === 'read') {
-      showTables(database);
+      const database = openToRead(root);
       database.exec('begin');
+      return connectionOf(database);
     }
+    const database = new Database(stateFolderOf(root).database, { timeout: PATIENCE_MS });
     if (access === 'lie') {
       database.pragma('foreign_keys = off');
       database.pragma('ignore_check_constraints = on');
     }
     return connectionOf(database);
+  },
+  watch: (root) => {
+    const database = openToRead(root);
+    return {
+      look: (read) => database.transaction(() => read(connectionOf(database)))(),
+      close: () => database.close(),
+    };
   },
   findDamage: ({ all }) => [
     ...all<{ integrity_check: string }>('pragma integrity_check')
@@ -101,6 +116,12 @@ const sqlite: Engine = {
     database.close();
   },
 };
+
+function openToRead(root: string): Database.Database {
+  const database = new Database(stateFolderOf(root).database, { readonly: true, timeout: PATIENCE_MS });
+  showTables(database);
+  return database;
+}
 
 function connectionOf(database: Database.Database): LogConnection {
   return {

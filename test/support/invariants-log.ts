@@ -1,8 +1,9 @@
 import { hostname } from 'node:os';
 import { checkLiveness } from '../../src/system/process/identity.ts';
 
-import { engine } from './engines.ts';
+import { engine, type LogConnection } from './engines.ts';
 import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';
+import { lookIntoLog } from './open-log.ts';
 
 /** Everything that a root's log says, read at once. */
 export interface LogContent {
@@ -17,18 +18,17 @@ export interface LogContent {
 /** Null where there is nothing to be read: no log, none with tables, or a broken one. */
 export function readLog(root: string): LogContent | null {
   if (!engine.hasTables(root)) return null;
-  const log = engine.connect(root, 'read');
-  try {
-    return {
-      workers: log.all('select * from workers order by id'),
-      jobs: log.all('select * from jobs order by id'),
-      runs: log.all('select * from runs order by id'),
-      activity: log.all('select * from activity order by id'),
-      damage: engine.findDamage(log),
-    };
-  } finally {
-    log.close();
-  }
+  return lookIntoLog(root, readContent);
+}
+
+export function readContent(log: LogConnection): LogContent {
+  return {
+    workers: log.all('select * from workers order by id'),
+    jobs: log.all('select * from jobs order by id'),
+    runs: log.all('select * from runs order by id'),
+    activity: log.all('select * from activity order by id'),
+    damage: engine.findDamage(log),
+  };
 }
 
 /** Whether anything is still to be done by the next pass, or being done. */

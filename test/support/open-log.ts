@@ -1,14 +1,34 @@
-import { engine } from './engines.ts';
+import { onTestFinished } from 'vitest';
+import { engine, type LogConnection, type LogReader } from './engines.ts';
 import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';
 
-/** The rows of a query on a root's activity log, read while nothing is changed. */
-export function queryLog<Row>(root: string, sql: string, ...values: readonly unknown[]): Row[] {
+const watched = new Map<string, LogReader>();
+
+/** Until the test has ended, what is read of this root's log is read by one connection. */
+export function watchLog(root: string): void {
+  const reader = engine.watch(root);
+  watched.set(root, reader);
+  onTestFinished(() => {
+    watched.delete(root);
+    reader.close();
+  });
+}
+
+/** A look at a root's activity log while nothing is changed. */
+export function lookIntoLog<T>(root: string, read: (log: LogConnection) => T): T {
+  const reader = watched.get(root);
+  if (reader !== undefined) return reader.look(read);
   const log = engine.connect(root, 'read');
   try {
-    return log.all(sql, ...values);
+    return read(log);
   } finally {
     log.close();
   }
+}
+
+/** The rows of a query on it. */
+export function queryLog<Row>(root: string, sql: string, ...values: readonly unknown[]): Row[] {
+  return lookIntoLog(root, (log) => log.all(sql, ...values));
 }
 
 export const readJobs = (root: string) => readAll<LoggedJob>(root, 'jobs');

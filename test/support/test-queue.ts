@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/contract.ts';
 import type { ActivityEvent } from '../../src/store/schema.ts';
 
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
-import { queryLog } from './open-log.ts';
+import { queryLog, watchLog } from './open-log.ts';
 import { openStoreOf } from './state-of.ts';
 import { makeTemporaryRoot } from './temporary-root.ts';
 
@@ -44,6 +44,7 @@ export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
   const queue = await openQueue({ root, env: {}, now: () => clock.at });
   onTestFinished(() => queue.close());
   const store = await openStoreOf(root);
+  watchLog(root);
   const all = <Row>(text: string, ...values: unknown[]) => queryLog<Row>(root, text, ...values);
   const dump = (): string =>
     ['jobs', 'runs', 'events', 'pauses'].map((table) => JSON.stringify(all(`select * from ${table}`))).join('\n');
