@@ -1,6 +1,11 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { openHandlers } from '../../../src/discovery/handlers.ts';
+import { endNotStarted } from '../../../src/execution/result/result.ts';
+import type { BegunEnd, ShortRuns } from '../../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
+import type { ClaimRef } from '../../../src/store/contract.ts';
+import { createActiveExecutors, type Equipment } from '../../../src/worker/loop/executors.ts';
+import { QueueExecutor } from '../../../src/worker/loop/queue-executor.ts';
 import { type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-job.ts';
 import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
 
@@ -8,6 +13,7 @@ import { makeLoggedCall } from '../../support/logged-call.ts';
 import { changeLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 
+const MB = 1024 * 1024;
 const job = { id: 1, name: 'a', data: '{}', scheduled_for: null, run_at: 5, repeat: null };
 
 /** An executor whose runner has a defect, which no handler can be made to show. */
@@ -69,4 +75,61 @@ test('a log that is lost is no such defect', async () => {
   const lost = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' });
   const { executor, claimed } = await openBroken(lost);
   await expect(runHandler(executor, claimed)).rejects.toBe(lost);
+});
+
+/** An executor with two jobs, and what it gives back of them. */
+async function openWithTwo(runner: Partial<HandlerEquipment['runner']>) {
+  const { executor, claimed, told } = await openBroken(new Error('not called'));
+  const other = { ...claimed, claim: { id: 2, token: '7.2' } };
+  const given: unknown[] = [];
+  const recorded: string[] = [];
+  const equipment = {
+    ...executor,
+    recorder: {
+      turn: async () => ({ settled: [], next: [claimed, other] }),
+      release: async (claims: readonly ClaimRef[]) => void given.push(...claims),
+      recordProgress: async () => void recorded.push('memory'),
+    },
+    runner: { ...executor.runner, ...runner },
+    heartbeat: { note: () => {} },
+    active: createActiveExecutors(() => {}),
+    ahead: { window: () => 1, note: () => {} },
+    watch: { found: () => {}, look: () => 1 },
+    wake: { ring: () => {}, next: () => null },
+    work: { reserve: () => 2, settle: (reserved: number) => reserved > 0 && given.push(reserved) },
+    admit: async () => true,
+  } as unknown as Equipment;
+  return { executor: new QueueExecutor(equipment), claimed, other, given, recorded, told };
+}
+
+test('what was to be run with a job that lasts is given back once, however long that lasts', async () => {
+  const over = Promise.withResolvers<readonly BegunEnd[]>();
+  let asked: ShortRuns | null = null;
+  const { executor, claimed, other, given, recorded } = await openWithTwo({
+    runSome: (runs) => {
+      asked = runs;
+      return over.promise;
+    },
+  });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const running = executor.run([claimed, other]);
+  const { requests, onLasting } = await vi.waitUntil(() => asked);
+  requests[0].onStarted(process.pid);
+  onLasting?.(1);
+  await vi.advanceTimersByTimeAsync(100);
+  expect([recorded.length, given]).toEqual([1, [other.claim, 1]]);
+  requests[0].onSample?.(MB);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([recorded.length, given]).toEqual([2, [other.claim, 1]]);
+  over.resolve([{ end: endNotStarted('enough', 0), afterMs: 0 }]);
+  await running;
+});
+
+test('an executor that breaks off gives back what waits behind its turn, and leaves its child alone', async () => {
+  const { executor, claimed, other, given, told } = await openWithTwo({});
+  expect(await executor.next()).toEqual([claimed]);
+  expect(given).toEqual([]);
+  await executor.giveBack();
+  expect([given, told.abandoned]).toEqual([[other.claim, 1], 1]);
 });
