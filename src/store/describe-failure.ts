@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import { errorCode } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 
-import { isStoreFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
+import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
 
 type Describe = (path: string, reason: string) => string;
 
@@ -19,6 +19,9 @@ const sentences: Readonly<Record<StoreFailureKind, Describe>> = {
   broken: (path, reason) =>
     `${path} is damaged (${reason}). The next pass checks it, quarantines it if it is, ` +
     'and creates a new log; nothing is deleted.',
+  changed: (path, reason) =>
+    `${path} could not be used (${reason}): perhaps another program has changed it. The next pass looks through it, ` +
+    'and quarantines it if a table or column is missing; `runner doctor` says what else is wrong.',
   'newer-schema': (path, reason) =>
     `${path} was written by a newer runner (${reason}). ` +
     'Update the package with `npm install folder-runner@latest`.',
@@ -53,14 +56,17 @@ export async function toldPlainly<T>(folder: StateFolder, work: () => Promise<T>
   try {
     return await work();
   } catch (error) {
-    const isOfLog = errorCode(error).startsWith('SQLITE_') && isStoreFailure(error);
-    throw isOfLog ? toStoreUnavailable(error, folder) : error;
+    throw isLogFailure(error) ? toStoreUnavailable(error, folder) : error;
   }
 }
 
 function kindAt({ path }: StateFolder, error: unknown): StoreFailureKind {
-  const kind = kindOfStoreFailure(error) ?? 'io';
+  const kind = kindOfStoreFailure(error) ?? (isOfFileSystem(error) ? 'io' : 'changed');
   return kind === 'io' && mayBeFull(error) && isFull(path) ? 'full' : kind;
+}
+
+function isOfFileSystem(error: unknown): boolean {
+  return /^E(?!RR_)[A-Z0-9]+$/.test(errorCode(error));
 }
 
 /** Less than the files take that SQLite makes beside a log. */
@@ -86,10 +92,13 @@ function describe(error: unknown, kind: StoreFailureKind, { database }: StateFol
   return sentences[kind](database, reasonOf(error));
 }
 
-/** Of a used up quota Node has nothing to say but a number. */
+/** Of a used up quota Node has nothing to say but a number; what nobody has foreseen is found by its place. */
 function reasonOf(error: unknown): string {
   if (errorCode(error) === 'EDQUOT') return 'EDQUOT: the disk quota is exceeded';
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  if (errorCode(error) !== '') return error.message;
+  const place = error.stack?.split('\n').find((line) => /^\s+at /.test(line));
+  return `${error}${place === undefined ? '' : ` ${place.trim()}`}`;
 }
 
 /** For what no error of SQLite's tells. */

@@ -7,6 +7,8 @@ const kindsByCode: readonly (readonly [StoreFailureKind, RegExp])[] = [
   ['broken', /^SQLITE_(CORRUPT\w*|NOTADB)$/],
   ['locked', /^SQLITE_(BUSY\w*|LOCKED\w*|PROTOCOL)$/],
   ['no-driver', /^ERR_NO_SQLITE$/],
+  // No trigger is the log's own, and no statement of the runner's is wrong for its own tables.
+  ['changed', /^SQLITE_(ERROR|SCHEMA|CONSTRAINT_TRIGGER)$/],
   ['io', /^(SQLITE_(IOERR\w*|CANTOPEN\w*|NOMEM|NOLFS)|EIO|EEXIST|ENOENT|ENOTDIR|ESTALE|EMFILE|ENFILE)$/],
 ];
 
@@ -22,9 +24,23 @@ export function isStoreFailure(error: unknown): boolean {
   return kindOfStoreFailure(error) !== null;
 }
 
+/** The same, of work that also meets other files: only SQLite's failures are the log's. */
+export function isLogFailure(error: unknown): boolean {
+  return errorCode(error).startsWith('SQLITE_') && isStoreFailure(error);
+}
+
 /** True when the file itself is damaged: to be marked by `markSuspect`. */
 export function isCorruption(error: unknown): boolean {
   return kindOfStoreFailure(error) === 'broken';
+}
+
+/**
+ * True when what is in the file may be to blame, whatever that is: to be marked by `markSuspect`. Not when
+ * it is its place, or whoever else uses it.
+ */
+export function isSuspicious(error: unknown): boolean {
+  const kind = kindOfStoreFailure(error);
+  return kind === null || kind === 'broken' || kind === 'changed';
 }
 
 /**
@@ -43,6 +59,7 @@ export type StoreFailureKind =
   | 'read-only'
   | 'full'
   | 'broken'
+  | 'changed'
   | 'newer-schema'
   | 'foreign'
   | 'no-driver'

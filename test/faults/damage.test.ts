@@ -10,10 +10,11 @@ import {
 } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { markSuspect } from '../../src/store/sqlite/file.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
-import { forget, nodeScript, shellScript } from '../support/invariants-evidence.ts';
+import { forget, nodeScript, readEvidence, shellScript } from '../support/invariants-evidence.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
@@ -134,4 +135,82 @@ test.each(Object.entries(isLeftAlone))('instead of the log there is: %s', async 
   expect(queryLog(root, since, kept)).toEqual([{ runs: 6, spooled: 3 }]);
   expect(quarantined(root)).toEqual([]);
   checkInvariants(root, { isPruned: kept > 0 });
+});
+
+/* A sound file that another program has changed. */
+
+async function makeChangedRoot(sql: string): Promise<string> {
+  const { root } = await makeDamagedRoot((path) => {
+    write(path, sql);
+    return undefined;
+  });
+  return root;
+}
+
+/** Each script has run once in each of the passes; how it is recorded may depend on which log there was. */
+const expectRuns = (root: string, passes: number): void =>
+  expect(readEvidence(root).filter(({ exitCode }) => exitCode !== null)).toHaveLength(3 * passes);
+
+const doctor = async (root: string): Promise<string> => (await runWithFault(root, ['doctor'])).stdout;
+
+test.each([
+  ['drop table runs', 'the table runs is missing'],
+  ['drop table events', 'the table events is missing'],
+  ['alter table workers rename column reason to why', 'the column workers.reason is missing'],
+  ['drop table jobs; create view jobs as select 1 as id', 'jobs is a view, not the table it was'],
+  ['drop table scripts; create table scripts (id integer, name text, x not null)', 'the column scripts.x is not'],
+  ['pragma user_version = 0', 'the table runs is too early'],
+])('rows are lost: %s', async (sql, reason) => {
+  const root = await makeChangedRoot(sql);
+  if (!sql.startsWith('pragma')) expect(await doctor(root)).toContain(`another program has changed it: ${reason}`);
+  expect(await pass(root)).toContain('perhaps another program has changed it');
+  expectRuns(root, 1);
+  expect(await pass(root)).toContain(reason);
+  expectRuns(root, 2);
+  expect(databases(root)).toHaveLength(1);
+  forget(root);
+  expect(await pass(root)).not.toContain('activity.db');
+  checkInvariants(root, { isPruned: true });
+});
+
+test.each(['drop table pauses', 'drop table workers'])('what is due runs without asking: %s', async (sql) => {
+  const root = await makeChangedRoot(sql);
+  expect((await runWithFault(root, ['due'])).stderr).toContain('perhaps another program has changed it');
+  expectRuns(root, 1);
+  expect((await runWithFault(root, ['status'])).stderr).toContain(`the ${sql.slice(5)} is missing`);
+});
+
+test.each(['drop index jobs_of_scripts', 'drop index runs_by_script; create index runs_by_script on runs (id)'])(
+  'what holds no rows is made again: %s',
+  async (sql) => {
+    const root = await makeChangedRoot(sql);
+    expect(await doctor(root)).toContain('another program has changed it: the index');
+    await pass(root);
+    markSuspect(stateFolderOf(root));
+    expect(await pass(root)).not.toContain('activity.db');
+    expect(await doctor(root)).not.toContain('another program');
+    expect(quarantined(root)).toEqual([]);
+    expectRuns(root, 2);
+    expect(count(root)).toEqual(twice.map((each) => ({ ...each, runs: 3 })));
+    checkInvariants(root, { isPruned: true });
+  },
+);
+
+/** At each place where a pass writes. */
+const refusals = [
+  ...['insert on workers', 'insert on jobs', 'update on jobs', 'insert on runs', 'update on workers'],
+  ...['insert on hosts', 'insert on outputs', 'delete on runs'],
+];
+
+test.each(refusals)('a trigger of another program refuses each %s: scripts run, and it is named', async (refused) => {
+  const root = await makeChangedRoot(
+    `delete from hosts; create trigger mine before ${refused} begin select raise(abort, 'no'); end`,
+  );
+  for (let passes = 0; passes < 2; passes += 1) await pass(root);
+  expect(await doctor(root)).toContain(`sqlite3 .runner/activity.db 'drop trigger "mine"'`);
+  write(stateFolderOf(root).database, 'drop trigger mine');
+  await pass(root);
+  expectRuns(root, 3);
+  expect(quarantined(root)).toEqual([]);
+  expect(count(root)).toEqual(twice.map((each) => ({ ...each, runs: 4 })));
 });

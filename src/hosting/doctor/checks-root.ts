@@ -6,7 +6,7 @@ import type { Script } from '../../discovery/script.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { APPLICATION_ID } from '../../store/sqlite/file.ts';
-import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
+import { SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { listNames } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
@@ -113,8 +113,10 @@ export const checkLog: Check = {
   run: async (place) => {
     const file = await place.logFile();
     if (file === null) return [note('none yet', 'The first pass makes it: try `runner hourly`.')];
-    const flaw = findFlaw(file) ?? (await findOpenFailure(place));
+    const flaw = findFlaw(file);
     if (flaw !== null) return [flaw];
+    const flaws = await judgeOpening(place);
+    if (flaws.length > 0) return flaws;
     return [ok(describeSound(file)), ...judgeWriting(file), ...(await judgeSize(place, file)), ...judgeSchema(file)];
   },
 };
@@ -170,9 +172,17 @@ function judgeWriting({ writeFailure }: LogFile): CheckFinding[] {
   return [problem(`can be read, but not be written: ${writeFailure}`, OPEN_UP)];
 }
 
-async function findOpenFailure({ log }: DoctorPlace): Promise<CheckFinding | null> {
-  const { failure } = await log();
-  return failure === null ? null : problem(failure, 'Fix this; until then passes run without a log.');
+async function judgeOpening({ log }: DoctorPlace): Promise<CheckFinding[]> {
+  const { failure, flaws } = await log();
+  if (flaws.length > 0) return flaws.map(judgeTables);
+  return failure === null ? [] : [problem(failure, 'Fix this; until then passes run without a log.')];
+}
+
+function judgeTables({ what, cure, sql }: SchemaFlaw): CheckFinding {
+  const sentence = `another program has changed it: ${what}`;
+  if (cure === 'new-log') return problem(sentence, SET_ASIDE);
+  if (cure === 'make-again') return problem(sentence, 'It is made again by the next pass but one, if it is needed.');
+  return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql}'\`.`);
 }
 
 async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<CheckFinding[]> {

@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
 import type { Pause, Store } from '../../store/contract.ts';
+import { findDriver } from '../../store/sqlite/driver.ts';
 import { assertWritable } from '../../store/sqlite/file.ts';
-import { SCHEMA_VERSION } from '../../store/sqlite/migrations.ts';
+import { findSchemaFlaws, SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -102,24 +103,30 @@ export interface LogReading {
   readonly facts: LogFacts | null;
   /** Why a log whose file is sound could not be opened. */
   readonly failure: string | null;
+  /** What another program has made of its tables. */
+  readonly flaws: readonly SchemaFlaw[];
 }
 
 /** Opens only what needs no change: a broken file would be set aside, an older one brought up to date. */
 export async function readLogFacts(state: StateFolder, file: LogFile | null, nowMs: number): Promise<LogReading> {
   const isSound = file?.failure === null && file.damages.length === 0;
-  if (!isSound || file.schemaVersion !== SCHEMA_VERSION) return { facts: null, failure: null };
+  if (!isSound || file.schemaVersion !== SCHEMA_VERSION) return nothing;
+  let flaws: readonly SchemaFlaw[] = [];
   try {
     const store = await openExistingStore(state);
-    if (store === null) return { facts: null, failure: null };
+    if (store === null) return nothing;
     try {
-      return { facts: await readFacts(store, nowMs), failure: null };
+      flaws = findSchemaFlaws(store.connection, (await findDriver()).driver);
+      return { ...nothing, facts: await readFacts(store, nowMs), flaws };
     } finally {
       await store.close();
     }
   } catch (error) {
-    return { facts: null, failure: (error as Error).message };
+    return { ...nothing, failure: (error as Error).message, flaws };
   }
 }
+
+const nothing: LogReading = { facts: null, failure: null, flaws: [] };
 
 async function readFacts(store: Store, nowMs: number): Promise<LogFacts> {
   return {

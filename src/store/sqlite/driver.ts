@@ -82,7 +82,7 @@ export function loadBetterSqlite3(): Driver {
   const name = typeof BETTER_SQLITE3 === 'undefined' ? 'better-sqlite3' : BETTER_SQLITE3;
   const Sqlite = createRequire(import.meta.filename)(name) as BetterSqlite;
   // The binary is not loaded before the first database.
-  new Sqlite(':memory:').close();
+  new Sqlite(IN_MEMORY).close();
   return {
     name: 'better-sqlite3',
     open: (path, options) => openBetterSqlite3(Sqlite, path, options),
@@ -152,11 +152,14 @@ export function withoutSqliteWarning<T>(load: () => T): T {
   }
 }
 
+const IN_MEMORY = ':memory:';
+
 function openNodeDatabase(
   Sqlite: NodeSqlite,
   path: string,
   { timeoutMs, access = 'read-write' }: ConnectionOptions,
 ): DatabaseSync {
+  if (path === IN_MEMORY) return new Sqlite(path);
   const place = pathToFileURL(path);
   // Without it SQLite makes the file when it is missing.
   if (access === 'read-write') place.searchParams.set('mode', 'rw');

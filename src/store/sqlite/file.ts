@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption } from '../failures.ts';
 import type { Connection, Driver } from './connection.ts';
-import { SCHEMA_VERSION } from './migrations.ts';
+import { findSchemaFlaws, SCHEMA_VERSION } from './migrations.ts';
 
 /** What is at the place of the log. */
 export type InspectedLog =
@@ -73,7 +73,7 @@ function openAndJudge(folder: StateFolder, opening: Opening): InspectedLog {
       connection.close();
       return other;
     }
-    if (isSuspect(folder)) lookThrough(connection, folder);
+    if (isSuspect(folder)) lookThrough(connection, folder, opening.driver);
     setUpConnection(connection, path, opening);
     return { is: 'sound', connection, version: readVersion(connection) };
   } catch (error) {
@@ -100,12 +100,29 @@ export function readVersion(connection: Connection): number {
   return Number(connection.pragma('user_version'));
 }
 
-function lookThrough(connection: Connection, folder: StateFolder): void {
+function lookThrough(connection: Connection, folder: StateFolder, driver: Driver): void {
   const answer = String(connection.pragma('quick_check(1)'));
-  if (answer !== 'ok') {
-    throw Object.assign(new Error(answer.replaceAll('\n', ' ')), { code: 'SQLITE_CORRUPT' });
+  if (answer !== 'ok') throw asDamage(answer.replaceAll('\n', ' '));
+  connection.exec('begin immediate');
+  try {
+    restoreTables(connection, driver);
+    connection.exec('commit');
+  } finally {
+    if (connection.inTransaction) connection.exec('rollback');
   }
   clearSuspicion(folder);
+}
+
+/** @throws as for a damaged file where rows are lost; what holds none is made again */
+function restoreTables(connection: Connection, driver: Driver): void {
+  const flaws = findSchemaFlaws(connection, driver);
+  const lost = flaws.filter(({ cure }) => cure === 'new-log');
+  if (lost.length > 0) throw asDamage(lost.map(({ what }) => what).join(', '));
+  for (const { cure, sql } of flaws) if (cure === 'make-again') connection.exec(sql);
+}
+
+function asDamage(reason: string): Error {
+  return Object.assign(new Error(reason), { code: 'SQLITE_CORRUPT' });
 }
 
 /** "fold": marks the file as an activity log, for `file` and against writing to a foreign database. */

@@ -1,4 +1,4 @@
-import type { Connection } from './connection.ts';
+import type { Connection, Driver } from './connection.ts';
 
 /**
  * The tables of the log, one list of statements per version of the schema.
@@ -243,4 +243,97 @@ export function migrate(connection: Connection): void {
     if (connection.inTransaction) connection.exec('rollback');
     throw error;
   }
+}
+
+/** What another program has made of the tables. */
+export interface SchemaFlaw {
+  /** "the table runs is missing" */
+  readonly what: string;
+  /** What holds no rows is made again; what is not the runner's own is left to whoever made it. */
+  readonly cure: 'new-log' | 'make-again' | 'drop';
+  /** What cures it; '' where a new log does. */
+  readonly sql: string;
+}
+
+interface SchemaObject {
+  readonly type: 'table' | 'index' | 'view' | 'trigger';
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** How the tables differ from those that the runner has made at this version, or is about to make. */
+export function findSchemaFlaws(connection: Connection, driver: Driver): readonly SchemaFlaw[] {
+  const version = Math.max(0, Number(connection.pragma('user_version')));
+  const found = readObjects(connection);
+  const pristine = driver.open(':memory:', { timeoutMs: 0 });
+  try {
+    for (const statement of migrations.slice(0, version).flat()) pristine.exec(statement);
+    const own = readObjects(pristine);
+    for (const statement of migrations.slice(version).flat()) pristine.exec(statement);
+    const later = [...readObjects(pristine).values()].filter(({ name }) => !own.has(name));
+    return [
+      ...[...own.values()].flatMap((each) => compareObject(each, found.get(each.name), connection, pristine)),
+      ...later.filter(({ name }) => found.has(name)).map(({ type, name }) => lost(`the ${type} ${name} is too early`)),
+      ...[...found.values()].filter(({ name }) => !own.has(name)).flatMap(judgeStranger),
+    ];
+  } finally {
+    pristine.close();
+  }
+}
+
+function readObjects(connection: Connection): ReadonlyMap<string, SchemaObject> {
+  const text = `select type, lower(name) as name, sql from sqlite_master where name not like 'sqlite~_%' escape '~'`;
+  const objects = connection.prepare(text).all([]) as SchemaObject[];
+  return new Map(objects.map((each) => [each.name, each]));
+}
+
+function compareObject(
+  own: SchemaObject,
+  found: SchemaObject | undefined,
+  connection: Connection,
+  pristine: Connection,
+): SchemaFlaw[] {
+  const { type, name, sql } = own;
+  if (found !== undefined && found.type !== type) return [lost(`${name} is a ${found.type}, not the ${type} it was`)];
+  if (type === 'table') {
+    return found === undefined ? [lost(`the table ${name} is missing`)] : compareColumns(name, connection, pristine);
+  }
+  if (found === undefined) return [{ what: `the ${type} ${name} is missing`, cure: 'make-again', sql }];
+  if (withoutSpace(found.sql) === withoutSpace(sql)) return [];
+  return [{ what: `the ${type} ${name} was changed`, cure: 'make-again', sql: `drop ${type} ${name}; ${sql}` }];
+}
+
+function compareColumns(table: string, connection: Connection, pristine: Connection): SchemaFlaw[] {
+  const found = readColumns(connection, table);
+  const own = readColumns(pristine, table);
+  const changed = [...own].filter(([name, column]) => found.get(name) !== column);
+  const strange = [...found.keys()].filter((name) => !own.has(name));
+  return [
+    ...changed.map(([name]) => lost(`the column ${table}.${name} ${found.has(name) ? 'was changed' : 'is missing'}`)),
+    // One that may be left out is in nobody's way.
+    ...strange
+      .filter((name) => /"notnull":1,"dflt_value":null/.test(found.get(name) ?? ''))
+      .map((name) => lost(`the column ${table}.${name} is not the log's own`)),
+  ];
+}
+
+function readColumns(connection: Connection, table: string): ReadonlyMap<string, string> {
+  const text = 'select lower(name) as name, lower(type) as type, "notnull", dflt_value, pk from pragma_table_info(?)';
+  const columns = connection.prepare(text).all([table]) as { readonly name: string }[];
+  return new Map(columns.map((column) => [column.name, JSON.stringify(column)]));
+}
+
+/** Triggers and unique indexes can refuse what the runner records. */
+function judgeStranger({ type, name, sql }: SchemaObject): SchemaFlaw[] {
+  if (type !== 'trigger' && !(type === 'index' && /^create\s+unique/i.test(sql))) return [];
+  const what = `the ${type} ${name} is not the log's own, and may keep it from being written`;
+  return [{ what, cure: 'drop', sql: `drop ${type} "${name.replaceAll('"', '""')}"` }];
+}
+
+function lost(what: string): SchemaFlaw {
+  return { what, cure: 'new-log', sql: '' };
+}
+
+function withoutSpace(sql: string): string {
+  return sql.replace(/\s+/g, '').toLowerCase();
 }

@@ -1,9 +1,10 @@
 import type { Store } from '../../store/contract.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
-import { isCorruption, isStoreFailure } from '../../store/failures.ts';
+import { isSuspicious } from '../../store/failures.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
 import { openStore } from '../../store/sqlite/open.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { createStateFolder } from '../../system/place/state-folder.ts';
 import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
@@ -25,7 +26,7 @@ export async function withStore<T>(
   try {
     return await use(logged);
   } finally {
-    await logged.store.close();
+    await ifLogAllows(call, () => logged.store.close());
   }
 }
 
@@ -39,8 +40,9 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
     const orphans = await reconcileIfNeeded(call, store);
     return { ...call, store, orphans, spooledTiers: new Set() };
   } catch (error) {
-    await store?.close();
-    if (!isStoreFailure(error)) throw error;
+    // What has gone wrong first is what is told.
+    await store?.close().catch(() => {});
+    if (error instanceof UsageError) throw error;
     return reportStoreFailure(call, error);
   }
 }
@@ -66,9 +68,14 @@ async function reconcileNow({ runner, events }: Invocation, store: Store): Promi
   return orphans;
 }
 
-/** Has somebody see to the log, and has it looked at when it is opened next. What was reported. */
+/**
+ * Has somebody see to the log, and has it looked at when it is opened next. Scripts run whatever becomes of
+ * the log: so the error may be any, also one that nobody has foreseen.
+ *
+ * @returns what was reported
+ */
 export function reportStoreFailure({ runner, events }: Invocation, error: unknown): string {
-  if (isCorruption(error)) markSuspect(runner.state);
+  if (isSuspicious(error)) markSuspect(runner.state);
   const sentence = describeStoreFailure(error, runner.state);
   events.emit('problem', sentence);
   return sentence;
@@ -79,7 +86,7 @@ export async function ifLogAllows(call: Invocation, record: () => Promise<unknow
   try {
     await record();
   } catch (error) {
-    if (!isStoreFailure(error)) throw error;
+    if (error instanceof UsageError) throw error;
     reportStoreFailure(call, error);
   }
 }

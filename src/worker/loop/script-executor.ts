@@ -1,7 +1,6 @@
 import { hasRoomToHold, holdScript } from '../../execution/isolated/held-script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import type { Store } from '../../store/contract.ts';
-import { isStoreFailure } from '../../store/failures.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
@@ -172,7 +171,6 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<reado
   let spool: OpenSpool | null = null;
   const recorder = createFailoverRecorder({
     store: createStoreRecorder(store, workerId, runner),
-    isLost: isStoreFailure,
     replace: async (error) => {
       const reason = reportStoreFailure(call, error);
       call.spooledTiers.add(worker.tier);
@@ -206,8 +204,7 @@ async function readUsualDuration(store: Store, script: string): Promise<number |
 async function unlessLost<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
-  } catch (error) {
-    if (!isStoreFailure(error)) throw error;
+  } catch {
     return null;
   }
 }

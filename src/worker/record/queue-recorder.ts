@@ -14,7 +14,7 @@ import type { ClaimedRow, ClaimRef, RunStart, Store, StoreSession } from '../../
 import { isStoreFailure } from '../../store/failures.ts';
 import { removeOutput } from '../../system/place/state-folder.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { reconcileIfNeeded } from '../invocation/with-store.ts';
+import { reconcileIfNeeded, reportStoreFailure } from '../invocation/with-store.ts';
 import type { Selector } from '../loop/selection.ts';
 import { findDeadWorkers } from '../recovery/dead-workers.ts';
 import { hasOrphanedClaim } from '../recovery/needed.ts';
@@ -301,8 +301,8 @@ export function startHeartbeat(
       heldMs = renewed ?? defaultLeaseMs;
       await takeBack();
     } catch (error) {
-      // Once it is stopped, the log may be closed under it.
-      if (!isStopped && !isStoreFailure(error)) throw error;
+      // Once it is stopped, the log may be closed under it; nobody else hears of what a timer throws.
+      if (!isStopped && !isStoreFailure(error)) reportStoreFailure(call, error);
     }
     shortestMs = Math.min(shortestMs, heldMs);
     schedule();

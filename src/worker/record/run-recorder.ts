@@ -201,21 +201,18 @@ function claimOf({ script, claim }: ClaimedRun): ClaimRef {
 /** The log's recorder, and what takes its place should the log be lost on the way. */
 interface Failover {
   readonly store: RunRecorder;
-  /** Whether an error means that the log is lost: any other is a defect. */
-  isLost(error: unknown): boolean;
-  /** Called once, at the first such error. @throws when there is no other place either */
+  /** Called once, at the log's first error, whichever it is. @throws when there is no other place either */
   replace(error: unknown): Promise<RunRecorder>;
 }
 
 /** Goes on elsewhere when the log is lost in the middle of a pass, and stays there. */
-export function createFailoverRecorder({ store, isLost, replace }: Failover): RunRecorder {
+export function createFailoverRecorder({ store, replace }: Failover): RunRecorder {
   let replacement: Promise<RunRecorder> | null = null;
   const attempt = async <T>(record: (recorder: RunRecorder) => Promise<T>): Promise<T> => {
     if (replacement !== null) return await record(await replacement);
     try {
       return await record(store);
     } catch (error) {
-      if (!isLost(error)) throw error;
       // With several scripts at a time, another one may have found it lost meanwhile.
       replacement ??= replace(error);
       return await record(await replacement);

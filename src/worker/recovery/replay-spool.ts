@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { RunStart, Store, StoreSession } from '../../store/contract.ts';
+import { isLogFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
@@ -85,6 +86,8 @@ async function tryFile(context: Context, folder: StateFolder, file: SpoolFile): 
   try {
     if (isReady(file, context.taking.at)) await takeInFile(context, folder, file);
   } catch (error) {
+    // The runs that it tells of would be taken for lost by what follows.
+    if (isLogFailure(error)) throw error;
     // Another worker took it in, or its own one has just closed it.
     if (!existsSync(file.path)) return;
     context.notes.push(`${file.path} stays where it is: ${(error as Error).message}.`);

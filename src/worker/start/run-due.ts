@@ -6,8 +6,9 @@ import { findPause } from '../../queue/pauses.ts';
 import { countCrashedPasses, decideDue, isMissRecorded, readLastPass } from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/contract.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
-import { ifLogAllows, withStore } from '../invocation/with-store.ts';
+import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
 import { skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { runBacklog } from './run-backlog.ts';
 import { runPass } from './run-pass.ts';
@@ -40,20 +41,34 @@ async function runDueTiers(call: StoreInvocation, tiers: readonly Tier[]): Promi
 }
 
 async function runIfDue(call: StoreInvocation, tier: Tier): Promise<readonly RunEnd[]> {
+  let scripts: readonly Script[] | null;
+  try {
+    scripts = await findDue(call, tier);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    call.spooledTiers.add(tier.name);
+    const { ends } = await runDueTiersWithoutLog(call, [tier], reportStoreFailure(call, error));
+    return ends ?? [];
+  }
+  if (scripts === null) return [];
+  return (await runPass(call, { kind: 'tier', tier, scripts })) ?? [];
+}
+
+/** Null: nothing is to be run, not even an empty pass. */
+async function findDue(call: StoreInvocation, tier: Tier): Promise<readonly Script[] | null> {
   const { store } = call;
   const worker = describeWorker(call, { kind: 'tier', tier });
   const { scheduledFor, startedAt: at } = worker;
-  if (scheduledFor === null) return [];
+  if (scheduledFor === null) return null;
   // `status` shows a pause; a row for each call would only fill the log.
-  if (findPause(await store.pauses.inForce(at), tier.name) !== null) return [];
+  if (findPause(await store.pauses.inForce(at), tier.name) !== null) return null;
   const last = await readLastPass(store, tier.name);
   const crashes = await countCrashedPasses(store, tier.name, scheduledFor);
   const catchUp = call.runner.settings.tiers[tier.name]?.catchUp ?? 'once';
   const decision = decideDue({ start: scheduledFor, at, last, crashes, catchUp });
   if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor });
-  if (decision !== 'due') return [];
-  const scripts = crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
-  return (await runPass(call, { kind: 'tier', tier, scripts })) ?? [];
+  if (decision !== 'due') return null;
+  return crashes === 0 ? tier.scripts : await withoutDone(store, tier, scheduledFor);
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/contract.ts';
-import { isStoreFailure } from '../../store/failures.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { type Collector, collectJobs } from '../collect/collect-jobs.ts';
 import {
   describeWorker,
@@ -37,7 +37,7 @@ export async function runPass(call: StoreInvocation, request: TierRequest): Prom
     return await takeAndWork(call, request, worker, begin);
   } catch (error) {
     // Not once scripts are started: from then on, each record finds its own way.
-    if (isBegun || !isStoreFailure(error) || request.kind === 'backlog') throw error;
+    if (isBegun || error instanceof UsageError || request.kind === 'backlog') throw error;
     call.spooledTiers.add(request.tier.name);
     const { runWithoutLog } = await import('./run-without-store.ts');
     return await runWithoutLog(call, request, reportStoreFailure(call, error), worker);
