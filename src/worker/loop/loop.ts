@@ -16,12 +16,12 @@ export interface Executor<Turn> {
  * Lets executors work side by side, until none has anything more to do. Once one breaks off, for want of the log or
  * the disk, nothing more is started, and the others end what they run.
  *
- * @param worker what is aborted then
- * @returns with what they broke off, in the order in which they did
+ * @param name of what is aborted then
+ * @returns why executors have broken off, the first one first; empty: all have come to their end
  */
 export async function runExecutors<Turn>(
   call: Invocation,
-  worker: 'pass' | 'worker',
+  name: 'pass' | 'worker',
   executors: readonly Executor<Turn>[],
 ): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
@@ -30,7 +30,7 @@ export async function runExecutors<Turn>(
       await work();
     } catch (error) {
       errors.push(error);
-      call.stop.startNothing(`the ${worker} was aborted: ${String(error)}`);
+      call.stop.startNothing(`the ${name} was aborted: ${String(error)}`);
       if (isStoreFailure(error)) reportStoreFailure(call, error);
     }
   };
