@@ -50,11 +50,7 @@ exports.default = () => console.log('called');
 console.log('once');
 throw new Error('of mine');\n`,
   });
-  expect(run('survivor')).toMatchObject({
-    outcome: 'succeeded',
-    output: 'once\ncaught of mine\n',
-    error_name: null,
-  });
+  expect(run('survivor')).toMatchObject({ outcome: 'succeeded', output: 'once\ncaught of mine\n', error_name: null });
 });
 
 test('a script sees itself as it does in plain Node', () => {
@@ -101,9 +97,7 @@ console.log('fork ended with', ...(await once(child, 'exit')));\n`,
 });
 
 test('a heap limit goes on to what the script forks', () => {
-  const { run } = runPass({
-    'limited.mjs': `// @memory 64mb\nconsole.log(process.execArgv);\n`,
-  });
+  const { run } = runPass({ 'limited.mjs': `// @memory 64mb\nconsole.log(process.execArgv);\n` });
   expect(run('limited').output).toBe("[ '--max-old-space-size=64' ]\n");
 });
 

@@ -9,15 +9,8 @@ test('an error is described by its name, its message and its stack with its caus
 });
 
 test('what is no error has no stack', () => {
-  expect(describeError('a text')).toEqual({
-    name: 'thrown string',
-    message: 'a text',
-    stack: null,
-  });
-  expect(describeError(undefined)).toMatchObject({
-    name: 'thrown undefined',
-    message: 'undefined',
-  });
+  expect(describeError('a text')).toEqual({ name: 'thrown string', message: 'a text', stack: null });
+  expect(describeError(undefined)).toMatchObject({ name: 'thrown undefined', message: 'undefined' });
   expect(describeError(Object.create(null))).toMatchObject({ name: 'thrown object' });
 });
 

@@ -23,10 +23,7 @@ test('errors that end a script are recorded as they are', () => {
   });
   expect(endOf(pass, 'throws-in-a-timer')).toMatchObject({ ...failure, error_message: 'late' });
   expect(endOf(pass, 'rejects')).toMatchObject({ ...failure, error_message: 'nobody waits' });
-  expect(endOf(pass, 'function-rejects')).toMatchObject({
-    ...failure,
-    error_message: 'in the function',
-  });
+  expect(endOf(pass, 'function-rejects')).toMatchObject({ ...failure, error_message: 'in the function' });
   expect(endOf(pass, 'module-is-missing').error_message).toContain('no-such-package');
   expect(pass.run('throws').error_stack).toContain('/jobs/hourly/throws.mjs:1:7');
   expect(pass.run('function-rejects').error_stack).toContain('function-rejects.mjs:1:');
@@ -84,22 +81,14 @@ test('a script that ends itself is taken at its word', () => {
     'sets-exit-code.mjs': `export default () => { process.exitCode = 5; };\n`,
   });
   const withoutError = { error_name: null, error_message: null, measured_by: 'self' };
-  expect(endOf(pass, 'exits')).toEqual({
-    ...withoutError,
-    outcome: 'failed',
-    exit_code: 7,
-    reason: 'exit code 7',
-  });
+  expect(endOf(pass, 'exits')).toEqual({ ...withoutError, outcome: 'failed', exit_code: 7, reason: 'exit code 7' });
   expect(endOf(pass, 'exits-after-an-error')).toMatchObject({
     exit_code: 9,
     error_message: 'the cause',
     reason: 'exit code 9: Error: the cause',
   });
   expect(endOf(pass, 'exits-at-exit')).toMatchObject({ ...withoutError, exit_code: 4 });
-  expect(endOf(pass, 'exits-with-zero-after-an-error')).toMatchObject({
-    ...withoutError,
-    outcome: 'succeeded',
-  });
+  expect(endOf(pass, 'exits-with-zero-after-an-error')).toMatchObject({ ...withoutError, outcome: 'succeeded' });
   expect(endOf(pass, 'sets-exit-code')).toMatchObject({ ...withoutError, exit_code: 5 });
 });
 

@@ -16,10 +16,7 @@ interface Case {
 }
 
 const cases: Readonly<Record<string, Case>> = {
-  'plain.ts': {
-    source: `const text: string = 'plain';\nconsole.log(text satisfies string);\n`,
-    expected: 'plain\n',
-  },
+  'plain.ts': { source: `const text: string = 'plain';\nconsole.log(text satisfies string);\n`, expected: 'plain\n' },
   'beyond-stripping.ts': {
     source: `enum Colour { Red = 3 }
 namespace Sizes { export const large = 5; }
@@ -91,14 +88,8 @@ module.exports = (context: { script: string }): void => console.log(name, contex
     expected: 'imported\n',
     inModule: { fails: /ReferenceError: require is not defined/ },
   },
-  'byte-order-mark.ts': {
-    source: `\ufeffconst text: string = 'marked';\nconsole.log(text);\n`,
-    expected: 'marked\n',
-  },
-  'windows.ts': {
-    source: `const text: string = 'windows';\r\nconsole.log(text);\r\n`,
-    expected: 'windows\n',
-  },
+  'byte-order-mark.ts': { source: `\ufeffconst text: string = 'marked';\nconsole.log(text);\n`, expected: 'marked\n' },
+  'windows.ts': { source: `const text: string = 'windows';\r\nconsole.log(text);\r\n`, expected: 'windows\n' },
   'always-module.mts': {
     source: `import { value } from './_library/value.ts';\nconst text: string = value;\nconsole.log(text, typeof require);\n`,
     expected: 'imported undefined\n',

@@ -57,12 +57,7 @@ test('the copy holds all there is, in one file that only its owner can read', as
   const { status, stdout, stderr } = backUp(root, 'copy.db');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(new RegExp(`^${path} \\d+(\\.\\d)?KB\n$`));
-  expect(readCopy(path)).toEqual({
-    integrity: 'ok',
-    application: APPLICATION_ID,
-    journal: 'delete',
-    events: 1,
-  });
+  expect(readCopy(path)).toEqual({ integrity: 'ok', application: APPLICATION_ID, journal: 'delete', events: 1 });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(namesIn(root)).toEqual(['.runner', 'copy.db', 'jobs']);
 });

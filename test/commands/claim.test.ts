@@ -71,10 +71,7 @@ describe('runner claim', () => {
   test('waits for a job that another process adds', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export', '--at', '+1h');
-    const waiting = startCommand(['claim', 'mail/*', '--wait', '40s'], {
-      cwd: root,
-      env: cronEnv(root),
-    });
+    const waiting = startCommand(['claim', 'mail/*', '--wait', '40s'], { cwd: root, env: cronEnv(root) });
     await inRoot(root, 'add', 'mail/welcome');
     expect(await waiting.ended).toMatchObject({ status: 0, stderr: '' });
     expect((await inRoot(root, 'job', '2')).stdout).toContain('job 2 · running');
@@ -83,11 +80,7 @@ describe('runner claim', () => {
   test('a wait of nothing is none', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export', '--at', '+1h');
-    expect(await inRoot(root, 'claim', '--wait', '0s')).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: '',
-    });
+    expect(await inRoot(root, 'claim', '--wait', '0s')).toEqual({ status: 1, stdout: '', stderr: '' });
     await inRoot(root, 'add', 'export');
     expect(jsonOf(await inRoot(root, 'claim', '--wait', '0s'))).toMatchObject({ id: 2 });
   });
@@ -95,11 +88,7 @@ describe('runner claim', () => {
   test('gives up when the wait is over', async () => {
     const root = makeQueueSite();
     const startMs = performance.now();
-    expect(await inRoot(root, 'claim', '--wait', '300ms')).toEqual({
-      status: 1,
-      stdout: '',
-      stderr: '',
-    });
+    expect(await inRoot(root, 'claim', '--wait', '300ms')).toEqual({ status: 1, stdout: '', stderr: '' });
     expect(performance.now() - startMs).toBeGreaterThan(300);
   });
 
@@ -117,10 +106,7 @@ describe('runner claim', () => {
     const [code, signal] = await exit.finally(() => clearInterval(signalling));
     expect([143, null]).toContain(code);
     if (code === null) expect(signal).toBe('SIGTERM');
-    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
-      state: 'queued',
-      attempts: 0,
-    });
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'queued', attempts: 0 });
   });
 
   test('what nobody reads is given back, and was no try', async () => {
@@ -134,10 +120,7 @@ describe('runner claim', () => {
     child.stdout.destroy();
     const [code] = await once(child, 'exit');
     expect(code).toBe(1);
-    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({
-      state: 'queued',
-      attempts: 0,
-    });
+    expect(jsonOf(await inRoot(root, 'job', '1', '--json'))).toMatchObject({ state: 'queued', attempts: 0 });
     expect(jsonOf(await inRoot(root, 'claim'))).toMatchObject({ id: 1, attempt: 1 });
   });
 

@@ -40,10 +40,7 @@ describe('help', () => {
 
 test('a root may be called as a command is', () => {
   const root = makeTemporaryRoot({ 'jobs/jobs/hourly/a.sh': 'true\n' });
-  const { status, stdout } = runCommand(['--root', 'jobs', 'list'], {
-    cwd: root,
-    env: cronEnv(root),
-  });
+  const { status, stdout } = runCommand(['--root', 'jobs', 'list'], { cwd: root, env: cronEnv(root) });
   expect(status).toBe(0);
   expect(stdout).toContain('hourly/a');
 });
@@ -201,9 +198,7 @@ const systemNode = spawnSync('/usr/bin/node', ['--version'], { encoding: 'utf8' 
 const isOld = systemNode.status === 0 && Number(systemNode.stdout.slice(1).split('.')[0]) < 22;
 
 test.runIf(isOld)('the machine’s own old Node is refused for real', () => {
-  const { status, stdout, stderr } = spawnSync('/usr/bin/node', [commandPath, 'hourly'], {
-    encoding: 'utf8',
-  });
+  const { status, stdout, stderr } = spawnSync('/usr/bin/node', [commandPath, 'hourly'], { encoding: 'utf8' });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toContain('runner: needs Node 22.18 or newer');
 });

@@ -67,9 +67,7 @@ test.each([
   expect((await inRoot(root, 'show', String(runs[0].id))).stdout).toMatch(
     /\njob {11}2 · `runner job 2` shows it\nstarted /,
   );
-  expect(jsonOf(await inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({
-    job: 2,
-  });
+  expect(jsonOf(await inRoot(root, 'show', String(runs[0].id), '--json'))).toMatchObject({ job: 2 });
 });
 
 test('where nothing is kept of what failed, it leads nowhere', async () => {
@@ -97,9 +95,7 @@ test('a run of a script has no job to look at', async () => {
 });
 
 test('of tries that were made again meanwhile it says so, and of the others when they are', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n'),
-  });
+  const root = makeTemporaryRoot({ 'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n') });
   await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
   await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
   const [, ...failures] = (await inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m')).stderr.split('\n\n');

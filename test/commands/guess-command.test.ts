@@ -12,11 +12,7 @@ const wrongUse = new CommanderError(1, 'commander.excessArguments', 'error: too 
 
 /** In a root with three tiers. */
 async function guess(error: unknown, line: string): Promise<unknown> {
-  const cwd = makeTemporaryRoot({
-    'jobs/hourly/a.sh': '',
-    'jobs/daily/b.sh': '',
-    'jobs/reports/c.sh': '',
-  });
+  const cwd = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/reports/c.sh': '' });
   return await guessCommand(error, { args: line.split(' '), commands, context: { cwd, env: {} } });
 }
 

@@ -53,12 +53,7 @@ describe('an imported queue of Bedrock', () => {
     expect(readEvidence(root)).toEqual([
       { name: 'Urgent', data: {}, parentData: null, finished: [] },
       { name: 'Part', data: { rows: 2 }, parentData: { file: 'a.csv' }, finished: [] },
-      {
-        name: 'Export',
-        data: { file: 'a.csv' },
-        parentData: null,
-        finished: [{ rows: 1 }, { rows: 2 }],
-      },
+      { name: 'Export', data: { file: 'a.csv' }, parentData: null, finished: [{ rows: 1 }, { rows: 2 }] },
     ]);
 
     const again = await inRoot(root, 'import', 'bedrock', path, '--with-ended');

@@ -36,14 +36,7 @@ describe('runner job', () => {
     const { read } = await makeJob();
     const job = await read();
     expect(Object.keys(job)).toEqual([...keys, 'pause', 'children', 'runs', 'activity']);
-    expect(job).toMatchObject({
-      id: 1,
-      state: 'running',
-      data: { a: 1 },
-      result: null,
-      attempts: 1,
-      pause: null,
-    });
+    expect(job).toMatchObject({ id: 1, state: 'running', data: { a: 1 }, result: null, attempts: 1, pause: null });
     expect(job.runs).toMatchObject([{ id: 1, outcome: 'running', script: 'queue/export', tier: 'queue', job: 1 }]);
     expect(job.activity).toMatchObject([
       { event: 'job-queued', detail: null, run: null },
@@ -65,11 +58,7 @@ describe('runner job', () => {
   test('shows children, a long text cut, and nothing that could write to the terminal', async () => {
     const { root, job } = await makeJob();
     await inRoot(root, 'add', 'mail/welcome', '--parent', '1');
-    const long = JSON.stringify({
-      text: 'x'.repeat(5_000),
-      evil: '\u009b31m',
-      list: Array(90).fill(1),
-    });
+    const long = JSON.stringify({ text: 'x'.repeat(5_000), evil: '\u009b31m', list: Array(90).fill(1) });
     withInput(root, long, 'job', '1', 'update', '--data', '-');
     const { stdout } = await job();
     expect(stdout).toContain('\nchildren\njob 2 · mail/welcome · paused\n');
@@ -174,12 +163,7 @@ describe('runner job <id>', () => {
     expect(withInput(root, '{"b":2}', 'job', '1', 'update', '--data', '-').status).toBe(0);
     const options = ['--priority', '1', '--repeat', 'HOURLY', '--at', '2036-01-01 00:00'];
     expect(await job('update', ...options)).toMatchObject({ status: 0 });
-    expect(await read()).toMatchObject({
-      state: 'running',
-      data: { b: 2 },
-      priority: 1,
-      repeat: 'HOURLY',
-    });
+    expect(await read()).toMatchObject({ state: 'running', data: { b: 2 }, priority: 1, repeat: 'HOURLY' });
     expect(await job('update', '--no-repeat')).toMatchObject({ status: 0 });
     expect(await read()).toMatchObject({ repeat: null });
   });

@@ -78,12 +78,7 @@ describe('runner jobs', () => {
     ]);
     const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
     const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
-    const failFast = {
-      name: 'queue/export',
-      kind: 'fail-fast',
-      until: null,
-      since: expect.any(String),
-    };
+    const failFast = { name: 'queue/export', kind: 'fail-fast', until: null, since: expect.any(String) };
     expect(pauses).toEqual([
       failFast,
       failFast,

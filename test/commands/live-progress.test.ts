@@ -58,10 +58,7 @@ describe.runIf(hasTmux)('on a terminal', () => {
   });
 
   test('a job that is given back is neither a success nor a failure', async () => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': 'true\n',
-      'jobs/queue/later.sh': 'exit 75\n',
-    });
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/queue/later.sh': 'exit 75\n' });
     const runner = `'${process.execPath}' '${commandPath}'`;
     const terminal = openTerminal(root);
     terminal.type(`r() { ${runner} "$@"; }; r add later; r hourly; r add later; r work; echo "exit $?"`);
@@ -81,9 +78,7 @@ describe.runIf(hasTmux)('on a terminal', () => {
   });
 
   test('that is closed, what runs is ended and recorded', async () => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': 'echo $$ >"$RUNNER_ROOT/pid"; sleep 60\n',
-    });
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo $$ >"$RUNNER_ROOT/pid"; sleep 60\n' });
     const terminal = openTerminal(root);
     terminal.type(`exec ${command} 2>'${root}/stderr'`);
     await until('the script shows', () => terminal.read().includes('hourly/a'));

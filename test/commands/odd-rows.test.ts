@@ -51,17 +51,12 @@ test.each([
   ['a time after all dates', 1e300],
 ])('where the checks of the log were off, too, %s is no time and told as unknown', async (_, value) => {
   const root = await makeOddJobs(value, (column) => times.includes(column), 0);
-  const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json')) as {
-    jobs: Record<string, unknown>[];
-  };
+  const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json')) as { jobs: Record<string, unknown>[] };
   for (const key of ['createdAt', 'runAt']) {
     expect(jobs.map((job) => job[key]).filter((at) => at === null)).toHaveLength(1);
   }
   for (const { id } of jobs) {
     expect(await inRoot(root, 'job', String(id))).toMatchObject({ status: 0, stderr: '' });
-    expect(await inRoot(root, 'job', String(id), '--json')).toMatchObject({
-      status: 0,
-      stderr: '',
-    });
+    expect(await inRoot(root, 'job', String(id), '--json')).toMatchObject({ status: 0, stderr: '' });
   }
 });

@@ -114,9 +114,7 @@ describe('a wrong line is named:', () => {
     const [only] = readJobLines('\n{"name":"a"}');
     if (only === undefined) throw new Error('there is a job');
     const error = new QueueError('wrong-state', 'Job 7 cannot have children.');
-    expect(nameLine(error, [only])).toMatchObject({
-      message: 'Line 2: Job 7 cannot have children.',
-    });
+    expect(nameLine(error, [only])).toMatchObject({ message: 'Line 2: Job 7 cannot have children.' });
     const other = new Error('disk full');
     expect(nameLine(other, [only])).toBe(other);
   });

@@ -46,10 +46,7 @@ describe('a pause of jobs of the queue', () => {
     expect(jsonOf(await inRoot(root, 'status', '--json'))).toMatchObject({ pauses: [pause] });
     const narrower = jsonOf(await inRoot(root, 'resume', 'mail/welcome', '--json'));
     expect(narrower).toEqual({ resumed: [], pause });
-    expect(jsonOf(await inRoot(root, 'resume', '--json'))).toEqual({
-      resumed: ['queue/mail/*'],
-      pause: null,
-    });
+    expect(jsonOf(await inRoot(root, 'resume', '--json'))).toEqual({ resumed: ['queue/mail/*'], pause: null });
   });
 
   test('everything is the queue, too', async () => {

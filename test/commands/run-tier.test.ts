@@ -46,11 +46,7 @@ describe('under cron', () => {
   });
 
   test('a script that fails stops none of those after it, and the pass exits 1', () => {
-    const { status, runs } = runPass({
-      'a.sh': 'exit 3\n',
-      'b.mjs': 'throw 1;\n',
-      'c.sh': 'true\n',
-    });
+    const { status, runs } = runPass({ 'a.sh': 'exit 3\n', 'b.mjs': 'throw 1;\n', 'c.sh': 'true\n' });
     expect(status).toBe(1);
     expect(runs.map(({ script, outcome }) => [script, outcome])).toEqual([
       ['hourly/a', 'failed'],
@@ -69,10 +65,7 @@ describe('under cron', () => {
   });
 
   test('a script with a wrong tag is not started, with its cause, and stops no other', () => {
-    const { status, run, stderr } = runPass({
-      'a.sh': '# @timeout soon\necho never\n',
-      'b.sh': 'true\n',
-    });
+    const { status, run, stderr } = runPass({ 'a.sh': '# @timeout soon\necho never\n', 'b.sh': 'true\n' });
     expect(status).toBe(1);
     expect(run('a')).toMatchObject({ outcome: 'not-started', output: '' });
     expect(run('a').reason).toMatch(/^jobs\/hourly\/a\.sh:1: @timeout .*"soon"/);
@@ -123,11 +116,7 @@ describe('wrong use exits 2 with one sentence', () => {
   });
 
   test('wrong settings are all told at once, and nothing runs', () => {
-    const settings = {
-      concurrency: 0,
-      exitZeroOnFailure: 'maybe',
-      tiers: { hourly: { timeout: 'x' } },
-    };
+    const settings = { concurrency: 0, exitZeroOnFailure: 'maybe', tiers: { hourly: { timeout: 'x' } } };
     const folder = makeTemporaryRoot({
       'jobs/hourly/a.sh': 'touch "$RUNNER_ROOT/ran"\n',
       'runner.config.json': JSON.stringify(settings, null, 2),
@@ -141,10 +130,7 @@ describe('wrong use exits 2 with one sentence', () => {
   });
 
   test('without a jobs folder anywhere', () => {
-    const { status, stderr } = runCommand(['hourly'], {
-      cwd: '/proc',
-      env: cronEnv(makeTemporaryRoot()),
-    });
+    const { status, stderr } = runCommand(['hourly'], { cwd: '/proc', env: cronEnv(makeTemporaryRoot()) });
     expect({ status, stderr }).toEqual({
       status: 2,
       stderr:

@@ -52,17 +52,11 @@ test.for([
 });
 
 test('a terminal that is closed lets a worker of the queue finish what it has in hand', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/queue/slow.sh': 'touch "$RUNNER_ROOT/begun"; sleep 1\n',
-  });
+  const root = makeTemporaryRoot({ 'jobs/queue/slow.sh': 'touch "$RUNNER_ROOT/begun"; sleep 1\n' });
   const env = cronEnv(root);
   await once(spawn(process.execPath, [commandPath, 'add', 'slow'], { cwd: root, env }), 'exit');
   const work = `"${process.execPath}" "${commandPath}" work --for 1m`;
-  const terminal = spawn('script', ['-qec', work, '/dev/null'], {
-    cwd: root,
-    env,
-    stdio: 'ignore',
-  });
+  const terminal = spawn('script', ['-qec', work, '/dev/null'], { cwd: root, env, stdio: 'ignore' });
   onTestFinished(() => void terminal.kill('SIGKILL'));
   await until('the job runs', () => existsSync(join(root, 'begun')));
   terminal.kill('SIGKILL');

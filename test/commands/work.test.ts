@@ -92,9 +92,7 @@ test('parameters in the names of jobs tell them apart, and their handler is the 
 
 test('patterns that lead to no job are told of, or refused', async () => {
   const root = makeSite({ 'jobs/queue/mail/a.mjs': noop });
-  expect(work(root, 'noop', 'mail/a?user=*', 'mail/*', '--wait', '0s')).toMatchObject({
-    stderr: '',
-  });
+  expect(work(root, 'noop', 'mail/a?user=*', 'mail/*', '--wait', '0s')).toMatchObject({ stderr: '' });
   expect(work(root, 'mial/*', 'noop')).toEqual({
     status: 0,
     stdout: '',
@@ -140,9 +138,7 @@ test('a failed job is told of as cron mails it, one that is given back is not', 
 });
 
 test('a handler that asks for what the log would refuse has failed like any other', async () => {
-  const root = makeSite({
-    'jobs/queue/out.mjs': "export default ({ retry }) => retry({ name: '../x' });\n",
-  });
+  const root = makeSite({ 'jobs/queue/out.mjs': "export default ({ retry }) => retry({ name: '../x' });\n" });
   const id = await addJob(root, 'out');
   const { status, stderr } = work(root);
   expect(status).toBe(1);

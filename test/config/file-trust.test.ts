@@ -36,10 +36,7 @@ test('the root is judged itself, whatever lies above it', () => {
   chmodSync(open, 0o777);
   expect(judgeRoot(root)).toBeNull();
   chmodSync(root, 0o757);
-  expect(judgeRoot(root)).toMatchObject({
-    path: root,
-    reason: 'can be written by anybody (mode 0757)',
-  });
+  expect(judgeRoot(root)).toMatchObject({ path: root, reason: 'can be written by anybody (mode 0757)' });
 });
 
 describe('a symlink', () => {

@@ -44,11 +44,7 @@ const defaults = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
-  retention: {
-    succeededMs: 7_776_000_000,
-    failedMs: 31_536_000_000,
-    maxDatabaseBytes: 524_288_000,
-  },
+  retention: { succeededMs: 7_776_000_000, failedMs: 31_536_000_000, maxDatabaseBytes: 524_288_000 },
   maxOutputBytes: 10_485_760,
 };
 
@@ -91,11 +87,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       concurrency: 2,
       exitZeroOnFailure: true,
       env: { SITE: 'https://example.org' },
-      retention: {
-        succeededMs: 2_592_000_000,
-        failedMs: 86_313_600_000,
-        maxDatabaseBytes: 1_073_741_824,
-      },
+      retention: { succeededMs: 2_592_000_000, failedMs: 86_313_600_000, maxDatabaseBytes: 1_073_741_824 },
       maxOutputBytes: 65_536,
     },
   });

@@ -39,9 +39,7 @@ test('all else is read as it always is', () => {
       expect(JSON.parse(JSON.stringify(parseExactly(text)))).toEqual(JSON.parse(text));
     }),
   );
-  expect(parseExactly('{"a":[1,"9007199254740993",null,true]}')).toEqual({
-    a: [1, '9007199254740993', null, true],
-  });
+  expect(parseExactly('{"a":[1,"9007199254740993",null,true]}')).toEqual({ a: [1, '9007199254740993', null, true] });
 });
 
 test('what is no JSON is refused', () => {

@@ -128,11 +128,7 @@ describe('tiers', () => {
     ['.', 'the tiers here are daily, hourly'],
     ['', 'the tiers here are daily, hourly'],
   ])('the tier %j is wrong use', async (tier, cure) => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': '',
-      'jobs/daily/b.sh': '',
-      'jobs/queue/c.ts': '',
-    });
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/queue/c.ts': '' });
     const asked = discover(root, defaultSettings, { tier });
     await expect(asked).rejects.toThrow(
       new UsageError(`There is no tier ${JSON.stringify(tier)} in ${root}/jobs; ${cure}`),
@@ -230,10 +226,7 @@ describe('scripts', () => {
   ])('the executable %s is run by its #! line, as %s', async (file, name) => {
     const script = await discoverOne({ [file]: executable('#!/usr/bin/env -S bash -eu\necho') });
     expect(script).toMatchObject({ name, refusals: [] });
-    expect(script.launch).toEqual({
-      kind: 'program',
-      command: ['/usr/bin/env', '-S bash -eu', script.path],
-    });
+    expect(script.launch).toEqual({ kind: 'program', command: ['/usr/bin/env', '-S bash -eu', script.path] });
   });
 
   test('a program for this system is run as it is, its bytes not taken for tags', async () => {
@@ -246,11 +239,7 @@ describe('scripts', () => {
 
   test("an executable without extension that asks env for node is run by the runner's own Node", async () => {
     const script = await discoverOne({ tool: executable('#!/usr/bin/env node\n// @retries 2\n') });
-    expect(script).toMatchObject({
-      launch: { kind: 'node' },
-      options: { retries: 2 },
-      refusals: [],
-    });
+    expect(script).toMatchObject({ launch: { kind: 'node' }, options: { retries: 2 }, refusals: [] });
   });
 
   test.each([
@@ -315,20 +304,13 @@ describe('folders', () => {
     ['backup', executable('#!/bin/sh')],
     ['backup.sh', executable('#!/bin/sh')],
   ])('a folder with %s is one script', async (file, content) => {
-    const script = await discoverOne({
-      [`backup/${file}`]: content,
-      'backup/helper.ts': '',
-      'backup/index.json': '',
-    });
+    const script = await discoverOne({ [`backup/${file}`]: content, 'backup/helper.ts': '', 'backup/index.json': '' });
     expect(script).toMatchObject({ name: 'hourly/backup', refusals: [] });
     expect(script.path.endsWith(`jobs/hourly/backup/${file}`)).toBe(true);
   });
 
   test('its index comes before an executable of its name', async () => {
-    const script = await discoverOne({
-      'backup/index.ts': '',
-      'backup/backup': executable('#!/bin/sh'),
-    });
+    const script = await discoverOne({ 'backup/index.ts': '', 'backup/backup': executable('#!/bin/sh') });
     expect(script.path.endsWith('backup/index.ts')).toBe(true);
   });
 
@@ -463,9 +445,7 @@ describe('refusals', () => {
     'a byte-order mark and a #! line in %s: refused exactly if Node cannot run it',
     async (extension) => {
       const source = extension === '.cjs' || extension === '.js' ? 'require("node:fs");' : 'export {};';
-      const script = await discoverOne({
-        [`a${extension}`]: `\ufeff#!/usr/bin/env node\n${source}\n`,
-      });
+      const script = await discoverOne({ [`a${extension}`]: `\ufeff#!/usr/bin/env node\n${source}\n` });
       const { status } = spawnSync(process.execPath, [script.path]);
       expect(script.refusals.length === 0).toBe(status === 0);
     },

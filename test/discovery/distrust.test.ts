@@ -84,9 +84,7 @@ test('what is wrong with its tags is told as well', async () => {
 test('allowUnsafe lets all of it run', async () => {
   const root = makeHourly({ 'a.sh': { content: '', mode: 0o666 } });
   chmodSync(join(root, 'jobs'), 0o777);
-  expect(await refusalsIn(root, { ...defaultSettings, allowUnsafe: true })).toEqual({
-    'hourly/a': [],
-  });
+  expect(await refusalsIn(root, { ...defaultSettings, allowUnsafe: true })).toEqual({ 'hourly/a': [] });
 });
 
 test('a file that is no script is judged by nobody', async () => {

@@ -61,11 +61,7 @@ describe('names', () => {
       'tool',
     ]);
     for (const name of handlers.names()) {
-      expect(handlers.find(name)).toMatchObject({
-        name: `queue/${name}`,
-        tier: 'queue',
-        refusals: [],
-      });
+      expect(handlers.find(name)).toMatchObject({ name: `queue/${name}`, tier: 'queue', refusals: [] });
     }
   });
 
@@ -146,10 +142,7 @@ describe('names', () => {
 
   test('no name is longer than 255 characters', async () => {
     const folder = 'f'.repeat(127);
-    const handlers = await open({
-      [`${folder}/${'a'.repeat(127)}.ts`]: '',
-      [`${folder}/${'b'.repeat(128)}.ts`]: '',
-    });
+    const handlers = await open({ [`${folder}/${'a'.repeat(127)}.ts`]: '', [`${folder}/${'b'.repeat(128)}.ts`]: '' });
     expect(handlers.names()).toEqual([`${folder}/${'a'.repeat(127)}`]);
   });
 
@@ -193,10 +186,7 @@ describe('options', () => {
   });
 
   test('@isolate is for handlers, and elsewhere pointed out', async () => {
-    const root = makeTemporaryRoot({
-      'jobs/queue/a.ts': '// @isolate\n',
-      'jobs/hourly/b.ts': '// @isolate\n',
-    });
+    const root = makeTemporaryRoot({ 'jobs/queue/a.ts': '// @isolate\n', 'jobs/hourly/b.ts': '// @isolate\n' });
     const { tiers, handlers } = await discover(root, defaultSettings);
     expect(handlers[0]?.warnings).toEqual([]);
     expect(tiers[0]?.scripts[0]?.warnings).toEqual([
@@ -209,12 +199,7 @@ describe('refusals', () => {
   const refusalOf = (handlers: Handlers, name: string) => handlers.find(name)?.refusals;
 
   test('two files for one name are both refused, also a file and a folder', async () => {
-    const handlers = await open({
-      'mail/welcome.ts': '',
-      'mail/welcome.js': '',
-      'a.sh': '',
-      'a/index.ts': '',
-    });
+    const handlers = await open({ 'mail/welcome.ts': '', 'mail/welcome.js': '', 'a.sh': '', 'a/index.ts': '' });
     expect(handlers.names()).toEqual(['a', 'mail/welcome']);
     expect(refusalOf(handlers, 'a')).toEqual([
       expect.stringMatching(/its script name queue\/a is also that of .*; rename one of them$/),

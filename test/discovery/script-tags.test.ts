@@ -109,9 +109,7 @@ test.each([
 });
 
 test('a description ends with the next tag, even one of other people', () => {
-  expect(readShell('@description one', '', 'two', '@see three', 'four').options).toEqual({
-    description: 'one two',
-  });
+  expect(readShell('@description one', '', 'two', '@see three', 'four').options).toEqual({ description: 'one two' });
 });
 
 test('an empty description is none, and control characters are no part of one', () => {
@@ -129,9 +127,7 @@ test('tags in a later comment before the code are pointed out, not read', () => 
 });
 
 test('tags with Windows line ends are read alike', () => {
-  expect(readScriptTags('/**\r\n * @timeout 5m\r\n */\r\n', 'slashes', 'a.ts').options).toEqual({
-    timeoutMs: 300_000,
-  });
+  expect(readScriptTags('/**\r\n * @timeout 5m\r\n */\r\n', 'slashes', 'a.ts').options).toEqual({ timeoutMs: 300_000 });
 });
 
 const word = fc.stringMatching(/^[a-z][a-z0-9]{0,9}$/);

@@ -21,10 +21,7 @@ test.each(['', 'echo', ' #!/bin/sh', '\n#!/bin/sh', '# !/bin/sh'])('%j has none'
 });
 
 test('a carriage return at its end is noticed', () => {
-  expect(parseShebang('#!/bin/sh -e\r\n')).toMatchObject({
-    argument: '-e',
-    endsInCarriageReturn: true,
-  });
+  expect(parseShebang('#!/bin/sh -e\r\n')).toMatchObject({ argument: '-e', endsInCarriageReturn: true });
   expect(parseShebang('#!/bin/sh\necho\r\n')?.endsInCarriageReturn).toBe(false);
 });
 

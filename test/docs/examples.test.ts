@@ -13,9 +13,7 @@ import { runCommand } from '../support/run-command.ts';
 import { livePast, makeExampleSite } from './example-site.ts';
 import { bringForeignFiles } from './foreign-files.ts';
 
-const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], {
-  cwd: repository,
-}).sort();
+const pages = globSync(['README.md', 'bench/README.md', 'docs/**/*.md'], { cwd: repository }).sort();
 
 /** Examples that no test can run here, by their first line, and what else sees to them. */
 const runElsewhere: Readonly<Record<string, string>> = {

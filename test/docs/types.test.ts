@@ -133,9 +133,7 @@ test('TypeScript in the documentation passes the type check of a strict project'
   writeFileSync(join(place.root, 'package.json'), '{ "type": "module" }');
   writeFileSync(join(place.root, 'tsconfig.json'), JSON.stringify(project));
   const tsc = join(repository, 'node_modules/typescript/bin/tsc');
-  const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', place.root], {
-    encoding: 'utf8',
-  });
+  const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', place.root], { encoding: 'utf8' });
   expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
 });
 

@@ -63,9 +63,6 @@ test('a missing interpreter is told by name and stops no other script', () => {
       max_rss_bytes: null,
     });
   }
-  expect(run('c-folder')).toMatchObject({
-    outcome: 'not-started',
-    reason: 'not allowed to execute bin',
-  });
+  expect(run('c-folder')).toMatchObject({ outcome: 'not-started', reason: 'not allowed to execute bin' });
   expect(run('d')).toMatchObject({ outcome: 'succeeded', output: 'fine\n' });
 });

@@ -57,9 +57,5 @@ test('who ran into its time limit has it, too', async () => {
     end = await endLostRun({ ...request, process, timeoutMs: 0 });
     return end !== null;
   });
-  expect(end).toMatchObject({
-    outcome: 'timed-out',
-    maxRssBytes: 7 * MB,
-    measuredBy: 'sampled',
-  });
+  expect(end).toMatchObject({ outcome: 'timed-out', maxRssBytes: 7 * MB, measuredBy: 'sampled' });
 });

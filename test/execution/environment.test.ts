@@ -76,10 +76,7 @@ test('no value goes through the argument vector: everybody on the host can read 
 console.log(readFileSync('/proc/self/cmdline', 'utf8').replaceAll('\\0', ' '));\n`,
       'b.sh': `# @env API_KEY\ntr '\\0' ' ' < /proc/$$/cmdline\n`,
     },
-    {
-      env: { API_KEY: 'short' },
-      files: { 'runner.config.json': JSON.stringify(settings) },
-    },
+    { env: { API_KEY: 'short' }, files: { 'runner.config.json': JSON.stringify(settings) } },
   );
   const [first] = run('a').output?.split('probe.cjs') ?? [];
   expect(run('a').output).toBe(`${first}probe.cjs ${root}/jobs/hourly/a.mjs \n`);

@@ -33,21 +33,14 @@ export default async ({ data }) => {
     ['what would be no result', { text: '{"end":{"result":{}}}\n' }],
     ['without an end of the line', { repeat: 9 * MB }],
   ])('fails its own job: %s', async (_, { lasts = 60_000, ...data }) => {
-    const lane = openLane({
-      'writes.mjs': writes,
-      'good.mjs': 'export default ({ data }) => data;\n',
-    });
+    const lane = openLane({ 'writes.mjs': writes, 'good.mjs': 'export default ({ data }) => data;\n' });
     expect(await lane.run('writes', { data: { ...data, lasts } })).toMatchObject({
       outcome: 'failed',
       signal: 'SIGKILL',
       reason,
     });
     expect(lane.runner.pid).toBeNull();
-    expect(await lane.run('good', { data: 1 })).toMatchObject({
-      outcome: 'succeeded',
-      result: '1',
-      warning: null,
-    });
+    expect(await lane.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded', result: '1', warning: null });
   });
 
   test.each([{ text: 'junk\n5\n{"a":1}\nnull\n' }, { repeat: 9 * MB }])(
@@ -56,10 +49,7 @@ export default async ({ data }) => {
       const lane = openLane({ 'writes.mjs': `// @isolate\n${writes}` });
       const updates: string[] = [];
       const onUpdate = (update: string) => void updates.push(update);
-      expect(await lane.run('writes', { data, onUpdate })).toMatchObject({
-        outcome: 'succeeded',
-        result: '"written"',
-      });
+      expect(await lane.run('writes', { data, onUpdate })).toMatchObject({ outcome: 'succeeded', result: '"written"' });
       expect(updates).toEqual([]);
     },
   );

@@ -19,10 +19,7 @@ const good = 'export default ({ signal }) => signal.aborted;\n';
 
 describe('at its time limit', () => {
   test('a handler that never looks at its signal ends at once, and the process is replaced', async () => {
-    const lane = openLane({
-      'a.mjs': `export default async () => { ${forever} };\n`,
-      'good.mjs': good,
-    });
+    const lane = openLane({ 'a.mjs': `export default async () => { ${forever} };\n`, 'good.mjs': good });
     expect(await lane.run('a', { timeoutMs: 400 })).toMatchObject({
       outcome: 'timed-out',
       exitCode: null,
@@ -111,10 +108,7 @@ describe('when the runner is told to stop', () => {
     const run = lane.run('a', { stop: stop.signal });
     await until('it runs', () => lane.pids.length > 0);
     stop.abort();
-    expect(await run).toMatchObject({
-      outcome: 'failed',
-      reason: 'stopped with the runner, ended with SIGTERM',
-    });
+    expect(await run).toMatchObject({ outcome: 'failed', reason: 'stopped with the runner, ended with SIGTERM' });
   });
 
   test('what ignores that is killed when it is to end at once', async () => {

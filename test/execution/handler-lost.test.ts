@@ -94,11 +94,7 @@ describe('a runner that is killed while a handler runs', () => {
     [
       'asks',
       `job.log('done'); job.retry({ delay: '1m' });`,
-      {
-        outcome: 'released',
-        reason: 'asked for another try in 1m',
-        ask: { kind: 'retry', delayMs: 60_000 },
-      },
+      { outcome: 'released', reason: 'asked for another try in 1m', ask: { kind: 'retry', delayMs: 60_000 } },
     ],
     ['exits', `job.log('done'); process.exit(0);`, { outcome: 'failed', exitCode: 13 }],
     [
@@ -114,11 +110,7 @@ describe('a runner that is killed while a handler runs', () => {
     expect(await lost.end(2, { process })).toBeNull();
     lost.go();
     const end = await lost.awaitEnd(2, { process });
-    expect(end).toMatchObject({
-      measuredBy: 'self',
-      output: { text: 'begun\ndone\n' },
-      ...expected,
-    });
+    expect(end).toMatchObject({ measuredBy: 'self', output: { text: 'begun\ndone\n' }, ...expected });
     sweepWarmFiles(lost.root, stateFolderOf(lost.root));
     expect(readdirSync(stateFolderOf(lost.root).temporary)).toEqual([]);
   });

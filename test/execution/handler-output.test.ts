@@ -36,9 +36,7 @@ test('bytes that are no text are shown as well as can be', async () => {
 });
 
 test('secrets are masked in it', async () => {
-  const lane = openLane({
-    'a.mjs': `export default ({ log }) => log('is', process.env.API_KEY);\n`,
-  });
+  const lane = openLane({ 'a.mjs': `export default ({ log }) => log('is', process.env.API_KEY);\n` });
   const { output } = await lane.run('a', { variables: { API_KEY: 'abcdef-secret' } });
   expect(output.text).toBe('is [API_KEY]\n');
 });
@@ -84,9 +82,5 @@ test('what a quarantined log has left under the same key is none of it', async (
   const files = runFilesOf(lane.state, '1.1');
   writeFileSync(files.output, 'old');
   writeFileSync(files.result, '{"exitCode":0,"userCpuMs":1,"systemCpuMs":1,"maxRssBytes":1,"error":null}');
-  expect(await lane.run('a')).toMatchObject({
-    outcome: 'failed',
-    reason: 'exit code 1',
-    output: { text: '' },
-  });
+  expect(await lane.run('a')).toMatchObject({ outcome: 'failed', reason: 'exit code 1', output: { text: '' } });
 });

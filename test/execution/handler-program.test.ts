@@ -67,14 +67,7 @@ describe('a program as a handler', () => {
   });
 
   test.each([
-    [
-      75,
-      {
-        outcome: 'released',
-        reason: 'exit code 75: asked for another try',
-        ask: { kind: 'retry' },
-      },
-    ],
+    [75, { outcome: 'released', reason: 'exit code 75: asked for another try', ask: { kind: 'retry' } }],
     [1, { reason: 'exit code 1' }],
     [76, { reason: 'exit code 76' }],
   ])('that ends with %i', async (code, expected) => {

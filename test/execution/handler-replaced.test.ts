@@ -35,17 +35,9 @@ describe('an end that is more than a throw has the process replaced', () => {
       { exitCode: 13, reason: "Error: the handler's promise never settled" },
     ],
   ])('%s', async (_, code, expected) => {
-    const lane = openLane({
-      'bad.mjs': `export default async () => { ${code} };\n`,
-      'good.mjs': good,
-    });
+    const lane = openLane({ 'bad.mjs': `export default async () => { ${code} };\n`, 'good.mjs': good });
     expect(await lane.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded' });
-    expect(await lane.run('bad')).toMatchObject({
-      outcome: 'failed',
-      signal: null,
-      measuredBy: 'self',
-      ...expected,
-    });
+    expect(await lane.run('bad')).toMatchObject({ outcome: 'failed', signal: null, measuredBy: 'self', ...expected });
     expect(lane.runner.pid).toBeNull();
     expect(await lane.run('good', { data: 2 })).toMatchObject({
       outcome: 'succeeded',
@@ -74,10 +66,7 @@ describe('an end that is more than a throw has the process replaced', () => {
       'bad.mjs': `// @memory 32mb\nexport default () => { const all = []; for (;;) all.push(new Array(1000).fill({})); };\n`,
       'good.mjs': good,
     });
-    expect(await lane.run('bad')).toMatchObject({
-      outcome: 'killed',
-      reason: 'heap limit of 32 MB reached',
-    });
+    expect(await lane.run('bad')).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
     expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded' });
   });
 
@@ -106,10 +95,7 @@ describe('what an earlier run left behind', () => {
 
   test('and fails between two runs is told, and harms no run', async () => {
     const lane = openLane({ 'leaves.mjs': leaves, 'good.mjs': good });
-    expect(await lane.run('leaves', { data: { left: 10 } })).toMatchObject({
-      outcome: 'succeeded',
-      warning: null,
-    });
+    expect(await lane.run('leaves', { data: { left: 10 } })).toMatchObject({ outcome: 'succeeded', warning: null });
     await until('the process has ended itself', () => lane.runner.pid === null);
     expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', warning: sentence });
     expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', warning: null });
@@ -122,12 +108,7 @@ describe('what an earlier run left behind', () => {
       'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
     });
     await lane.run('leaves', { data: { left: 50 } });
-    expect(await lane.run('slow')).toMatchObject({
-      outcome: 'succeeded',
-      result: '1',
-      warning: sentence,
-      error: null,
-    });
+    expect(await lane.run('slow')).toMatchObject({ outcome: 'succeeded', result: '1', warning: sentence, error: null });
     expect(await lane.run('slow')).toMatchObject({ outcome: 'succeeded', warning: null });
     expect(countProcesses(lane)).toBe(2);
   });
@@ -252,9 +233,7 @@ export default () => ({
       error: { name: 'RangeError' },
     });
     await lane.run('removes');
-    expect(await lane.run('waits')).toMatchObject({
-      reason: "Error: the handler's promise never settled",
-    });
+    expect(await lane.run('waits')).toMatchObject({ reason: "Error: the handler's promise never settled" });
   });
 
   test.each([
@@ -278,9 +257,7 @@ export default ({ data }) => {
   });
 
   test('but what its module sets up at its import stays', async () => {
-    const lane = openLane({
-      'a.mjs': `process.env.SET_UP = 'yes';\nexport default () => process.env.SET_UP;\n`,
-    });
+    const lane = openLane({ 'a.mjs': `process.env.SET_UP = 'yes';\nexport default () => process.env.SET_UP;\n` });
     expect((await lane.run('a')).result).toBe('"yes"');
     expect((await lane.run('a')).result).toBe('"yes"');
   });
@@ -360,11 +337,7 @@ import os from 'node:os';\n`;
     const run = async (name: string) => JSON.parse((await lane.run(name, { environment })).result ?? '');
     const plain = await run('plain');
     expect(plain).toMatchObject({ heap: [], token: null });
-    expect(await run('small')).toEqual({
-      nice: plain.nice + 3,
-      heap: ['--max-old-space-size=64'],
-      token: null,
-    });
+    expect(await run('small')).toEqual({ nice: plain.nice + 3, heap: ['--max-old-space-size=64'], token: null });
     expect(await run('token')).toMatchObject({ heap: [], token: 'abc' });
     expect(await run('token')).toMatchObject({ token: 'abc' });
     expect(countProcesses(lane)).toBe(3);

@@ -96,10 +96,7 @@ describe('several that are run one after the other', () => {
     expect(listCalled(lane)).toEqual(['leaves 0']);
     const [, left] = requests;
     const end = await lane.runner.run(left as HandlerRequest);
-    expect(end).toMatchObject({
-      outcome: 'succeeded',
-      warning: expect.stringMatching(/left behind/),
-    });
+    expect(end).toMatchObject({ outcome: 'succeeded', warning: expect.stringMatching(/left behind/) });
   });
 
   test('die one at a time: those before it have ended, those behind it have not begun', async () => {

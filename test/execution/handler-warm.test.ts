@@ -304,9 +304,7 @@ describe('its progress', () => {
     });
     const onUpdate = () => Promise.reject(new Error('the claim has run out'));
     expect(await lane.run('a', { data: 0, onUpdate })).toMatchObject({ outcome: 'succeeded' });
-    expect(await lane.run('a', { data: 1, onUpdate })).toMatchObject({
-      reason: 'Error: the claim has run out',
-    });
+    expect(await lane.run('a', { data: 1, onUpdate })).toMatchObject({ reason: 'Error: the claim has run out' });
   });
 
   test('must be JSON', async () => {

@@ -53,10 +53,7 @@ describe('a script that tampers with its own output', () => {
       'removes.sh',
       'echo before\nrm -f "$RUNNER_ROOT"/.runner/output/*\nsleep 0.3\necho after\n',
     );
-    expect({ outcome, text: output.text }).toEqual({
-      outcome: 'succeeded',
-      text: 'before\nafter\n',
-    });
+    expect({ outcome, text: output.text }).toEqual({ outcome: 'succeeded', text: 'before\nafter\n' });
   });
 
   test('by removing the whole state folder is recorded all the same', async () => {
@@ -87,12 +84,7 @@ test('where the compressed file cannot be written, the log’s part is kept', as
   mkdirSync(join(request.state.output, '1.1.log.gz'));
   const { outcome, output } = await runScript(request);
   expect(outcome).toBe('succeeded');
-  expect(output).toMatchObject({
-    bytes: 200 * KB,
-    droppedBytes: 136 * KB,
-    file: null,
-    fileBytes: null,
-  });
+  expect(output).toMatchObject({ bytes: 200 * KB, droppedBytes: 136 * KB, file: null, fileBytes: null });
   expect(output.text).toHaveLength(64 * KB + `\n[… ${136 * KB} bytes left out …]\n`.length);
 });
 

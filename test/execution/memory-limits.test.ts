@@ -40,11 +40,7 @@ describe('a watch over samples', () => {
         [6.1, 412],
         [7, 500],
       ]),
-    ).toEqual({
-      calls: 1,
-      excess: { usedBytes: 412 * MB, forMs: 5100, limitBytes: 400 * MB },
-      peakBytes: 500 * MB,
-    });
+    ).toEqual({ calls: 1, excess: { usedBytes: 412 * MB, forMs: 5100, limitBytes: 400 * MB }, peakBytes: 500 * MB });
   });
 
   test('begins anew when the memory was below the limit in between', () => {

@@ -37,10 +37,7 @@ test('100 MB stay small on the disk, and every byte of them is accounted for', a
   const { end, largestBytes, kept } = await runWatched(
     await requestRun('fast.pl', writeLines(MB), { maxOutputBytes: MB }),
   );
-  expect(end).toMatchObject({
-    outcome: 'succeeded',
-    output: { bytes: 100 * MB, file: '1.1.log.gz' },
-  });
+  expect(end).toMatchObject({ outcome: 'succeeded', output: { bytes: 100 * MB, file: '1.1.log.gz' } });
   const { droppedBytes } = end.output;
   expect(droppedBytes).toBeGreaterThan(60 * MB);
   expect(largestBytes).toBeLessThan(40 * MB);
@@ -75,10 +72,7 @@ test('several writers at once lose nothing uncounted either', async () => {
       { maxOutputBytes: MB },
     ),
   );
-  expect(end).toMatchObject({
-    outcome: 'succeeded',
-    output: { bytes: 3 * Math.floor(each / 100) * 100 },
-  });
+  expect(end).toMatchObject({ outcome: 'succeeded', output: { bytes: 3 * Math.floor(each / 100) * 100 } });
   expect(end.output.droppedBytes).toBeGreaterThan(0);
 });
 

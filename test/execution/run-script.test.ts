@@ -50,10 +50,7 @@ describe('how a script ends is a value', () => {
 
   test('a script that vanishes before its turn', async () => {
     const request = await requestRun('gone.sh', 'echo never\n');
-    const script = {
-      ...request.script,
-      launch: { kind: 'program', command: ['/no/such'] },
-    } as const;
+    const script = { ...request.script, launch: { kind: 'program', command: ['/no/such'] } } as const;
     const end = await runScript({ ...request, script });
     expect(end).toMatchObject({ outcome: 'not-started', reason: 'interpreter not found: such' });
   });

@@ -64,10 +64,7 @@ if (!fs.existsSync(flag)) { fs.writeFileSync(flag, ''); console.log('lost'); ${w
         stop.abort();
       },
     });
-    expect(end).toMatchObject({
-      outcome: 'failed',
-      reason: 'stopped with the runner, ended with SIGTERM',
-    });
+    expect(end).toMatchObject({ outcome: 'failed', reason: 'stopped with the runner, ended with SIGTERM' });
     expect(starts).toBe(1);
   });
 });
@@ -82,10 +79,7 @@ describe('no hang is', () => {
 
   test('a start that has nothing but the processor taken away', async () => {
     const busy = `const end = process.cpuUsage().user + 400_000; while (process.cpuUsage().user < end);`;
-    const end = await runScript({
-      ...(await requestWithStart(busy, fine)),
-      hangAfterMs: 300,
-    });
+    const end = await runScript({ ...(await requestWithStart(busy, fine)), hangAfterMs: 300 });
     expect(end).toMatchObject({ outcome: 'succeeded', warning: null });
   });
 

@@ -124,10 +124,7 @@ describe('a runner that stands still beyond the time limit', () => {
 
 test('a script is stopped with the runner', async () => {
   const stop = new AbortController();
-  const end = await runOne('forever.sh', 'sleep 60\n', {
-    stop: stop.signal,
-    onStarted: () => stop.abort(),
-  });
+  const end = await runOne('forever.sh', 'sleep 60\n', { stop: stop.signal, onStarted: () => stop.abort() });
   expect(end).toMatchObject({
     outcome: 'failed',
     signal: 'SIGTERM',

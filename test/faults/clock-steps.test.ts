@@ -22,17 +22,12 @@ const steps = [HOUR, -HOUR, DAY, -DAY, -3_650 * DAY, 3_650 * DAY];
 const moved = { hasClockMoved: true } as const;
 
 /** What is kept is a matter of age; here nothing may be too old. */
-const keepsAll = {
-  'runner.config.json': JSON.stringify({ retention: { succeeded: '9999d', failed: '9999d' } }),
-};
+const keepsAll = { 'runner.config.json': JSON.stringify({ retention: { succeeded: '9999d', failed: '9999d' } }) };
 
 const scripts = {
   ...keepsAll,
   'jobs/hourly/a.sh': shellScript(),
-  'jobs/hourly/b.sh': shellScript({
-    tags: ['@retries 1', '@retry-delay 1ms'],
-    exit: 'attempt < 2',
-  }),
+  'jobs/hourly/b.sh': shellScript({ tags: ['@retries 1', '@retry-delay 1ms'], exit: 'attempt < 2' }),
   'jobs/hourly/c.mjs': nodeScript(),
   'jobs/yearly/y.sh': shellScript(),
 };
@@ -99,10 +94,7 @@ test.each([HOUR, DAY, 3_650 * DAY])(
   async (clockMs) => {
     const root = makeTemporaryRoot({
       ...keepsAll,
-      'jobs/hourly/b.sh': shellScript({
-        tags: ['@retries 1', '@retry-delay 1s'],
-        exit: 'attempt < 2',
-      }),
+      'jobs/hourly/b.sh': shellScript({ tags: ['@retries 1', '@retry-delay 1s'], exit: 'attempt < 2' }),
       'jobs/daily/other.sh': shellScript(),
     });
     expect((await runWithFault(root, ['hourly'], { clockMs })).status).toBe(1);

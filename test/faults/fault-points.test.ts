@@ -99,9 +99,7 @@ test('a point can be told by its number, and one that is not reached changes not
 });
 
 test('the clock is set from the beginning, or from a point on; scripts keep the kernel’s', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': executable('#!/bin/sh\ndate +%s >> dates\n'),
-  });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\ndate +%s >> dates\n') });
   const dayMs = 86_400_000;
   await runWithFault(root, ['hourly'], { clockMs: -dayMs });
   await runWithFault(root, ['hourly'], { clockMs: dayMs, clockFrom: 1_000_000 });

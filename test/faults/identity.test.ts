@@ -19,10 +19,7 @@ import { until } from '../support/until.ts';
  * Each test has a pass that really died, and then changes one of the four in its rows and its lock.
  */
 
-const scripts = {
-  'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1h'] }),
-  'jobs/daily/other.sh': shellScript(),
-};
+const scripts = { 'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1h'] }), 'jobs/daily/other.sh': shellScript() };
 
 /** A pass that died when its script had just started, or had its row; the script has ended, or lives while `hold` is there. */
 async function leaveDeadPass(files: Parameters<typeof makeTemporaryRoot>[0], { lives = false, hasRow = false } = {}) {
@@ -102,10 +99,7 @@ test('a runner that is the process it says it is, is left alone', async () => {
 
 test('a script whose pid another program has by now is not waited for, nor is that one ended', async () => {
   const root = await leaveDeadPass(
-    {
-      ...scripts,
-      'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1s'] }),
-    },
+    { ...scripts, 'jobs/hourly/a.sh': shellScript({ tags: ['@timeout 1s'] }) },
     { hasRow: true },
   );
   const stranger = startStranger();

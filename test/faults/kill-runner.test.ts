@@ -45,10 +45,7 @@ const YEAR_MS = 365 * 86_400_000;
 
 const scriptsOf = (tier: string): Record<string, FileContent> => ({
   [`jobs/${tier}/a-quick.sh`]: shellScript({ tags: ['@on-crash retry', '@retry-delay 1ms'] }),
-  [`jobs/${tier}/b-fails.sh`]: shellScript({
-    tags: ['@retries 1', '@retry-delay 1ms'],
-    exit: '3',
-  }),
+  [`jobs/${tier}/b-fails.sh`]: shellScript({ tags: ['@retries 1', '@retry-delay 1ms'], exit: '3' }),
   [`jobs/${tier}/c-node.mjs`]: nodeScript({ lastsMs: 200 }),
 });
 const hourly = scriptsOf('hourly');
@@ -220,10 +217,7 @@ function planRounds(points: readonly string[]): Round[] {
   return distinctPoints(points).flatMap((point, index, { length }) => {
     const isWaiting = kindOf(point) === 'spawn';
     const sides = isWaiting || index === length - 1 ? ['before', 'after'] : ['before'];
-    return sides.map((side, turn) => ({
-      at: `${side} ${point}`,
-      outlives: (index + turn) % 2 === 0,
-    }));
+    return sides.map((side, turn) => ({ at: `${side} ${point}`, outlives: (index + turn) % 2 === 0 }));
   });
 }
 
@@ -252,10 +246,7 @@ async function survive(template: string, scenario: Scenario, round: Round) {
   wrong.push(...findViolations(root), ...checkPromises(root));
   if (wrong.length === 0) rmSync(root, { recursive: true });
   const { at, outlives } = round;
-  return {
-    isHit: killed.status === null,
-    wrong: wrong.map((each) => `${at}${outlives ? ', outlived' : ''}: ${each}`),
-  };
+  return { isHit: killed.status === null, wrong: wrong.map((each) => `${at}${outlives ? ', outlived' : ''}: ${each}`) };
 }
 
 /** Of a spool file without a word nobody knows whose it is: it goes when it is a minute old. */

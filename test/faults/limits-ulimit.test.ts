@@ -18,9 +18,7 @@ const REFUSED = 'the host gave it no more memory: its limit of address space (ul
 function limitNode(ulimit: string): void {
   const { execPath } = process;
   const wrapper = join(makeTemporaryRoot(), 'node');
-  writeFileSync(wrapper, `#!/bin/sh\nulimit ${ulimit} && exec '${execPath}' "$@"\n`, {
-    mode: 0o755,
-  });
+  writeFileSync(wrapper, `#!/bin/sh\nulimit ${ulimit} && exec '${execPath}' "$@"\n`, { mode: 0o755 });
   process.execPath = wrapper;
   onTestFinished(() => {
     process.execPath = execPath;
@@ -33,11 +31,7 @@ function runPassUnder(ulimit: string, scripts: Readonly<Record<string, string>>)
   const root = makeTemporaryRoot(Object.fromEntries(files));
   const line = `ulimit ${ulimit} && exec "$0" "$@"`;
   const args = ['-c', line, process.execPath, commandPath, '--root', root, 'hourly'];
-  const { status, stderr } = spawnSync('/bin/sh', args, {
-    cwd: '/',
-    env: cronEnv(root),
-    encoding: 'utf8',
-  });
+  const { status, stderr } = spawnSync('/bin/sh', args, { cwd: '/', env: cronEnv(root), encoding: 'utf8' });
   checkInvariants(root);
   return { status, stderr, root };
 }
@@ -73,9 +67,7 @@ describe('address space (ulimit -v)', () => {
 
 describe('file size (ulimit -f)', () => {
   test('ends a script that prints more, and the reason says so', async () => {
-    const end = await runLimited('prints.pl', 'print "x" x 1000 for 1..1000;\n', {
-      limits: '--fsize=100000',
-    });
+    const end = await runLimited('prints.pl', 'print "x" x 1000 for 1..1000;\n', { limits: '--fsize=100000' });
     expect(end).toMatchObject({
       outcome: 'killed',
       signal: 'SIGXFSZ',

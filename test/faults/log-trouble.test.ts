@@ -94,9 +94,7 @@ describe('a log that another program keeps locked', () => {
 describe('a journal that was left behind', () => {
   async function killMidway(): Promise<string> {
     const root = makeTemporaryRoot(scripts);
-    const { status } = await runWithFault(root, ['hourly'], {
-      at: 'after sql insert runs#1',
-    });
+    const { status } = await runWithFault(root, ['hourly'], { at: 'after sql insert runs#1' });
     expect([status, existsSync(`${stateFolderOf(root).database}-wal`)]).toEqual([null, true]);
     return root;
   }

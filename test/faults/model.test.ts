@@ -53,21 +53,13 @@ function shell(name: string, tags: readonly string[]) {
 }
 
 function node(name: string, tags: readonly string[]) {
-  return nodeScript({
-    tags: [...tags, '@retry-delay 1h'],
-    exit: `existsSync('${failFile(name)}') ? 3 : 0`,
-  });
+  return nodeScript({ tags: [...tags, '@retry-delay 1h'], exit: `existsSync('${failFile(name)}') ? 3 : 0` });
 }
 
 type Step =
   | { readonly do: 'pass'; readonly tier: string }
   | { readonly do: 'due' }
-  | {
-      readonly do: 'crash';
-      readonly args: string;
-      readonly point: number;
-      readonly machine: boolean;
-    }
+  | { readonly do: 'crash'; readonly args: string; readonly point: number; readonly machine: boolean }
   | { readonly do: 'set the clock'; readonly hours: number }
   | { readonly do: 'fail' | 'succeed'; readonly script: string }
   | { readonly do: 'pause' | 'resume'; readonly name: string };
@@ -88,10 +80,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('set the clock'),
-      hours: fc.constantFrom(1, 1, 2, 24, -1, -24),
-    }),
+    arbitrary: fc.record({ do: fc.constant('set the clock'), hours: fc.constantFrom(1, 1, 2, 24, -1, -24) }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('fail', 'succeed'), script }) },
   {
@@ -110,12 +99,7 @@ const story = fc
 
 const pass = (name: string): Step => ({ do: 'pass', tier: name });
 const setClock = (hours: number): Step => ({ do: 'set the clock', hours });
-const crash = (args: string, point: number, machine = false): Step => ({
-  do: 'crash',
-  args,
-  point,
-  machine,
-});
+const crash = (args: string, point: number, machine = false): Step => ({ do: 'crash', args, point, machine });
 
 /** What chance alone comes to too seldom. */
 const wellTried: [Step[]][] = [

@@ -109,9 +109,7 @@ function tryKill(pid: number, signal: 'SIGKILL' | 'SIGSEGV'): boolean {
 }
 
 test('a worker that dies together with its child: what had begun of all that it had claimed is told, and no more', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/queue/short.mjs': nodeHandler({ tags: [soon, '@retries 100'] }),
-  });
+  const root = makeTemporaryRoot({ 'jobs/queue/short.mjs': nodeHandler({ tags: [soon, '@retries 100'] }) });
   const queue = await openQueue({ root, env: {} });
   await queue.addMany(Array.from({ length: 400 }, () => ({ name: 'short' })));
   await queue.close();

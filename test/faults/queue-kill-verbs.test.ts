@@ -43,13 +43,7 @@ async function plan(verb: Verb): Promise<readonly Round[]> {
   await queue.close();
   const done = copyRoot(template);
   const points = await listFaultPoints(done, words, inputOf(verb));
-  const known = {
-    verb,
-    template,
-    words,
-    before: readSnapshot(template),
-    after: readSnapshot(done),
-  };
+  const known = { verb, template, words, before: readSnapshot(template), after: readSnapshot(done) };
   const changes = points.slice(points.findIndex((each) => isChange.test(kindOf(each))));
   const distinct = distinctPoints(points).filter((point) => changes.includes(point));
   return distinct.flatMap((point) => sidesOf(point).map((side) => ({ ...known, at: `${side} ${point}` })));

@@ -49,10 +49,7 @@ const handlers: Readonly<Record<string, FileContent>> = {
 const family: Readonly<Record<string, FileContent>> = {
   'jobs/queue/parent.mjs': nodeHandler({ tags: [soon], does: addTwoOnce() }),
   'jobs/queue/strict.mjs': nodeHandler({ tags: [soon], does: addTwoOnce() }),
-  'jobs/queue/child.mjs': nodeHandler({
-    tags: [soon],
-    does: 'if (data.index === 1) fail("there is no second one");',
-  }),
+  'jobs/queue/child.mjs': nodeHandler({ tags: [soon], does: 'if (data.index === 1) fail("there is no second one");' }),
 };
 
 /** Called again, a parent must be told of both. */
@@ -80,10 +77,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: 'with two jobs at the same time, in children that serve one each',
-    files: {
-      ...handlers,
-      'runner.config.json': JSON.stringify({ queue: { childJobs: 1 } }),
-    },
+    files: { ...handlers, 'runner.config.json': JSON.stringify({ queue: { childJobs: 1 } }) },
     args: ['work', '--concurrency', '2'],
     jobs: [{ name: 'warm' }, { name: 'warm' }, { name: 'apart' }],
   },
@@ -161,10 +155,7 @@ async function survive(template: string, args: readonly string[], { at, outlives
   wrong.push(...(await drain(root, outlives ? 2 : 1)));
   wrong.push(...findViolations(root), ...checkPromises(root));
   if (wrong.length === 0) rmSync(root, { recursive: true });
-  return {
-    isHit: status === null,
-    wrong: wrong.map((each) => `${at}${outlives ? ', outlived' : ''}: ${each}`),
-  };
+  return { isHit: status === null, wrong: wrong.map((each) => `${at}${outlives ? ', outlived' : ''}: ${each}`) };
 }
 
 /** What a job of this name must have come to, whatever happened to one of its workers. */

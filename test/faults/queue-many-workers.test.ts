@@ -22,10 +22,7 @@ const random = createRandom();
 /** A root with jobs of five priorities for two handlers, of which none is taken yet. */
 async function makeSite(lastsMs: number): Promise<string> {
   const handler = nodeHandler({ tags: ['@retry-delay 1ms'], lastsMs });
-  const root = makeTemporaryRoot({
-    'jobs/queue/mail/one.mjs': handler,
-    'jobs/queue/two.mjs': handler,
-  });
+  const root = makeTemporaryRoot({ 'jobs/queue/mail/one.mjs': handler, 'jobs/queue/two.mjs': handler });
   const queue = await openQueue({ root, env: {} });
   await queue.pause('*');
   await queue.addMany(

@@ -19,10 +19,7 @@ const soon = '@retry-delay 1ms';
 const files = {
   'jobs/queue/warm.mjs': nodeHandler({ tags: [soon] }),
   'jobs/queue/program.sh': programHandler({ tags: [soon], exit: 'times < 2 ? 75 : 0' }),
-  'jobs/queue/fails.mjs': nodeHandler({
-    tags: [soon, '@retries 1'],
-    does: 'throw new Error("no");',
-  }),
+  'jobs/queue/fails.mjs': nodeHandler({ tags: [soon, '@retries 1'], does: 'throw new Error("no");' }),
   'jobs/queue/parent.mjs': nodeHandler({
     tags: [soon],
     does: 'if (children.finished.length + children.failed.length + children.cancelled.length === 0) await addChildren(2);',
@@ -31,11 +28,7 @@ const files = {
 };
 
 test(`whatever is done to the queue, and whoever is killed, every job comes to its end (FAULT_SEED=${seed})`, async () => {
-  await fc.assert(fc.asyncProperty(story, follow), {
-    seed,
-    numRuns: rounds(14),
-    endOnFailure: true,
-  });
+  await fc.assert(fc.asyncProperty(story, follow), { seed, numRuns: rounds(14), endOnFailure: true });
 }, 400_000);
 
 async function follow(steps: readonly (Verb | Work)[]): Promise<void> {

@@ -43,17 +43,8 @@ const verb = fc.oneof(
   { weight: 8, arbitrary: add },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('add a child'), job: number }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('claim') }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({ do: fc.constantFrom('finish', 'retry', 'fail', 'bury'), claim: number }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constantFrom('kick', 'cancel', 'delete', 'update'),
-      job: number,
-    }),
-  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('finish', 'retry', 'fail', 'bury'), claim: number }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('kick', 'cancel', 'delete', 'update'), job: number }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('kick all') }) },
   {
     weight: 1,
@@ -65,10 +56,7 @@ const verb = fc.oneof(
 ) as fc.Arbitrary<Verb>;
 const work: fc.Arbitrary<Work> = fc.record({
   do: fc.constant('work'),
-  killedAt: fc.array(fc.option(fc.integer({ min: 12, max: 90 }), { freq: 4 }), {
-    minLength: 1,
-    maxLength: 2,
-  }),
+  killedAt: fc.array(fc.option(fc.integer({ min: 12, max: 90 }), { freq: 4 }), { minLength: 1, maxLength: 2 }),
   meanwhile: fc.array(verb, { maxLength: 4 }),
 });
 /** First of all there is something to be done. */

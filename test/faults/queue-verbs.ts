@@ -47,10 +47,7 @@ const lines = (...jobs: readonly object[]) => jobs.map((job) => JSON.stringify({
 /** Each in every situation that makes a difference to what it writes. */
 export const verbs: readonly Verb[] = [
   { name: 'add', words: async () => ['add', 'a', '{"n":1}', '--priority', '7'] },
-  {
-    name: 'add a repeating one',
-    words: async () => ['add', 'a', '--repeat', 'FINISHED, +1 HOUR'],
-  },
+  { name: 'add a repeating one', words: async () => ['add', 'a', '--repeat', 'FINISHED, +1 HOUR'] },
   { name: 'add with a unique key', words: async () => ['add', 'a', '--unique', 'k'] },
   {
     name: 'add and merge',
@@ -59,15 +56,8 @@ export const verbs: readonly Verb[] = [
       return ['add', 'a', '{"two":2}', '--unique', 'k', '--on-duplicate', 'merge'];
     },
   },
-  {
-    name: 'add a child',
-    words: async (queue) => ['add', 'a', '--parent', (await takeParent(queue)).id],
-  },
-  {
-    name: 'add many',
-    words: async () => ['add', '--many'],
-    input: lines({ data: 1 }, { priority: 9 }, { data: 3 }),
-  },
+  { name: 'add a child', words: async (queue) => ['add', 'a', '--parent', (await takeParent(queue)).id] },
+  { name: 'add many', words: async () => ['add', '--many'], input: lines({ data: 1 }, { priority: 9 }, { data: 3 }) },
   {
     name: 'add many of every kind',
     words: async (queue) => {
@@ -108,26 +98,14 @@ export const verbs: readonly Verb[] = [
     },
     isOnce: true,
   },
-  {
-    name: 'finish a parent',
-    words: async (queue) => end(await takeParent(queue), 'finish'),
-    isOnce: true,
-  },
-  {
-    name: 'finish the last child',
-    words: async (queue) => end(await takeLastChild(queue), 'finish'),
-    isOnce: true,
-  },
+  { name: 'finish a parent', words: async (queue) => end(await takeParent(queue), 'finish'), isOnce: true },
+  { name: 'finish the last child', words: async (queue) => end(await takeLastChild(queue), 'finish'), isOnce: true },
   {
     name: 'fail the last child of a strict parent',
     words: async (queue) => end(await takeLastChild(queue, 'fail'), 'fail'),
     isOnce: true,
   },
-  {
-    name: 'fail a parent',
-    words: async (queue) => end(await takeParent(queue), 'fail'),
-    isOnce: true,
-  },
+  { name: 'fail a parent', words: async (queue) => end(await takeParent(queue), 'fail'), isOnce: true },
   {
     name: 'retry',
     words: async (queue) => {
@@ -151,11 +129,7 @@ export const verbs: readonly Verb[] = [
       return end(await take(queue), 'touch', '--lease', '1ms');
     },
   },
-  {
-    name: 'kick one',
-    words: async (queue) => ['job', await addFailed(queue, 1), 'kick'],
-    isOnce: true,
-  },
+  { name: 'kick one', words: async (queue) => ['job', await addFailed(queue, 1), 'kick'], isOnce: true },
   {
     name: 'kick many',
     words: async (queue) => {
@@ -179,10 +153,7 @@ export const verbs: readonly Verb[] = [
     },
     isOnce: true,
   },
-  {
-    name: 'update',
-    words: async (queue) => ['job', await queue.add('a'), 'update', '--data', '7', '--priority', '1'],
-  },
+  { name: 'update', words: async (queue) => ['job', await queue.add('a'), 'update', '--data', '7', '--priority', '1'] },
   {
     name: 'requeue what runs',
     words: async (queue) => {

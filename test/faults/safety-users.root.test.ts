@@ -40,10 +40,7 @@ function runAs(uid: number, root: string, env: NodeJS.ProcessEnv = {}, what = 'h
   const place = cronPlace(root);
   const args = [commandPath, what, '--root', root];
   const options = { uid, gid: uid, cwd: '/', env: { ...place.env, ...env } };
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    ...options,
-    encoding: 'utf8',
-  });
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { ...options, encoding: 'utf8' });
   return { status, stdout, stderr };
 }
 
@@ -83,11 +80,7 @@ describe('a user runs', () => {
 
   test('nothing behind a link to another’s file, or of another, or through another’s folder', () => {
     const of = makeRootOf(BOB, { 'mine/x.sh': '', 'open/x.sh': '' });
-    const links = {
-      file: [ALICE, 'open/x.sh'],
-      folder: [ALICE, 'mine/x.sh'],
-      link: [BOB, 'alices.sh'],
-    } as const;
+    const links = { file: [ALICE, 'open/x.sh'], folder: [ALICE, 'mine/x.sh'], link: [BOB, 'alices.sh'] } as const;
     const root = makeRootOf(ALICE);
     writeFileSync(join(root, 'alices.sh'), '');
     chownSync(join(root, 'alices.sh'), ALICE, ALICE);

@@ -31,10 +31,7 @@ function findLeader(root: string): number {
 test.each<NodeJS.Signals>(['SIGKILL', 'SIGTERM', 'SIGSEGV', 'SIGHUP'])(
   'a script that somebody else ends by %s was killed, and the pass goes on',
   async (signal) => {
-    const root = makeTemporaryRoot({
-      'jobs/hourly/a.sh': executable(waiting()),
-      'jobs/hourly/b.sh': shellScript(),
-    });
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable(waiting()), 'jobs/hourly/b.sh': shellScript() });
     const pass = start(root);
     await until('the script runs', hasStarted(root));
     process.kill(findLeader(root), signal);
@@ -151,10 +148,7 @@ test(`whatever is killed or stopped, at whatever moment (FAULT_SEED=${seed})`, a
 
 async function strike(name: Blow, afterMs: number, outlives: boolean): Promise<string[]> {
   const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': shellScript({
-      tags: ['@retries 2', '@retry-delay 1ms', '@on-crash retry'],
-      lastsMs: 100,
-    }),
+    'jobs/hourly/a.sh': shellScript({ tags: ['@retries 2', '@retry-delay 1ms', '@on-crash retry'], lastsMs: 100 }),
     'jobs/hourly/b.mjs': nodeScript({ tags: ['@retries 2', '@retry-delay 1ms'], lastsMs: 100 }),
     'jobs/hourly/c.sh': shellScript({ lastsMs: 50, exit: '4' }),
     'jobs/daily/other.sh': shellScript(),

@@ -35,10 +35,7 @@ test.each(['.runner', '.runner/spool', '.runner/locks'])(
 
 test('a script takes the folders away that others need: they are made again', async () => {
   const removes = '#!/bin/sh\ncd "$RUNNER_ROOT/.runner" && rm -rf output tmp results locks spool\n';
-  const root = makeTemporaryRoot({
-    ...scripts,
-    'jobs/hourly/0.sh': executable(removes),
-  });
+  const root = makeTemporaryRoot({ ...scripts, 'jobs/hourly/0.sh': executable(removes) });
   expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
   expect(outcomes(root)).toEqual([{ script: 'hourly/0', outcome: 'succeeded' }, ...succeeded]);
   expect((await runWithFault(root, ['hourly'])).status).toBe(0);

@@ -29,11 +29,7 @@ async function openAgain(folder: StateFolder): Promise<SqliteStore> {
 test('the steps that a process can be killed before are there', async () => {
   const root = makeTemporaryRoot();
   makeStateOf(root);
-  expect(await openIn(root, 'no such step')).toEqual({
-    status: 0,
-    stdout: 'opened \n',
-    stderr: '',
-  });
+  expect(await openIn(root, 'no such step')).toEqual({ status: 0, stdout: 'opened \n', stderr: '' });
 });
 
 test.each([

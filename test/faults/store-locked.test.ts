@@ -15,9 +15,7 @@ const holdLock = new URL('store-hold-lock.child.ts', import.meta.url).pathname;
 
 /** A process of another program that holds a lock on the log; ends it. */
 async function lock({ database }: StateFolder, statement: string): Promise<() => Promise<void>> {
-  const child = spawn(process.execPath, [holdLock, database, statement], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(process.execPath, [holdLock, database, statement], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const [text] = (await once(child.stdout, 'data')) as [Buffer];
   expect(String(text)).toBe('locked\n');

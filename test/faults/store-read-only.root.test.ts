@@ -73,9 +73,7 @@ describe.each(drivers)('with %s', (_name, driver) => {
     const store = await read(folder);
     expect([store.isReadOnly, count(store)]).toEqual([true, 2]);
     const writing = record(store, 3);
-    await expect(writing).rejects.toMatchObject({
-      code: expect.stringMatching(/^SQLITE_READONLY/),
-    });
+    await expect(writing).rejects.toMatchObject({ code: expect.stringMatching(/^SQLITE_READONLY/) });
   });
 
   test('a pass is told that it cannot be written', async () => {
@@ -140,10 +138,7 @@ test('doctor tells that the log is sound, and cannot be written', () => {
     },
   ]);
   expect(found.of('file system')).toMatchObject([
-    {
-      status: 'problem',
-      found: `nothing can be written to ${root}/.runner (EROFS: read-only file system)`,
-    },
+    { status: 'problem', found: `nothing can be written to ${root}/.runner (EROFS: read-only file system)` },
   ]);
   const notTried = 'could not be checked: nothing can be written to';
   expect(found.of('locks')).toMatchObject([{ status: 'warning', found: expect.stringContaining(notTried) }]);
@@ -153,10 +148,7 @@ test.each([
   ['its folder', (state: StateFolder) => mountReadOnly(state.path), fallbackStateFolderOf],
   ['its file', (state: StateFolder) => makeImmutable(state.database), stateFolderOf],
 ])('%s cannot be written: passes go on beside it, and the log has all in the end', async (_, lock, placeOf) => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': shellScript(),
-    'jobs/hourly/b.mjs': nodeScript(),
-  });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': shellScript(), 'jobs/hourly/b.mjs': nodeScript() });
   const fallback = fallbackStateFolderOf(root);
   onTestFinished(() => rmSync(fallback.path, { recursive: true, force: true }));
   const pass = () => runWithFault(root, ['hourly']);

@@ -397,11 +397,7 @@ test('jobs come in the order in which they were added there', async () => {
 });
 
 test('more jobs than fit into one statement are all there, with their families', async () => {
-  const parents = Array.from({ length: 700 }, (_, index) => ({
-    jobID: index + 1,
-    name: `p${index}`,
-    state: 'PAUSED',
-  }));
+  const parents = Array.from({ length: 700 }, (_, index) => ({ jobID: index + 1, name: `p${index}`, state: 'PAUSED' }));
   const children = parents.map(({ jobID, name }) => ({
     jobID: jobID + 10_000,
     name: `${name}/child`,

@@ -51,16 +51,8 @@ afterAll(() => {
 });
 
 test('cron runs the installed lines and the runs are in the log', () => {
-  expect(readRun(wellRoot, 'typed')).toEqual({
-    outcome: 'succeeded',
-    exit_code: 0,
-    output: 'typed\n',
-  });
-  expect(readRun(failingRoot, 'breaks')).toEqual({
-    outcome: 'failed',
-    exit_code: 3,
-    output: 'went wrong\n',
-  });
+  expect(readRun(wellRoot, 'typed')).toEqual({ outcome: 'succeeded', exit_code: 0, output: 'typed\n' });
+  expect(readRun(failingRoot, 'breaks')).toEqual({ outcome: 'failed', exit_code: 3, output: 'went wrong\n' });
 });
 
 test("a script gets cron's bare environment and the runner's variables, nothing of the crontab", () => {

@@ -33,10 +33,7 @@ const serveTls = async (days: number): Promise<Record<string, string>> => {
   const root = makeTemporaryRoot();
   writeFileSync(join(root, 'trusted.pem'), certificate.cert);
   const port = await listen(createTlsServer(certificate, (_, response) => response.end('hello')));
-  return {
-    CHECK_URL: `https://localhost:${port}/`,
-    NODE_EXTRA_CA_CERTS: join(root, 'trusted.pem'),
-  };
+  return { CHECK_URL: `https://localhost:${port}/`, NODE_EXTRA_CA_CERTS: join(root, 'trusted.pem') };
 };
 
 test('without an address it checks nothing and says what to set', async () => {

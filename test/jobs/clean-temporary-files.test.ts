@@ -77,12 +77,7 @@ test.each([
   ['.runner', /is part of \.runner/],
   ['public_html', /holds a whole web site/],
 ])('%s is refused, and nothing is removed', async (folder, reason) => {
-  const root = makeTemporaryRoot({
-    'home/old': '',
-    'jobs/hourly/old': '',
-    '.runner/old': '',
-    'public_html/old': '',
-  });
+  const root = makeTemporaryRoot({ 'home/old': '', 'jobs/hourly/old': '', '.runner/old': '', 'public_html/old': '' });
   symlinkSync('home', join(root, 'link-to-home'));
   for (const name of ['home', 'jobs/hourly', '.runner', 'public_html']) {
     makeOlder(join(root, name, 'old'), 99);

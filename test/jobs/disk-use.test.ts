@@ -11,11 +11,7 @@ const measure = (root: string, variables: Readonly<Record<string, string>> = {})
 const megabytes = (count: number): string => 'x'.repeat(count * 1024 * 1024);
 
 const makeFilled = (): string =>
-  makeTemporaryRoot({
-    'large/deep/a': megabytes(3),
-    'large/b': megabytes(1),
-    'small/c': megabytes(1),
-  });
+  makeTemporaryRoot({ 'large/deep/a': megabytes(3), 'large/b': megabytes(1), 'small/c': megabytes(1) });
 
 /** Without what folders themselves take, which differs between disks. */
 const megabytesOf = (stdout: string, name: string): number => {
@@ -49,10 +45,7 @@ test('below the warning it succeeds and tells the share', async () => {
 });
 
 test('at the warning it fails with the figures and the largest folder', async () => {
-  const { status, stderr } = await measure(makeFilled(), {
-    DISK_QUOTA: '10 MB',
-    DISK_WARN_PERCENT: '50',
-  });
+  const { status, stderr } = await measure(makeFilled(), { DISK_QUOTA: '10 MB', DISK_WARN_PERCENT: '50' });
   expect(status).toBe(1);
   expect(stderr).toMatch(/5\.\d MB of 10\.0 MB used, 5\d\.\d %: .* largest folder is large\./);
 });

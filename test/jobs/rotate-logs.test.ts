@@ -135,10 +135,7 @@ test('an archive is readable by whom the log was, and nobody else', async () => 
 });
 
 test('what a stopped run left unfinished is cleared away', async () => {
-  const logs = makeLogs({
-    [`a.log.${stampOf(3)}`]: large,
-    [`a.log.${stampOf(3)}.gz.part`]: 'half',
-  });
+  const logs = makeLogs({ [`a.log.${stampOf(3)}`]: large, [`a.log.${stampOf(3)}.gz.part`]: 'half' });
   makeIdle(logs, SET_ASIDE);
   await rotate(logs);
   expect(readdirSync(logs)).toEqual([expect.stringMatching(COMPRESSED)]);

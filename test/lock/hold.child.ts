@@ -8,11 +8,7 @@ import { identifyProcess } from '../../src/system/process/identity.ts';
  */
 const [folder = '', diary = '', refreshMs = '10000'] = process.argv.slice(2);
 const write = (line: string): void => appendFileSync(diary, `${line}\n`);
-const timing = {
-  refreshMs: Number(refreshMs),
-  staleMs: 2 * Number(refreshMs),
-  unprovenMs: 900_000,
-};
+const timing = { refreshMs: Number(refreshMs), staleMs: 2 * Number(refreshMs), unprovenMs: 900_000 };
 const goesOn = new Promise<void>((resolve) => void process.on('SIGUSR2', () => resolve()));
 const self = { ...identifyProcess(process.pid), since: Date.now() };
 const lock = await takeLockFile(folder, 'hourly', self, (why) => write(`lost: ${why}`), timing);

@@ -124,28 +124,15 @@ test('a dead holder’s tier is taken over at once, and that is told', async () 
   const lock = (await take(requestFor('hourly'))) as TierLock;
   expect(lock).toMatchObject({ held: true, workerId: 2 });
   expect(queryLog(root, workers)).toEqual([
-    {
-      tier: 'hourly',
-      state: 'crashed',
-      finished_at: NOON,
-      reason: 'its process has gone without finishing',
-    },
+    { tier: 'hourly', state: 'crashed', finished_at: NOON, reason: 'its process has gone without finishing' },
     { tier: 'hourly', state: 'running', finished_at: null, reason: null },
   ]);
   expect(lock.takenOverFrom).toBe(deadSince(dead, '2026-11-01T11:59:00.000Z'));
   expect(queryLog(root, events)).toEqual([
     { worker_id: 1, event: 'worker-started', detail: null },
     { worker_id: 2, event: 'worker-started', detail: null },
-    {
-      worker_id: 2,
-      event: 'lock-taken-over',
-      detail: `took hourly over from ${lock.takenOverFrom}`,
-    },
-    {
-      worker_id: 1,
-      event: 'worker-crashed',
-      detail: 'its process has gone without finishing',
-    },
+    { worker_id: 2, event: 'lock-taken-over', detail: `took hourly over from ${lock.takenOverFrom}` },
+    { worker_id: 1, event: 'worker-crashed', detail: 'its process has gone without finishing' },
   ]);
   await lock.release();
 });
@@ -215,11 +202,7 @@ test('a lock file is respected even when the log knows nothing of its holder', a
   });
   const rows = newLog.connection.prepare('select state, skip_code, reason from workers').all([]);
   expect(rows).toEqual([
-    {
-      state: 'skipped',
-      skip_code: 'held',
-      reason: expect.stringMatching(/^another pass of hourly is running: pid/),
-    },
+    { state: 'skipped', skip_code: 'held', reason: expect.stringMatching(/^another pass of hourly is running: pid/) },
   ]);
   await newLog.close();
   await lock.release();

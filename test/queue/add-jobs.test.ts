@@ -216,11 +216,7 @@ describe('many at once', () => {
 
   test('10,000 in one call, numbered in their order, each told of once', async () => {
     const { queue, root } = await openTestQueue();
-    const jobs = Array.from({ length: 10_000 }, (_, n) => ({
-      name: `a/${n % 7}`,
-      data: { n },
-      priority: n % 3,
-    }));
+    const jobs = Array.from({ length: 10_000 }, (_, n) => ({ name: `a/${n % 7}`, data: { n }, priority: n % 3 }));
     const ids = await queue.addMany(jobs);
     const rows = queryLog<{ id: number; data: string; name: string }>(
       root,
@@ -235,10 +231,7 @@ describe('many at once', () => {
 
   test('much more than one statement can take is still one transaction', async () => {
     const { queue, root, dump } = await openTestQueue();
-    const large = Array.from({ length: 30 }, (_, n) => ({
-      name: 'a',
-      data: `${n}:${'x'.repeat(MEBIBYTE - 10)}`,
-    }));
+    const large = Array.from({ length: 30 }, (_, n) => ({ name: 'a', data: `${n}:${'x'.repeat(MEBIBYTE - 10)}` }));
     const before = dump();
     await expect(queue.addMany([...large, { name: 'b', parent: 99 }])).rejects.toThrow('99');
     expect(dump()).toBe(before);

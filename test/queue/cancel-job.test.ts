@@ -5,11 +5,7 @@ test('a job that waits is cancelled, and frees its unique key', async () => {
   const { queue, row } = await openTestQueue();
   const id = await queue.add('mail/a', {}, { uniqueKey: 'k' });
   await queue.cancel(id);
-  expect(row(id)).toMatchObject({
-    state: 'cancelled',
-    finished_at: START,
-    reason: 'it was cancelled',
-  });
+  expect(row(id)).toMatchObject({ state: 'cancelled', finished_at: START, reason: 'it was cancelled' });
   expect(await queue.add('mail/a', {}, { uniqueKey: 'k' })).not.toBe(id);
 });
 
@@ -50,10 +46,7 @@ test('the last child that is cancelled resumes its parent', async () => {
   await queue.cancel(one ?? 0);
   expect(row(parent.id)).toMatchObject({ state: 'paused' });
   await queue.cancel(two ?? 0);
-  expect(await queue.claim()).toMatchObject({
-    id: parent.id,
-    children: { cancelled: [{ id: one }, { id: two }] },
-  });
+  expect(await queue.claim()).toMatchObject({ id: parent.id, children: { cancelled: [{ id: one }, { id: two }] } });
 });
 
 test('a child that is cancelled while its parent runs lets that end as if it had none', async () => {

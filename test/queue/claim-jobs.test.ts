@@ -335,10 +335,7 @@ test('what was paused or set to fail while a claim waited for the log is not tak
 });
 
 describe('jobs that are to fail at once', () => {
-  const failing = (name: string): QueueSelection => ({
-    ...everything,
-    failsFast: (each) => each === name,
-  });
+  const failing = (name: string): QueueSelection => ({ ...everything, failsFast: (each) => each === name });
 
   test('fail some at a time, and let others through', async () => {
     const log = await openTestQueue();

@@ -30,9 +30,7 @@ test('the number of a deleted job is never used again', async () => {
 test('who holds a job may delete it as it runs; who held it may not', async () => {
   const { queue, take, row } = await openTestQueue();
   const job = await take();
-  await expect(queue.delete({ id: job.id, token: 'another' })).rejects.toMatchObject({
-    code: 'stale-claim',
-  });
+  await expect(queue.delete({ id: job.id, token: 'another' })).rejects.toMatchObject({ code: 'stale-claim' });
   await queue.delete(job);
   expect(row(job.id)).toBeUndefined();
 });
@@ -63,8 +61,5 @@ test('the last pending child that is deleted resumes its parent', async () => {
   const child = await queue.add('child', {}, { parent: parent.id });
   await queue.finish(parent);
   await queue.delete(child);
-  expect(await queue.claim()).toMatchObject({
-    id: parent.id,
-    children: { finished: [], failed: [], cancelled: [] },
-  });
+  expect(await queue.claim()).toMatchObject({ id: parent.id, children: { finished: [], failed: [], cancelled: [] } });
 });

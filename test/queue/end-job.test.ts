@@ -29,10 +29,7 @@ async function raise(log: TestQueue, count: number, onChildFailure: 'resume' | '
 
 const situations = {
   'a plain job': async ({ take }) => ({ job: await take('a'), family: [1] }),
-  'a repeating job': async ({ take }) => ({
-    job: await take('a', { repeat: 'SCHEDULED, +1 HOUR' }),
-    family: [1],
-  }),
+  'a repeating job': async ({ take }) => ({ job: await take('a', { repeat: 'SCHEDULED, +1 HOUR' }), family: [1] }),
   'a parent whose children wait for it': async (log) => {
     const { parent, family } = await bear(log, 2);
     return { job: parent, family };
@@ -51,12 +48,7 @@ type Situation = keyof typeof situations;
 
 /** The states of the family afterwards, in its order. */
 const table: Readonly<Record<Situation, Readonly<Record<Verb, readonly JobState[]>>>> = {
-  'a plain job': {
-    finish: ['finished'],
-    retry: ['retrying'],
-    fail: ['failed'],
-    bury: ['failed'],
-  },
+  'a plain job': { finish: ['finished'], retry: ['retrying'], fail: ['failed'], bury: ['failed'] },
   'a repeating job': { finish: ['queued'], retry: ['queued'], fail: ['failed'], bury: ['failed'] },
   'a parent whose children wait for it': {
     finish: ['paused', 'queued', 'queued'],

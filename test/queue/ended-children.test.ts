@@ -68,11 +68,7 @@ test('of none there is nothing to tell', async () => {
 test('of 64 MB in all a handler can be told, of more not', async () => {
   const log = await openTestQueue();
   await log.take('parent');
-  const child = {
-    state: 'finished',
-    data: `"${'x'.repeat(MB - 2)}"`,
-    result: `"${'é'.repeat(MB)}"`,
-  };
+  const child = { state: 'finished', data: `"${'x'.repeat(MB - 2)}"`, result: `"${'é'.repeat(MB)}"` };
   addEnded(log, ...Array.from({ length: 21 }, () => child));
   expect(JSON.parse(await describe(log)).finished).toHaveLength(21);
   addEnded(log, child);

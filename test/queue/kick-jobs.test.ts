@@ -106,10 +106,7 @@ describe('a failed child that is kicked', () => {
     await queue.finish(resumed ?? 0);
     expect(row(parent)).toMatchObject({ state: 'paused' });
     await queue.finish((await queue.claim()) ?? 0);
-    expect(await queue.claim()).toMatchObject({
-      id: parent,
-      children: { finished: [{ id: failed }], cancelled: [] },
-    });
+    expect(await queue.claim()).toMatchObject({ id: parent, children: { finished: [{ id: failed }], cancelled: [] } });
   });
 
   test('is refused once its parent has ended', async () => {

@@ -45,10 +45,7 @@ test('a slip in an option is told of, with the one that was meant, and nothing i
     [queue.pause('a', { fial: true } as object), '`pause` has no option "fial"; did you mean fail?'],
   ];
   for (const [slip, message] of slips) {
-    await expect(slip).rejects.toMatchObject({
-      code: 'invalid',
-      message: expect.stringContaining(message),
-    });
+    await expect(slip).rejects.toMatchObject({ code: 'invalid', message: expect.stringContaining(message) });
   }
   expect(dump()).toBe(before);
   await expect(openQueue({ rot: '/' } as object)).rejects.toThrow(

@@ -48,9 +48,7 @@ test('a worker’s claim is given one more beat, and then the job is taken back'
   expect([await look(overAt - 1), row(id).lease_expires_at]).toEqual([0, START + LEASE_MS]);
   expect(await look(overAt)).toBe(0);
   const moreMs = 2 * beatMs(LEASE_MS);
-  expect(row(id)).toMatchObject({
-    ...{ state: 'running', lease_expires_at: overAt + moreMs, lease_extended: 1 },
-  });
+  expect(row(id)).toMatchObject({ state: 'running', lease_expires_at: overAt + moreMs, lease_extended: 1 });
   expect(await look(overAt + moreMs)).toBe(0);
   expect(await look(overAt + moreMs + 1)).toBe(1);
   const reason = `its lease expired at ${new Date(overAt + moreMs).toISOString()} without being renewed`;
@@ -70,9 +68,7 @@ test('a worker’s claim is given one more beat, and then the job is taken back'
 });
 
 test('what had not begun when its lease ran out is given back untouched', async () => {
-  const { id, look, row, runs, events, root, settle, queue, clock } = await takeAsWorker({
-    begins: false,
-  });
+  const { id, look, row, runs, events, root, settle, queue, clock } = await takeAsWorker({ begins: false });
   expect(await look(START + LEASE_MS + 1)).toBe(0);
   expect(row(id)).toMatchObject({ state: 'claimed', lease_extended: 1 });
   clock.at = START + 2 * LEASE_MS;
@@ -88,9 +84,7 @@ test('what had not begun when its lease ran out is given back untouched', async 
 });
 
 test('a late renewal keeps the claim, and nothing is left of its having been late', async () => {
-  const { id, look, row, worker, root, settle, clock } = await takeAsWorker({
-    options: { lease: '10s' },
-  });
+  const { id, look, row, worker, root, settle, clock } = await takeAsWorker({ options: { lease: '10s' } });
   await look(START + 11_000);
   expect(row(id).lease_extended).toBe(1);
   clock.at = START + 12_000;

@@ -41,16 +41,10 @@ test('what waits and what fails at once are told apart as globs over names of jo
   await add('queue/mail/*', 'pause');
   await add('queue/export', 'fail-fast', START + 2);
   await add('queue/over', 'fail-fast', START + 1);
-  expect(await patternsAt(START + 1)).toEqual({
-    paused: ['mail/*'],
-    failFast: ['export'],
-  });
+  expect(await patternsAt(START + 1)).toEqual({ paused: ['mail/*'], failFast: ['export'] });
   await add('*', 'pause');
   await add('queue', 'fail-fast');
-  expect(await patternsAt(START)).toEqual({
-    paused: ['*', 'mail/*'],
-    failFast: ['*', 'export', 'over'],
-  });
+  expect(await patternsAt(START)).toEqual({ paused: ['*', 'mail/*'], failFast: ['*', 'export', 'over'] });
 });
 
 describe('Queue.pause', () => {

@@ -101,10 +101,7 @@ test.each([
   ['hourly', null, null, 'crashed', 1],
   ['hourly', 'retry', null, 'crashed', 2],
 ] as const)('of %s, on crash %s, retries %s, each %s: %i tries', (tier, onCrash, retries, outcome, tries) => {
-  const handler = policyOf({
-    ...(onCrash !== null && { onCrash }),
-    ...(retries !== null && { retries }),
-  });
+  const handler = policyOf({ ...(onCrash !== null && { onCrash }), ...(retries !== null && { retries }) });
   const policy = tier === null ? policyOfJob(null, handler) : handler;
   const states = Array.from({ length: tries }, (_, index) => {
     return decideRetry(policy, { ...ended, outcome, attempt: index + 1 }).state;

@@ -16,10 +16,7 @@ const LASTS_MS = 1_000;
 const ENDED_AT = START + LASTS_MS;
 
 /** As a handler says of itself that is tried twice. */
-const options = {
-  retries: 1,
-  retryDelay: { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS },
-} as const;
+const options = { retries: 1, retryDelay: { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS } } as const;
 
 /** A job that a worker has claimed, and its end a second later. */
 async function openWith(jobOptions: JobOptions = {}) {
@@ -44,29 +41,21 @@ interface Expected {
   readonly event: string;
 }
 
-type More = Partial<Pick<RunToSettle, 'result' | 'isRetryable'>> & {
-  readonly decision?: HandlerDecision;
-};
+type More = Partial<Pick<RunToSettle, 'result' | 'isRetryable'>> & { readonly decision?: HandlerDecision };
 
 const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
   [
     'finishes',
     {},
     { result: '7' },
-    {
-      columns: { state: 'finished', result: '7', reason: null, finished_at: ENDED_AT },
-      event: 'job-finished',
-    },
+    { columns: { state: 'finished', result: '7', reason: null, finished_at: ENDED_AT }, event: 'job-finished' },
   ],
   [
     'is tried again after a failure',
     failure,
     {},
     {
-      columns: {
-        ...{ state: 'retrying', run_at: ENDED_AT + MINUTE_MS, attempts: 1, ready: 0 },
-        reason: 'exit code 1',
-      },
+      columns: { state: 'retrying', run_at: ENDED_AT + MINUTE_MS, attempts: 1, ready: 0, reason: 'exit code 1' },
       counters: { releases: 0 },
       event: 'job-retrying',
     },
@@ -81,21 +70,13 @@ const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
     'counts a timeout',
     timeout,
     {},
-    {
-      columns: { state: 'retrying' },
-      counters: { timeouts: 1, crashes: 0 },
-      event: 'job-retrying',
-    },
+    { columns: { state: 'retrying' }, counters: { timeouts: 1, crashes: 0 }, event: 'job-retrying' },
   ],
   [
     'counts a crash',
     crash,
     {},
-    {
-      columns: { state: 'retrying' },
-      counters: { timeouts: 0, crashes: 1 },
-      event: 'job-retrying',
-    },
+    { columns: { state: 'retrying' }, counters: { timeouts: 0, crashes: 1 }, event: 'job-retrying' },
   ],
   [
     'is given back as its handler asks',
@@ -115,9 +96,7 @@ const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
     release,
     { decision: { kind: 'retry' } },
     {
-      columns: {
-        ...{ state: 'retrying', run_at: ENDED_AT + MINUTE_MS, data: '{"to":1}', attempts: 0 },
-      },
+      columns: { ...{ state: 'retrying', run_at: ENDED_AT + MINUTE_MS, data: '{"to":1}', attempts: 0 } },
       counters: { releases: 1 },
       event: 'job-released',
     },
@@ -126,11 +105,7 @@ const cases: readonly [string, Partial<FinishedRun>, More, Expected][] = [
     'is given back as its handler asked at its time limit, which is counted',
     timeout,
     { decision: { kind: 'retry' } },
-    {
-      columns: { state: 'retrying', attempts: 0 },
-      counters: { timeouts: 1 },
-      event: 'job-retrying',
-    },
+    { columns: { state: 'retrying', attempts: 0 }, counters: { timeouts: 1 }, event: 'job-retrying' },
   ],
   [
     'fails as its handler asks',

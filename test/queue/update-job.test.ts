@@ -72,12 +72,7 @@ describe('a new rule', () => {
     const id = await queue.add('a');
     const at = Date.UTC(2020, 0, 1);
     await queue.update(id, { repeat: 'HOURLY', priority: 1000, runAt: '2020-01-01T00:00:00Z' });
-    expect(row(id)).toMatchObject({
-      repeat: 'HOURLY',
-      priority: 1000,
-      run_at: at,
-      scheduled_for: at,
-    });
+    expect(row(id)).toMatchObject({ repeat: 'HOURLY', priority: 1000, run_at: at, scheduled_for: at });
   });
 
   test('of a job that runs counts once that has finished', async () => {
@@ -152,11 +147,7 @@ test('what was changed is told, in one row', async () => {
   const { queue, root } = await openTestQueue();
   const id = await queue.add('a');
   await queue.update(id, { data: 1, priority: 2, repeat: 'DAILY' });
-  expect(readActivity(root).at(-1)).toMatchObject({
-    event: 'job-updated',
-    job_id: id,
-    detail: 'data, priority, rule',
-  });
+  expect(readActivity(root).at(-1)).toMatchObject({ event: 'job-updated', job_id: id, detail: 'data, priority, rule' });
 });
 
 test.each([

@@ -87,13 +87,7 @@ const table: Readonly<Record<Verb, Readonly<Record<Situation, string>>>> = {
     'retrying, due': 'failed',
     'retrying, delayed': 'failed',
   },
-  kick: {
-    ...everywhere(NO),
-    delayed: 'queued',
-    'retrying, delayed': 'queued',
-    failed: 'queued',
-    buried: 'queued',
-  },
+  kick: { ...everywhere(NO), delayed: 'queued', 'retrying, delayed': 'queued', failed: 'queued', buried: 'queued' },
   cancel: { ...everywhere('cancelled'), running: NO, finished: NO },
   delete: { ...everywhere(GONE), running: NO, 'paused parent': NO },
   update: {
@@ -136,10 +130,7 @@ const told: Readonly<Record<Verb, readonly string[]>> = {
 const recorded = ['job-buried', 'job-cancelled'];
 
 /** Of one that runs also the end of its run is told. */
-const toldOfRun: Partial<Record<Verb, readonly string[]>> = {
-  bury: ['job-failed'],
-  requeue: ['job-queued'],
-};
+const toldOfRun: Partial<Record<Verb, readonly string[]>> = { bury: ['job-failed'], requeue: ['job-queued'] };
 
 describe.each(Object.keys(verbs) as Verb[])('%s', (verb) => {
   test.each(Object.entries(table[verb]) as [Situation, string][])('%s: %s', async (from, to) => {

@@ -78,12 +78,7 @@ export async function openWorker(
     );
   const startOf = ({ id, name, claim_token, attempts, scheduled_for }: ClaimedRow): RunStart => ({
     ...{ jobId: id, workerId, key: claim_token, script: `queue/${name}`, contentHash: null },
-    ...{
-      attempt: attempts + 1,
-      scheduledFor: scheduled_for,
-      startedAt: clock.at,
-      timeoutMs: 7_000,
-    },
+    ...{ attempt: attempts + 1, scheduledFor: scheduled_for, startedAt: clock.at, timeoutMs: 7_000 },
   });
   const endOf = (job: ClaimedRow, end: Partial<FinishedRun> = {}): RunToSettle => ({
     ...{ claim: { id: job.id, token: job.claim_token }, start: startOf(job) },

@@ -145,9 +145,7 @@ test('a pass that ran nothing is known all the same', async () => {
   expect(await replay()).toMatchObject({ runs: 0, notes: [] });
   expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'finished' }]);
   expect(queryLog(root, 'select detail from events')).toEqual([
-    {
-      detail: 'a pass that was recorded without the log, because activity.db is on a full disk',
-    },
+    { detail: 'a pass that was recorded without the log, because activity.db is on a full disk' },
   ]);
 });
 
@@ -234,9 +232,7 @@ async function makeBegunInLog() {
     store.transaction((session) => {
       const start = { ...end, jobId: id, workerId, key: ref.token };
       const known = { claim: ref, start, runId, end: end.run, result: null, decision: null };
-      return settleRuns(session, [{ ...known, isRetryable: true, policy: end.policy }], {
-        missedCap: 0,
-      });
+      return settleRuns(session, [{ ...known, isRetryable: true, policy: end.policy }], { missedCap: 0 });
     });
   return { ...log, workerId, claim, header, settle };
 }
@@ -256,10 +252,7 @@ test('a run that began in the log ends there, and so does its worker', async () 
     expect(await replay()).toEqual({ runs, ended: [], alive: [], notes: [] });
   }
   expect(queryLog(root, 'select id, outcome, finished_at, spool_id from runs')).toEqual([
-    {
-      ...{ id: claim.runId, outcome: 'succeeded', finished_at: SPOOL_AT + 20 },
-      spool_id: 'end-of-claim',
-    },
+    { id: claim.runId, outcome: 'succeeded', finished_at: SPOOL_AT + 20, spool_id: 'end-of-claim' },
   ]);
   expect(queryLog(root, 'select state, claim_token from jobs')).toEqual([{ state: 'finished', claim_token: null }]);
   expect(queryLog(root, 'select state, finished_at, reason from workers')).toEqual([
@@ -545,10 +538,7 @@ function expectReplayedOnce(root: string, state: StateFolder, tellers = 1): void
   expect(countRows(root)).toMatchObject({ workers: 1, jobs: 4, runs: 4 });
   const ends = 'select name, state, outcome, spool_id from runs join jobs on jobs.id = job_id';
   expect(queryLog(root, `${ends} order by name`)).toEqual([
-    {
-      ...{ name: 'hourly/a', state: 'finished', outcome: 'succeeded' },
-      spool_id: 'end-of-claim',
-    },
+    { name: 'hourly/a', state: 'finished', outcome: 'succeeded', spool_id: 'end-of-claim' },
     { name: 'hourly/b', state: 'finished', outcome: 'succeeded', spool_id: 'run-0001' },
     { name: 'hourly/c', state: 'finished', outcome: 'succeeded', spool_id: 'run-0002' },
     { name: 'hourly/d', state: 'failed', outcome: 'crashed', spool_id: 'run-0003' },
@@ -560,9 +550,7 @@ function expectReplayedOnce(root: string, state: StateFolder, tellers = 1): void
   expect(queryLog(root, 'select state from workers')).toEqual([{ state: 'finished' }]);
 }
 
-test('killed before whatever it writes, it is replayed exactly once', {
-  timeout: 180_000,
-}, async () => {
+test('killed before whatever it writes, it is replayed exactly once', { timeout: 180_000 }, async () => {
   const { root, state } = await makeMixedSpool();
   for (let write = 1; ; write += 1) {
     const { status, stdout, stderr } = await startNode([child, root, String(write)]).ended;

@@ -7,11 +7,7 @@ import { tries } from '../support/tries.ts';
 import { at, plan, ranAt, ruleOf } from './support.ts';
 
 /** 4.5 hours late, as in vector 37. */
-const late = {
-  scheduled: at('2026-03-10 09:17'),
-  started: at('2026-03-10 13:40'),
-  finished: at('2026-03-10 13:45'),
-};
+const late = { scheduled: at('2026-03-10 09:17'), started: at('2026-03-10 13:40'), finished: at('2026-03-10 13:45') };
 
 describe('of the times that have passed', () => {
   test('`all` are run, one after the other', async () => {
@@ -46,19 +42,13 @@ describe('of the times that have passed', () => {
     const away = { ...late, scheduled: at('2026-03-05 09:00'), finished: at('2026-03-10 13:45') };
     const rule = 'daily at 10:00 in Europe/Berlin';
     expect(await plan(rule, away)).toMatchObject({ runAt: '2026-03-06 09:00:00', skipped: 0 });
-    expect(await plan(rule, away, { cap: 2 })).toMatchObject({
-      runAt: '2026-03-09 09:00:00',
-      skipped: 3,
-    });
+    expect(await plan(rule, away, { cap: 2 })).toMatchObject({ runAt: '2026-03-09 09:00:00', skipped: 3 });
     expect(await plan(rule, away, { missed: 'once' })).toEqual({
       runAt: '2026-03-10 13:45:00',
       scheduledFor: '2026-03-10 09:00:00',
       skipped: 4,
     });
-    expect(await plan(rule, away, { missed: 'skip' })).toMatchObject({
-      runAt: '2026-03-11 09:00:00',
-      skipped: 5,
-    });
+    expect(await plan(rule, away, { missed: 'skip' })).toMatchObject({ runAt: '2026-03-11 09:00:00', skipped: 5 });
   });
 
   test.each(['all', 'once', 'skip'] as const)('none is one for `%s` if all went well', async (missed) => {
@@ -69,11 +59,7 @@ describe('of the times that have passed', () => {
   });
 
   test('those of STARTED are skipped from its start on', async () => {
-    const slow = {
-      scheduled: 0,
-      started: at('2026-03-10 10:05'),
-      finished: at('2026-03-10 13:45'),
-    };
+    const slow = { scheduled: 0, started: at('2026-03-10 10:05'), finished: at('2026-03-10 13:45') };
     const planned = await plan('STARTED, +1 HOUR', slow, { missed: 'skip' });
     expect(planned).toMatchObject({ runAt: '2026-03-10 14:05:00', skipped: 3 });
   });
@@ -296,11 +282,7 @@ describe('whatever the rule and the moments', () => {
         }
         const moments = { scheduled, started: nowMs, finished: nowMs };
         const planned = await planNext(rule, moments, { missed: 'skip', nowMs, cap: 1 });
-        expect(planned).toEqual({
-          runAt: walked.at,
-          scheduledFor: walked.at,
-          skipped: walked.missed,
-        });
+        expect(planned).toEqual({ runAt: walked.at, scheduledFor: walked.at, skipped: walked.missed });
       }),
       { numRuns: tries(300) },
     );

@@ -153,10 +153,7 @@ interface RetryVector {
   readonly expected: string;
 }
 
-const leases: Readonly<Record<string, string>> = {
-  '+5 MINUTES': '5 minutes',
-  '+2 HOURS': '2 hours',
-};
+const leases: Readonly<Record<string, string>> = { '+5 MINUTES': '5 minutes', '+2 HOURS': '2 hours' };
 
 /**
  * Changed on purpose: there, a running job's row holds one time, the earlier one of when its claim ends
@@ -188,11 +185,7 @@ describe('case', () => {
   });
 
   test('46: a late run of a scheduled job does not move its schedule', async () => {
-    const late = {
-      ...seed,
-      started: at('2026-03-10 13:59:00'),
-      finished: at('2026-03-10 13:59:30'),
-    };
+    const late = { ...seed, started: at('2026-03-10 13:59:00'), finished: at('2026-03-10 13:59:30') };
     expect(await next('SCHEDULED, +1 HOUR', late)).toBe('2026-03-10 14:00:00');
   });
 

@@ -7,10 +7,7 @@ const byCron = (atMs: number): PreviousCall => ({ atMs, isDue: false });
 const expected = (tier: string, last: string, now: string) => expectCall(tier, byCron(at(last)), at(now));
 
 test('a tier is called again at the same minute of its next period', () => {
-  expect(expected('hourly', '13:57:00', '14:10:00')).toEqual({
-    atMs: at('14:57:00'),
-    isOverdue: false,
-  });
+  expect(expected('hourly', '13:57:00', '14:10:00')).toEqual({ atMs: at('14:57:00'), isOverdue: false });
   expect(expected('15min', '13:33:05', '13:40:00')?.atMs).toBe(at('13:48:05'));
   expect(expected('daily', '04:06:00', '13:40:00')?.atMs).toBe(at('04:06:00') + 24 * 3_600_000);
 });
@@ -37,10 +34,7 @@ test('nothing is expected of what was never called or has no period', () => {
 
 test('by `due` a tier is called in its next period, by the first call in it', () => {
   const last = { atMs: at('13:37:00'), isDue: true };
-  expect(expectCall('15min', last, at('14:30:00'))).toEqual({
-    atMs: at('13:45:00'),
-    isOverdue: false,
-  });
+  expect(expectCall('15min', last, at('14:30:00'))).toEqual({ atMs: at('13:45:00'), isOverdue: false });
   expect(expectCall('15min', last, at('15:16:00'))?.isOverdue).toBe(true);
   const midnight = new Date('2026-11-04T00:00:00').getTime();
   expect(expectCall('daily', last, at('14:30:00'))?.atMs).toBe(midnight);
@@ -60,17 +54,11 @@ describe('missed passes', () => {
   });
 
   test('are counted in the gap between two passes', () => {
-    expect(find([0, 1, 5, 6], 0, 7)).toEqual({
-      count: 3,
-      gaps: [{ fromMs: 1 * HOUR, toMs: 5 * HOUR, count: 3 }],
-    });
+    expect(find([0, 1, 5, 6], 0, 7)).toEqual({ count: 3, gaps: [{ fromMs: 1 * HOUR, toMs: 5 * HOUR, count: 3 }] });
   });
 
   test('are counted since the last pass, which has no end yet', () => {
-    expect(find([20], 0, 24)).toEqual({
-      count: 3,
-      gaps: [{ fromMs: 20 * HOUR, toMs: null, count: 3 }],
-    });
+    expect(find([20], 0, 24)).toEqual({ count: 3, gaps: [{ fromMs: 20 * HOUR, toMs: null, count: 3 }] });
     expect(find([23], 0, 24.4)?.count).toBe(0);
     expect(find([23], 0, 24.6)?.count).toBe(1);
   });

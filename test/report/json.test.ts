@@ -85,24 +85,8 @@ test('the overview has every key of docs/json.md', async () => {
   expect(json).toMatchObject({
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
-    running: [
-      {
-        script: 'daily/lost',
-        liveness: 'dead',
-        pid: NO_SUCH_PID,
-        attempt: 1,
-        maxRssBytes: null,
-      },
-    ],
-    totals: {
-      runs: 2,
-      succeeded: 1,
-      failed: 0,
-      released: 0,
-      successRate: 1,
-      durationMs: 100,
-      cpuMs: 50,
-    },
+    running: [{ script: 'daily/lost', liveness: 'dead', pid: NO_SUCH_PID, attempt: 1, maxRssBytes: null }],
+    totals: { runs: 2, succeeded: 1, failed: 0, released: 0, successRate: 1, durationMs: 100, cpuMs: 50 },
   });
   const { tiers, scripts } = json as Record<'tiers' | 'scripts', Record<string, unknown>[]>;
   expect(tiers[0]).toEqual({
@@ -202,12 +186,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
             options: { timeoutMs: 600_000 },
             refusals: [],
             warnings: ['@timout'],
-            pause: {
-              name: 'hourly/clean',
-              kind: 'pause',
-              until: null,
-              since: '2026-11-03T14:05:00.000Z',
-            },
+            pause: { name: 'hourly/clean', kind: 'pause', until: null, since: '2026-11-03T14:05:00.000Z' },
           },
         ],
       },

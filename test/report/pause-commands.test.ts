@@ -154,10 +154,7 @@ describe('runner resume', () => {
 
   test('where nothing has ever run has nothing to end, and makes nothing', async () => {
     const root = site();
-    expect(await inRoot(root, 'resume')).toMatchObject({
-      status: 0,
-      stdout: 'Nothing was paused.\n',
-    });
+    expect(await inRoot(root, 'resume')).toMatchObject({ status: 0, stdout: 'Nothing was paused.\n' });
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });
 });

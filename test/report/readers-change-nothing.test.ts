@@ -88,9 +88,7 @@ test('of a run that outlived its runner and then ended, it is known that it ende
 });
 
 test('what still runs without its runner is left alone, and called by its name', async () => {
-  const { root, pid } = await killRunner({
-    'runner.config.json': '{"defaults":{"timeout":"1s"}}',
-  });
+  const { root, pid } = await killRunner({ 'runner.config.json': '{"defaults":{"timeout":"1s"}}' });
   const [run] = queryLog<{ started_at: number }>(root, 'select started_at from runs');
   await until('its time is over', () => Date.now() > (run?.started_at ?? 0) + 1200);
   expect((await inRoot(root, 'status')).stdout).toMatch(

@@ -150,9 +150,7 @@ describe('runner show', () => {
     const root = makeTemporaryRoot();
     const log = await writeLog(root);
     const id = await log.addRun('hourly/a', Date.now(), fields);
-    expect(JSON.parse((await runner(root, 'show', String(id), '--json')).out)).toMatchObject({
-      output,
-    });
+    expect(JSON.parse((await runner(root, 'show', String(id), '--json')).out)).toMatchObject({ output });
   });
 
   test('shows one run with its output, made safe', async () => {

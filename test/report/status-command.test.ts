@@ -114,9 +114,7 @@ test('a file in the spool’s folder that is not the runner’s holds nothing up
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': says });
   const { state, store } = await writeLog(root);
   for (const name of ['x.jsonl', 'x.part']) writeFileSync(join(state.spool, name), 'a note\n');
-  expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({
-    spooledRuns: 0,
-  });
+  expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout)).toMatchObject({ spooledRuns: 0 });
   expect(await mayNeedReconciling({ root, state }, store)).toBe(false);
 });
 

@@ -40,10 +40,7 @@ describe('a summary', () => {
       'running',
     ];
     const summary = summarize(others.map((other) => run({ other })));
-    expect(summary).toMatchObject({
-      ...{ runs: 9, succeeded: 1, failed: 5 },
-      ...{ released: 2, successRate: 1 / 6 },
-    });
+    expect(summary).toMatchObject({ ...{ runs: 9, succeeded: 1, failed: 5 }, ...{ released: 2, successRate: 1 / 6 } });
   });
 
   test('takes percentiles that were really measured', () => {

@@ -52,17 +52,10 @@ describe('without following', () => {
   test('the newest run is shown, and a line is ended', async () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun(script, now - 1000, { output: 'old' });
-    await log.addRun(script, now, {
-      outcome: 'failed',
-      reason: 'exit code 3',
-      output: 'a\nb\x1b[1m',
-    });
+    await log.addRun(script, now, { outcome: 'failed', reason: 'exit code 3', output: 'a\nb\x1b[1m' });
     const { shown, ended } = startTail(log, false);
     await ended;
-    expect(shown).toEqual({
-      output: 'a\nb\n',
-      notes: 'run 2 of hourly/index: failed, exit code 3.\n',
-    });
+    expect(shown).toEqual({ output: 'a\nb\n', notes: 'run 2 of hourly/index: failed, exit code 3.\n' });
   });
 
   test('a run that goes on is shown as far as it is', async () => {

@@ -70,10 +70,7 @@ describe('before anything has run', () => {
 
   test('what is no script says why', async () => {
     const found = await why(site(), 'jobs/hourly/notes.txt');
-    expect(found).toMatchObject({
-      script: null,
-      conclusion: expect.stringContaining('not a script'),
-    });
+    expect(found).toMatchObject({ script: null, conclusion: expect.stringContaining('not a script') });
     expect(finding(found, 'ignored')).toMatchObject({ verdict: 'wrong', text: 'text' });
   });
 
@@ -121,10 +118,7 @@ describe('by the log', () => {
     const log = await writeLog(root);
     await log.addPass('hourly', Date.now() - 3 * HOUR);
     const found = await why(root, 'a');
-    expect(finding(found, 'called')).toMatchObject({
-      verdict: 'wrong',
-      cure: '`runner doctor` checks the crontab.',
-    });
+    expect(finding(found, 'called')).toMatchObject({ verdict: 'wrong', cure: '`runner doctor` checks the crontab.' });
     expect(found.conclusion).toMatch(/^It did not run because cron has not called hourly since /);
   });
 

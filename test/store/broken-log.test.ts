@@ -45,9 +45,7 @@ const record = ({ events }: SqliteStore, at: number, detail: string): Promise<vo
   events.record([{ at, event: 'paused', detail }]);
 
 const readEvents = ({ connection }: SqliteStore) =>
-  connection.prepare('select at, event, detail from events').all([]) as {
-    readonly event: string;
-  }[];
+  connection.prepare('select at, event, detail from events').all([]) as { readonly event: string }[];
 
 describe.each(drivers)('with %s', (_name, driver) => {
   const options = { driver, now: () => NOON };

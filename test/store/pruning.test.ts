@@ -93,10 +93,7 @@ test('the output files of deleted runs are named', async () => {
   await addEndedJobs(store, ['finished'], { file: '1.log.gz' });
   await addEndedJobs(store, ['finished']);
   await addEndedJobs(store, ['finished'], { file: '3.log.gz' });
-  expect(await store.pruning.oldest(3)).toEqual({
-    deleted: 3,
-    outputFiles: ['1.log.gz', '3.log.gz'],
-  });
+  expect(await store.pruning.oldest(3)).toEqual({ deleted: 3, outputFiles: ['1.log.gz', '3.log.gz'] });
 });
 
 test('the log’s size counts output files, and not what is free inside it', async () => {

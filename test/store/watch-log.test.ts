@@ -35,9 +35,7 @@ async function openPlace(driver = drivers[0]?.[1], journal = 'wal'): Promise<Pla
 
 async function startCommitter({ folder }: Place, journal = 'wal'): Promise<ChildProcess> {
   const script = join(import.meta.dirname, 'commit.child.ts');
-  const child = spawn(process.execPath, [script, folder.database, journal], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const child = spawn(process.execPath, [script, folder.database, journal], { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill());
   await once(child.stdout, 'data');
   return child;

@@ -56,10 +56,7 @@ export function makeLaterJob(place: ForeignFile, { jobs, transitions = [] }: Lat
   const added = { state_id: 1, dte_add: '2026-03-01 08:00:00', retry_count: 3 };
   return makeFile(
     { file: 'later.db', schema: laterSchema(prefix), ...place },
-    {
-      [`${prefix}_queue`]: jobs.map((job) => ({ ...added, ...job })),
-      [`${prefix}_transition`]: transitions,
-    },
+    { [`${prefix}_queue`]: jobs.map((job) => ({ ...added, ...job })), [`${prefix}_transition`]: transitions },
   );
 }
 

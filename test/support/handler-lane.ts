@@ -40,11 +40,7 @@ export function openLane(
   const files = Object.entries(handlers).map(([name, file]) => [join('jobs/queue', name), file]);
   const root = makeTemporaryRoot(Object.fromEntries(files));
   const state = makeStateOf(root);
-  const runner = createHandlerRunner({
-    childJobs: 100_000,
-    childMemoryBytes: 512 * MB,
-    ...options,
-  });
+  const runner = createHandlerRunner({ childJobs: 100_000, childMemoryBytes: 512 * MB, ...options });
   onTestFinished(() => runner.close());
   const pids: number[] = [];
   let runs = 0;
@@ -52,13 +48,7 @@ export function openLane(
     const script = (await openHandlers(root, defaultSettings)).find(name);
     if (script === null) throw new Error(`There is no handler ${name}.`);
     runs += 1;
-    return {
-      ...usual(root, state, asked),
-      key: `1.${runs}`,
-      script,
-      ...asked,
-      job: jobOf(name, asked),
-    };
+    return { ...usual(root, state, asked), key: `1.${runs}`, script, ...asked, job: jobOf(name, asked) };
   };
   return {
     root,

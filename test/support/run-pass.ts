@@ -28,10 +28,7 @@ export interface PassOptions {
 }
 
 export function runPassAgain(root: string, env: NodeJS.ProcessEnv = {}): Pass {
-  const ended = runCommand(['--root', root, 'hourly'], {
-    cwd: '/',
-    env: { ...cronEnv(root), ...env },
-  });
+  const ended = runCommand(['--root', root, 'hourly'], { cwd: '/', env: { ...cronEnv(root), ...env } });
   return { ...ended, root, ...readRuns(root) };
 }
 

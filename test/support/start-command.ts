@@ -27,11 +27,7 @@ export function startProcess(program: string, args: readonly string[], place: Pl
   // It may have been killed before it has read it.
   child.stdin?.on('error', () => {}).end(input);
   onTestFinished(() => void child.kill('SIGKILL'));
-  return {
-    pid: child.pid as number,
-    ended: collect(child),
-    kill: (signal) => void child.kill(signal),
-  };
+  return { pid: child.pid as number, ended: collect(child), kill: (signal) => void child.kill(signal) };
 }
 
 function collect(child: ChildProcess): Promise<Ended> {

@@ -37,9 +37,7 @@ export interface TestQueue {
 export const START = Date.UTC(2026, 2, 10, 13);
 
 export async function openTestQueue(settings: object = {}): Promise<TestQueue> {
-  const root = makeTemporaryRoot({
-    'runner.config.json': JSON.stringify({ queue: settings }),
-  });
+  const root = makeTemporaryRoot({ 'runner.config.json': JSON.stringify({ queue: settings }) });
   const clock = { at: START };
   const queue = await openQueue({ root, env: {}, now: () => clock.at });
   onTestFinished(() => queue.close());

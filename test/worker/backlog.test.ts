@@ -104,9 +104,7 @@ test('a next try that comes due while the pass goes on is made by that pass', ()
 });
 
 test('by hand a script is tried at once, and that counts as its next try', () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': failing(['@retries 1', '@retry-delay 1h']),
-  });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': failing(['@retries 1', '@retry-delay 1h']) });
   runner(root, 'hourly');
   expect(runner(root, 'run', 'hourly/a').status).toBe(1);
   expect(queryLog(root, jobs)).toEqual([{ name: 'hourly/a', state: 'failed', attempts: 2 }]);

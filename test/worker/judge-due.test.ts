@@ -15,9 +15,7 @@ const facts = (changes: Partial<DueFacts> = {}): DueFacts => ({
   ...changes,
 });
 
-const last = (state: 'finished' | 'running' | 'crashed', startedAt: number) => ({
-  last: { state, startedAt },
-});
+const last = (state: 'finished' | 'running' | 'crashed', startedAt: number) => ({ last: { state, startedAt } });
 
 test.each<[string, Partial<DueFacts>, string]>([
   ['never run', { last: null }, 'due'],

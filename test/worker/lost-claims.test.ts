@@ -33,13 +33,7 @@ async function leaveClaims() {
     const [id = 0] = await scriptJobs.enqueue([{ name: 'hourly/a', tier: 'hourly', scheduledFor: null, at }]);
     await scriptJobs.claim([{ id, token: tokens.script, state: 'claimed', at }]);
     const selection = { names: null, isWanted: () => true, groupLimit: null };
-    const request = {
-      selection,
-      count: 1,
-      at: Date.now() + 1_000,
-      leaseMs: null,
-      defaultLeaseMs: 60_000,
-    };
+    const request = { selection, count: 1, at: Date.now() + 1_000, leaseMs: null, defaultLeaseMs: 60_000 };
     await claims.claim({ ...request, newToken: () => tokens.queue, state: 'claimed' });
   });
   const jobs = () => queryLog(root, 'select name, state, attempts, claim_token from jobs order by name');

@@ -164,11 +164,7 @@ test('output files count for the size of the log', async () => {
 
 test('what was deleted is given back to the disk', async () => {
   const log = await makeLog(
-    Array.from({ length: 50 }, () => ({
-      state: 'finished' as const,
-      ageDays: 91,
-      output: 'x'.repeat(60_000),
-    })),
+    Array.from({ length: 50 }, () => ({ state: 'finished' as const, ageDays: 91, output: 'x'.repeat(60_000) })),
   );
   await prune(log);
   await log.store.close();

@@ -159,10 +159,7 @@ test('a host that is slower than the budget comes to one script with each call a
 });
 
 test('a script that usually takes longer than what is left of the budget is not begun', () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': 'exit 0\n',
-    'jobs/hourly/b.sh': '[ -e quick ] || sleep 1.2\n',
-  });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 0\n', 'jobs/hourly/b.sh': '[ -e quick ] || sleep 1.2\n' });
   due(root);
   age(root, 2 * HOUR);
   expect(due(root, '--budget', '1s')).toEqual(silent);

@@ -40,13 +40,7 @@ test('a pass is a worker, with a job and a run for each script, and the story of
   runner(root, 'hourly');
   const hour = new Date(startedAt).setUTCMinutes(0, 0, 0);
   expect(queryLog(root, 'select * from workers')).toEqual([
-    expect.objectContaining({
-      kind: 'tier',
-      tier: 'hourly',
-      state: 'finished',
-      scheduled_for: hour,
-      reason: null,
-    }),
+    expect.objectContaining({ kind: 'tier', tier: 'hourly', state: 'finished', scheduled_for: hour, reason: null }),
   ]);
   expect(queryLog(root, 'select * from jobs')).toEqual([
     expect.objectContaining({ name: 'hourly/a', state: 'finished', scheduled_for: hour }),

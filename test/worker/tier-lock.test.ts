@@ -109,10 +109,7 @@ test('the tier of a killed runner is taken over at once, and what it left is put
   ]);
   const takenOver = `select worker_id, detail from activity where event = 'lock-taken-over'`;
   expect(queryLog(root, takenOver)).toEqual([
-    {
-      worker_id: null,
-      detail: expect.stringMatching(new RegExp(`^took hourly over from pid ${pass.pid} on `)),
-    },
+    { worker_id: null, detail: expect.stringMatching(new RegExp(`^took hourly over from pid ${pass.pid} on `)) },
   ]);
   expect(readdirSync(join(root, '.runner', 'locks'))).toEqual([]);
 });

@@ -41,33 +41,21 @@ const ran = (root: string): string[] =>
 
 test('a tier that cannot be read is told of, and keeps no other from running when it is due', async () => {
   const root = await close('jobs/15min');
-  expect(await run(root, 'due')).toEqual({
-    status: 1,
-    stdout: '',
-    stderr: `runner: ${refusal('jobs/15min')}\n`,
-  });
+  expect(await run(root, 'due')).toEqual({ status: 1, stdout: '', stderr: `runner: ${refusal('jobs/15min')}\n` });
   expect(ran(root)).toEqual(['hourly/a', 'daily/a']);
   checkInvariants(root);
 });
 
 test('called by its name, it is told of', async () => {
   const root = await close('jobs/15min');
-  expect(await run(root, '15min')).toEqual({
-    status: 2,
-    stdout: '',
-    stderr: `runner: ${refusal('jobs/15min')}\n`,
-  });
+  expect(await run(root, '15min')).toEqual({ status: 2, stdout: '', stderr: `runner: ${refusal('jobs/15min')}\n` });
 });
 
 test('what is due in it is told of by other passes, and not as if the log were broken', async () => {
   const fails = shellScript({ tags: ['@retries 1', '@retry-delay 1s'], exit: '1' });
   const root = await close('jobs/15min', [['15min']], { ...scripts, 'jobs/15min/r.sh': fails });
   await until('its next try is due', () => isDue(root));
-  expect(await run(root, 'daily')).toEqual({
-    status: 0,
-    stdout: '',
-    stderr: `runner: ${refusal('jobs/15min')}\n`,
-  });
+  expect(await run(root, 'daily')).toEqual({ status: 0, stdout: '', stderr: `runner: ${refusal('jobs/15min')}\n` });
   expect(ran(root)).toEqual(['15min/r', 'daily/a']);
   checkInvariants(root);
 });

@@ -4,11 +4,7 @@ import { type Machine, waitForRoom } from '../../src/worker/loop/limits.ts';
 
 const MB = 1024 * 1024;
 const never = new AbortController().signal;
-const limit = (limits: Partial<Limits>): Limits => ({
-  ...defaultSettings.limits,
-  maxWaitMs: 0,
-  ...limits,
-});
+const limit = (limits: Partial<Limits>): Limits => ({ ...defaultSettings.limits, maxWaitMs: 0, ...limits });
 const machine: Machine = { load: 0, freeMemoryBytes: 500 * MB, processes: 3 };
 
 describe('this machine', () => {

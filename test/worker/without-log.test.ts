@@ -63,9 +63,7 @@ test('scripts run where the log is another program’s; the log takes them in on
 });
 
 test('without the log the lock file alone keeps two passes apart', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/a.sh': 'echo >> begun; while ! [ -e go ]; do sleep 0.02; done\n',
-  });
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'echo >> begun; while ! [ -e go ]; do sleep 0.02; done\n' });
   makeForeignLog(root);
   const first = startCommand(['hourly', '--root', root], cronPlace(root));
   await until('the script runs', () => existsSync(join(root, 'begun')));
@@ -96,9 +94,7 @@ test('a runner that dies without the log leaves a run that the log takes in', as
   expect(queryLog(root, 'select id from runs')).toEqual([]);
   expect(readFileSync(join(root, 'started'), 'utf8')).toBe('once\n');
   expect(queryLog(root, `select detail from activity where event = 'run-orphaned'`)).toEqual([
-    {
-      detail: expect.stringMatching(/^hourly\/a is still running \(pid .+\), left by a runner that died/),
-    },
+    { detail: expect.stringMatching(/^hourly\/a is still running \(pid .+\), left by a runner that died/) },
   ]);
   writeFileSync(join(root, 'go'), '');
   await until('it has ended', () =>

@@ -58,11 +58,7 @@ test('a place that was used is looked at without a change too', async () => {
   const before = filesOf(root);
   const found = diagnose(root, env);
   expect(found.of('log')).toEqual([
-    {
-      status: 'ok',
-      found: expect.stringMatching(/^sound, .*, journal \w+, schema 1$/),
-      cure: null,
-    },
+    { status: 'ok', found: expect.stringMatching(/^sound, .*, journal \w+, schema 1$/), cure: null },
   ]);
   expect(found.of('disk', 'ok').at(-1)?.found).toMatch(/^\.runner takes .*: activity log \d/);
   expect(found.of('calls')).toMatchObject([
@@ -85,9 +81,7 @@ test('wrong settings are all told, and the other checks go on', async () => {
       found: expect.stringMatching(/^runner\.config\.json:2: concurrency expects .*, found 0$/),
       cure: expect.stringMatching(/^Correct it in runner\.config\.json: .*docs\/options\.md/),
     },
-    expect.objectContaining({
-      found: expect.stringMatching(/^runner\.config\.json:3: maxOutput /),
-    }),
+    expect.objectContaining({ found: expect.stringMatching(/^runner\.config\.json:3: maxOutput /) }),
   ]);
   expect({ status: found.status, ok: found.ok }).toEqual({ status: 1, ok: false });
   expect(found.of('jobs')).toMatchObject([{ status: 'ok', found: '2 scripts in 2 tiers' }]);
@@ -137,11 +131,7 @@ test('--root names another root; where there is none, it says so and exits 2', a
   const named = runCommand(['doctor', '--root', root], { cwd: '/', env });
   expect(named.stdout.split('\n', 1)[0]).toBe(root);
   const none = runCommand(['doctor', '--root', '/usr'], { cwd: '/', env });
-  expect(none).toMatchObject({
-    status: 2,
-    stdout: '',
-    stderr: expect.stringMatching(/no jobs folder/),
-  });
+  expect(none).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/no jobs folder/) });
 });
 
 test('the help shows examples and exit codes', () => {

@@ -33,11 +33,7 @@ test('installed lines are found and really tried', async () => {
 test('without any line the tiers that nothing calls are named', async () => {
   const root = makeTemporaryRoot(usual);
   expect(await check(root, makeFakeCrontab().env, 'crontab')).toEqual([
-    {
-      status: 'problem',
-      found: 'no line calls hourly (1 script), daily (1 script)',
-      cure: INSTALL,
-    },
+    { status: 'problem', found: 'no line calls hourly (1 script), daily (1 script)', cure: INSTALL },
   ]);
 });
 
@@ -56,10 +52,7 @@ test('tiers without a line that something calls all the same are only noted', as
   await log.addPass('hourly', Date.now() - HOUR_MS);
   await log.addPass('daily', Date.now() - 20 * HOUR_MS);
   expect(await check(root, makeFakeCrontab().env, 'crontab')).toMatchObject([
-    {
-      status: 'note',
-      found: expect.stringMatching(/^no line calls .*, but something calls them$/),
-    },
+    { status: 'note', found: expect.stringMatching(/^no line calls .*, but something calls them$/) },
   ]);
 });
 
@@ -74,11 +67,7 @@ test('a tier that was not called for more than two periods is a problem', async 
       found: expect.stringMatching(/^hourly was last called 3h(?: \d+s)? ago, and should be every 1h$/),
       cure: 'If its crontab line works, ask the host whether cron runs for you, or was switched off.',
     },
-    {
-      status: 'ok',
-      found: expect.stringMatching(/^daily was called 20h(?: \d+s)? ago$/),
-      cure: null,
-    },
+    { status: 'ok', found: expect.stringMatching(/^daily was called 20h(?: \d+s)? ago$/), cure: null },
   ]);
 });
 
@@ -281,11 +270,7 @@ test('a tier whose folder went away is a problem, one that is called twice a war
     },
   ]);
   expect(found.of('crontab', 'warning')).toEqual([
-    {
-      status: 'warning',
-      found: 'hourly is called by the lines 3, 6',
-      cure: 'Take all but one out with `crontab -e`.',
-    },
+    { status: 'warning', found: 'hourly is called by the lines 3, 6', cure: 'Take all but one out with `crontab -e`.' },
   ]);
 });
 
@@ -405,10 +390,7 @@ test('a crontab program that refuses is told with its reason', async () => {
   const root = makeTemporaryRoot(usual);
   const { env } = makeFakeCrontab('#!/bin/sh\necho "you are not allowed to use this program" >&2\nexit 1\n');
   expect(await check(root, env, 'crontab')).toMatchObject([
-    {
-      status: 'note',
-      found: '`crontab -l` could not show your crontab: you are not allowed to use this program',
-    },
+    { status: 'note', found: '`crontab -l` could not show your crontab: you are not allowed to use this program' },
   ]);
 });
 

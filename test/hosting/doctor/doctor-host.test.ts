@@ -153,11 +153,7 @@ test('another zone than the machine’s is noted, as cron goes by that one', asy
 test('the locks are really tried: a root on this machine has them', async () => {
   const { root, env } = await makeCalledRoot();
   expect(await check(root, env, 'locks')).toEqual([
-    {
-      status: 'ok',
-      found: 'work: one process at a time, and free again when it is killed',
-      cure: null,
-    },
+    { status: 'ok', found: 'work: one process at a time, and free again when it is killed', cure: null },
   ]);
 });
 

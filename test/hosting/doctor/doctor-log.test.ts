@@ -51,11 +51,7 @@ test('what only the log tells is unknown where it cannot be read', async () => {
   writeFileSync(database, 'x'.repeat(8192));
   const found = await look(root, env, 'calls', 'pauses');
   const unknown = [
-    {
-      status: 'note',
-      found: 'unknown: the log could not be read',
-      cure: 'See what log says, then look again.',
-    },
+    { status: 'note', found: 'unknown: the log could not be read', cure: 'See what log says, then look again.' },
   ];
   expect([found.of('calls'), found.of('pauses')]).toEqual([unknown, unknown]);
 });
@@ -117,9 +113,7 @@ test('a log that somebody keeps locked is a warning, and is not waited for long'
     "const d = new (require('node:sqlite').DatabaseSync)(process.argv[1]);" +
     "d.exec('pragma locking_mode = exclusive; pragma journal_mode = delete; begin exclusive');" +
     "console.log('held'); setTimeout(() => {}, 60000)";
-  const holder = spawn(process.execPath, ['-e', code, database], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
+  const holder = spawn(process.execPath, ['-e', code, database], { stdio: ['ignore', 'pipe', 'ignore'] });
   onTestFinished(() => void holder.kill('SIGKILL'));
   let isHeld = false;
   holder.stdout.once('data', () => {
@@ -173,11 +167,7 @@ test('pauses in force are noted, each with the command that ends it', async () =
       found: `everything is paused until ${new Date(at + HOUR_MS).toISOString()}`,
       cure: '`runner resume` ends it.',
     },
-    {
-      status: 'note',
-      found: 'hourly/a is paused until it is resumed',
-      cure: '`runner resume hourly/a` ends it.',
-    },
+    { status: 'note', found: 'hourly/a is paused until it is resumed', cure: '`runner resume hourly/a` ends it.' },
   ]);
 });
 

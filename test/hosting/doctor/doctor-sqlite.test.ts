@@ -44,11 +44,7 @@ test('where there is no SQLite at all, that is the one problem, and its cure the
     },
   ]);
   expect(found.of('log')).toEqual([
-    {
-      status: 'warning',
-      found: 'could not be read: SQLite cannot be loaded',
-      cure: 'See what sqlite says.',
-    },
+    { status: 'warning', found: 'could not be read: SQLite cannot be loaded', cure: 'See what sqlite says.' },
   ]);
   for (const name of ['calls', 'clock', 'leftovers', 'pauses']) {
     expect(found.of(name, 'warning'), name).toEqual([]);

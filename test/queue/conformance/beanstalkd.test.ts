@@ -43,10 +43,7 @@ describe('beanstalkd reserve', () => {
     const { queue, take, clock } = await openTestQueue();
     const job = await take('tube', { lease: '1s' });
     clock.at += MINUTE_MS;
-    expect(await queue.claim()).toMatchObject({
-      id: job.id,
-      counters: { reserves: 2, timeouts: 1 },
-    });
+    expect(await queue.claim()).toMatchObject({ id: job.id, counters: { reserves: 2, timeouts: 1 } });
   });
 });
 
@@ -59,10 +56,7 @@ describe('beanstalkd release', () => {
     expect(runs(job.id)).toMatchObject([{ outcome: 'released', reason: 'it was given back' }]);
     expect(await queue.claim()).toBeNull();
     clock.at += MINUTE_MS;
-    expect(await queue.claim()).toMatchObject({
-      id: job.id,
-      counters: { reserves: 2, releases: 1 },
-    });
+    expect(await queue.claim()).toMatchObject({ id: job.id, counters: { reserves: 2, releases: 1 } });
   });
 
   test('is for own reservations only', async () => {
@@ -204,16 +198,6 @@ test('beanstalkd stats-tube is a count for each name', async () => {
   await queue.addMany([{ name: 'tube' }, { name: 'tube', runAt: '+1h' }, { name: 'other' }]);
   await queue.bury(await queue.add('tube'));
   expect(await queue.count('tube')).toEqual([
-    {
-      name: 'tube',
-      ready: 1,
-      delayed: 1,
-      running: 1,
-      retrying: 0,
-      paused: 0,
-      failed: 1,
-      finished: 0,
-      cancelled: 0,
-    },
+    { name: 'tube', ready: 1, delayed: 1, running: 1, retrying: 0, paused: 0, failed: 1, finished: 0, cancelled: 0 },
   ]);
 });

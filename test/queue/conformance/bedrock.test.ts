@@ -9,14 +9,7 @@ import { invariantCases } from './invariant-cases.ts';
 import { retryCases } from './retry-cases.ts';
 
 /** By their numbers in the reference. */
-const cases = {
-  ...createCases,
-  ...claimCases,
-  ...finishCases,
-  ...retryCases,
-  ...changeCases,
-  ...invariantCases,
-};
+const cases = { ...createCases, ...claimCases, ...finishCases, ...retryCases, ...changeCases, ...invariantCases };
 
 const byNumber = Object.entries(cases).map(([number, one]) => ({ number: Number(number), ...one }));
 

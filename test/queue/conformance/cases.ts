@@ -27,11 +27,7 @@ export async function expectRefused(
 /** A parent that waits for its children; they are queued. */
 export async function pauseParent({ take, queue }: TestQueue, children = 2) {
   const parent = await take('parent', {}, { is: 'parent' });
-  const jobs = Array.from({ length: children }, (_, n) => ({
-    name: 'child',
-    data: { n },
-    parent: parent.id,
-  }));
+  const jobs = Array.from({ length: children }, (_, n) => ({ name: 'child', data: { n }, parent: parent.id }));
   const ids = await queue.addMany(jobs);
   await queue.finish(parent);
   return { parent: parent.id, ids };

@@ -145,11 +145,7 @@ export const claimCases: Cases = {
       const options = { lease: '5s', repeat: 'SCHEDULED, +10 SECONDS' };
       const id = await queue.add('a', {}, options);
       await takeNext(log, 'a');
-      expect(row(id)).toMatchObject({
-        started_at: START,
-        lease_expires_at: START + 5 * SECOND_MS,
-        run_at: START,
-      });
+      expect(row(id)).toMatchObject({ started_at: START, lease_expires_at: START + 5 * SECOND_MS, run_at: START });
     },
   },
   41: {

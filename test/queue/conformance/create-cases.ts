@@ -140,12 +140,7 @@ export const createCases: Cases = {
       const id = await queue.add('a', { n: 1 }, { ...key, priority: 900, repeat: 'DAILY' });
       const options = { ...key, onDuplicate: 'replace', runAt: '+1h', priority: 1 } as const;
       expect(await queue.add('a', { n: 2 }, options)).toBe(id);
-      expect(row(id)).toMatchObject({
-        data: '{"n":2}',
-        priority: 900,
-        repeat: 'DAILY',
-        run_at: START,
-      });
+      expect(row(id)).toMatchObject({ data: '{"n":2}', priority: 900, repeat: 'DAILY', run_at: START });
     },
   },
   14: {

@@ -201,9 +201,7 @@ export const finishCases: Cases = {
       await queue.retry(resumed);
       expect(row(parent).state).toBe('retrying');
       expect(row(second).state).toBe('paused');
-      expect((await takeNext(log, 'parent')).children).toMatchObject({
-        finished: [{ id: ids[0] }],
-      });
+      expect((await takeNext(log, 'parent')).children).toMatchObject({ finished: [{ id: ids[0] }] });
     },
   },
   68: {

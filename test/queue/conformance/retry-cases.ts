@@ -64,11 +64,7 @@ export const retryCases: Cases = {
     check: async ({ queue, take, row }) => {
       const job = await take('a', {}, { n: 1, m: 1 });
       await queue.retry(job, { data: { n: 2 }, reason: 'the server said 451' });
-      expect(row(job.id)).toMatchObject({
-        state: 'retrying',
-        data: '{"n":2}',
-        reason: 'the server said 451',
-      });
+      expect(row(job.id)).toMatchObject({ state: 'retrying', data: '{"n":2}', reason: 'the server said 451' });
     },
   },
   74: {

@@ -25,11 +25,7 @@ test('the end of a run and the next time of its job are one change: both or none
   changeLog(root, 'drop trigger ends');
   expect([row(job.id), runs(job.id)]).toEqual(before);
   await queue.finish(job);
-  expect(row(job.id)).toMatchObject({
-    state: 'queued',
-    run_at: START + HOUR_MS,
-    data: '{"kept":true}',
-  });
+  expect(row(job.id)).toMatchObject({ state: 'queued', run_at: START + HOUR_MS, data: '{"kept":true}' });
   expect(events(job.id).at(-1)).toBe('job-finished');
 });
 

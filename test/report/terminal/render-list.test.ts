@@ -38,11 +38,7 @@ test('the list has each tier with its scripts, the handlers, and each other file
     },
     { name: 'by-hand', periodMs: null, scripts: [] },
   ];
-  const handler = {
-    ...script,
-    name: 'queue/mail/welcome',
-    path: '/root/jobs/queue/mail/welcome.ts',
-  };
+  const handler = { ...script, name: 'queue/mail/welcome', path: '/root/jobs/queue/mail/welcome.ts' };
   const handlers = [{ ...handler, tier: 'queue', options: { retries: 3 } }];
   const ignored = [{ path: '/root/jobs/hourly/notes.txt', reason: 'text' }];
   const unread = [{ tier: 'daily', reason: 'jobs/daily: it cannot be read' }];

@@ -38,10 +38,7 @@ async function writeDay(): Promise<WrittenLog> {
 }
 
 const jobs: readonly KnownTier[] = [
-  {
-    tier: 'hourly',
-    scripts: ['hourly/clean-tmp', 'hourly/check-site', 'hourly/new'],
-  },
+  { tier: 'hourly', scripts: ['hourly/clean-tmp', 'hourly/check-site', 'hourly/new'] },
   { tier: 'weekly', scripts: [] },
 ];
 

@@ -29,12 +29,7 @@ test('what is appended is there at once, and the file is handed over when it is 
   const run = makeSpooledRun('run-0001');
   writer.append(begin);
   writer.append(run);
-  const header = {
-    type: 'worker',
-    version: 1,
-    spoolId: expect.any(String),
-    ...makeSpoolingWorker(),
-  };
+  const header = { type: 'worker', version: 1, spoolId: expect.any(String), ...makeSpoolingWorker() };
   expect(readAll(state)).toEqual([header, begin, run]);
   expect(readdirSync(state.spool)).toEqual([expect.stringMatching(/^\d{13}-\d+-[a-z\d]+\.part$/)]);
   expect(hasSpool(state)).toBe(true);
@@ -188,12 +183,7 @@ test('what is read is what was written, whatever that is', () => {
     for (const each of entries) writer.append(each);
     writer.close({ finishedAt: SPOOL_AT, reason });
     expect(readAll(state)).toEqual([
-      {
-        type: 'worker',
-        version: 1,
-        spoolId: expect.any(String),
-        ...makeSpoolingWorker({ reason }),
-      },
+      { type: 'worker', version: 1, spoolId: expect.any(String), ...makeSpoolingWorker({ reason }) },
       ...entries,
       { type: 'finished', finishedAt: SPOOL_AT, reason },
     ]);

@@ -69,11 +69,7 @@ test('children that a worker itself has released are worked off side by side', a
   await add('parent');
   const worker = work('--concurrency', '2', '--for', '20s', '--max-jobs', '4');
   const { status, stderr } = await worker.ended;
-  expect({ status, stderr, finished: count('finished') }).toEqual({
-    status: 0,
-    stderr: '',
-    finished: 3,
-  });
+  expect({ status, stderr, finished: count('finished') }).toEqual({ status: 0, stderr: '', finished: 3 });
   expect(diary().slice(0, 2).toSorted()).toEqual(both('begins'));
   expect(diary().slice(2).toSorted()).toEqual(both('ends'));
   checkInvariants(root);
@@ -95,11 +91,7 @@ test('an adaptive worker ends when nothing is due, with all its lanes', async ()
   const { root, add, work, count } = await open({ 'slow.mjs': quick });
   await add('slow');
   const { status, stderr } = await work('--adaptive', '--concurrency', '4').ended;
-  expect({ status, stderr, finished: count('finished') }).toEqual({
-    status: 0,
-    stderr: '',
-    finished: 1,
-  });
+  expect({ status, stderr, finished: count('finished') }).toEqual({ status: 0, stderr: '', finished: 1 });
   checkInvariants(root);
 });
 

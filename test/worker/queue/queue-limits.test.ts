@@ -47,9 +47,7 @@ test('nothing changes within a window, nor over one in which no job ended', () =
 });
 
 test('the limit stays within its bounds, and follows what it was told', () => {
-  const windows = fc.array(fc.record({ durationMs: fc.nat(1_000), jobs: fc.nat(5) }), {
-    maxLength: 40,
-  });
+  const windows = fc.array(fc.record({ durationMs: fc.nat(1_000), jobs: fc.nat(5) }), { maxLength: 40 });
   const property = fc.property(fc.integer({ min: 1, max: 5 }), fc.nat(20), windows, (least, more, all) => {
     const most = least + more;
     const { pass } = begin(least, most);
