@@ -265,7 +265,7 @@ export interface Queue {
   kickMany(patterns: string | readonly string[], count: number): Promise<number>;
   /** Ends a waiting or failed job as cancelled, with its waiting children. */
   cancel(id: number): Promise<void>;
-  /** Renews a claim: its lease begins anew. Returns when it expires. */
+  /** Renews a claim: its lease, that given to `claim`, begins anew. Returns when it expires. */
   touch(job: JobRef, options?: { readonly lease?: string }): Promise<Date>;
   /** Removes a job with its runs and its ended children. A running job needs its claim's token. */
   delete(job: JobRef): Promise<void>;

@@ -22,7 +22,7 @@ import {
   writeJson,
 } from './add/values.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JobRef, PauseOptions, Queue, UpdateOptions } from './api.ts';
-import { claimForCaller, openQueueLog, type QueueLog } from './claim/outside.ts';
+import { claimForCaller, leaseOfToken, openQueueLog, type QueueLog } from './claim/outside.ts';
 import { QueueError, wrongState } from './errors.ts';
 import { readPatterns } from './patterns.ts';
 import { pause, pauseNameOf, resume } from './pauses.ts';
@@ -313,15 +313,16 @@ async function timeOf(rule: RepeatRule, job: JobRow, { at, missedCap }: Updating
 interface Touching {
   /** UTC epoch milliseconds. */
   readonly at: number;
-  /** `30s`, `10m`; undefined: as the job says. */
+  /** `30s`, `10m`; undefined: that of its claim, else of the job. */
   readonly lease: string | undefined;
   /** Of a job that does not say. */
   readonly defaultLeaseMs: number;
 }
 
 /**
- * Begins the lease of a running job anew. One that has expired, but was not taken back yet, holds again:
- * being late alone loses no claim. To be called in a transaction.
+ * Begins the lease of a running job anew; only a lease that is said ends it sooner than it would end without.
+ * One that has expired, but was not taken back yet, holds again: being late alone loses no claim. To be called
+ * in a transaction.
  *
  * @returns until when it holds
  */
@@ -329,7 +330,8 @@ async function touchJob(session: VerbSession, ref: JobRef, { at, lease, defaultL
   const leaseMs = lease === undefined ? null : readLeaseMs(lease);
   const job = await findJob(session, ref);
   if (job.state !== 'running') throw wrongState(job, 'touch');
-  const lease_expires_at = at + (leaseMs ?? job.lease_ms ?? defaultLeaseMs);
+  const usualMs = leaseOfToken(job.claim_token) ?? job.lease_ms ?? defaultLeaseMs;
+  const lease_expires_at = leaseMs === null ? Math.max(at + usualMs, job.lease_expires_at ?? 0) : at + leaseMs;
   await session.jobs.change([{ id: job.id, set: { lease_expires_at, lease_extended: 0 } }], at);
   return new Date(lease_expires_at);
 }

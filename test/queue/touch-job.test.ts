@@ -15,6 +15,28 @@ test.each([
   expect(events(claimed.id)).toEqual(['job-queued', 'run-started']);
 });
 
+test('what `claim` was given counts, from each touch on: whoever touches, however often', async () => {
+  const { queue, clock } = await openTestQueue();
+  const id = await queue.add('mail/a', {}, { lease: '30s' });
+  const claimed = await queue.claim('*', { lease: '2m' });
+  for (const job of [claimed ?? 0, claimed ?? 0, id]) {
+    clock.at += MINUTE_MS;
+    expect(await queue.touch(job)).toEqual(new Date(clock.at + 2 * MINUTE_MS));
+  }
+  await queue.retry(id);
+  await queue.claim();
+  expect(await queue.touch(id)).toEqual(new Date(clock.at + 30 * SECOND_MS));
+});
+
+test('only a lease that is said ends a claim sooner', async () => {
+  const { queue, take, clock } = await openTestQueue();
+  const claimed = await take();
+  const until = await queue.touch(claimed, { lease: '10m' });
+  clock.at += SECOND_MS;
+  expect(await queue.touch(claimed)).toEqual(until);
+  expect(await queue.touch(claimed, { lease: '5s' })).toEqual(new Date(clock.at + 5 * SECOND_MS));
+});
+
 test('being late loses no claim as long as nobody took it back', async () => {
   const { queue, take, clock, row } = await openTestQueue();
   const claimed = await take();

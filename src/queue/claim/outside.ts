@@ -108,8 +108,7 @@ async function claimIn(session: StoreSession, { settings, now, read }: Claimer, 
     selection: await selectionFor(session, wanted, settings, at),
     count: wanted.count,
     at,
-    // Nobody can guess it from the log's other rows.
-    newToken: () => crypto.randomUUID(),
+    newToken: () => newToken(wanted.leaseMs),
     leaseMs: wanted.leaseMs,
     defaultLeaseMs: settings.leaseMs,
     state: 'running',
@@ -119,6 +118,21 @@ async function claimIn(session: StoreSession, { settings, now, read }: Claimer, 
   const claimed: ClaimedJob[] = [];
   for (const row of rows) claimed.push(await describeClaim(session, row, read));
   return claimed;
+}
+
+/**
+ * Nobody can guess it from the log's other rows. A lease that was asked for stands behind a slash: who renews
+ * the claim gets as much again, and it is forgotten with the claim.
+ */
+function newToken(leaseMs: number | null): string {
+  const random = crypto.randomUUID();
+  return leaseMs === null ? random : `${random}/${leaseMs}`;
+}
+
+/** The lease that a claim was made with; null: none was asked for. */
+export function leaseOfToken(token: string | null): number | null {
+  const [, leaseMs] = /^[0-9a-f-]{36}\/(\d{1,13})$/.exec(token ?? '') ?? [];
+  return leaseMs === undefined ? null : Number(leaseMs);
 }
 
 const unknownProcess = { pid: null, startTicks: null, maxRssBytes: null };
