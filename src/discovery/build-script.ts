@@ -1,5 +1,5 @@
 import { describeProblem } from '../settings/problem.ts';
-import type { ScriptOptions } from '../settings/readers.ts';
+import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
@@ -25,7 +25,7 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
       ...place.distrust,
       ...distrustOf(place, path),
       ...tags.problems.map(describeProblem),
-      ...refuseName(file, path),
+      ...refuseName(place, path, label),
     ],
     warnings: [
       ...tags.warnings,
@@ -48,7 +48,7 @@ export function refuseScript(
     launch: { kind: 'program', command: [path] },
     options: optionsOf(place, path, label, {}),
     contentHash,
-    refusals: [...place.distrust, refusal ?? [], refuseName(fileName(place, path), path)].flat(),
+    refusals: [...place.distrust, refusal ?? [], refuseName(place, path, label)].flat(),
     warnings: [],
   };
 }
@@ -57,8 +57,15 @@ function identify(place: TierPlace, path: string, label: string) {
   return { name: scriptName(place, label), tier: place.tier, path };
 }
 
+/** One that is too long is cut: its script is refused, and must have a name for that. */
 export function scriptName({ tier }: TierPlace, label: string): string {
-  return `${tier}/${printableName(label)}`;
+  const name = `${tier}/${printableName(label)}`;
+  return isTooLong(tier, name) ? `${[...name].slice(0, LONGEST_NAME - 1).join('')}…` : name;
+}
+
+/** A handler's jobs are called without `queue/`: how long it may be is known where its folder is read. */
+function isTooLong(tier: string, name: string): boolean {
+  return tier !== QUEUE_TIER && name.length > LONGEST_NAME;
 }
 
 function optionsOf(place: TierPlace, path: string, label: string, tags: ScriptOptions): ScriptOptions {
@@ -67,7 +74,11 @@ function optionsOf(place: TierPlace, path: string, label: string, tags: ScriptOp
   return mergeOptions(settings, tier, names, tags, matches);
 }
 
-function refuseName(file: string, path: string): readonly string[] {
+function refuseName(place: TierPlace, path: string, label: string): readonly string[] {
+  const file = fileName(place, path);
+  if (isTooLong(place.tier, `${place.tier}/${printableName(label)}`)) {
+    return [`${file}: its name is too long: tier and name together have at most ${LONGEST_NAME} characters; rename it`];
+  }
   if (printableName(path) !== path) {
     return [`${file}: its name contains control characters; rename it`];
   }

@@ -1,5 +1,6 @@
 import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
+import { LONGEST_NAME } from '../settings/readers.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
 import { reasonToIgnore } from './jobs-folder.ts';
@@ -24,9 +25,6 @@ type Found = Script | Ignored;
 export const plainFolder = 'a folder without an index.* file';
 
 const special = 'not a file: a pipe, a socket or a device';
-
-/** No job's name is longer. */
-const LONGEST_NAME = 255;
 
 /** Reads `jobs/queue/` with all folders in it. There need not be one. */
 export function readHandlers(jobs: JobsPlace): FolderContent {

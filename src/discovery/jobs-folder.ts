@@ -39,11 +39,17 @@ const commands: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Files of its lock are called after it, with more behind that; encrypted homes take names of 143 bytes. */
+const LONGEST_TIER_BYTES = 100;
+
 /** Why a folder of this name directly under `jobs/` is no tier; null if it is one. */
 function reasonAgainstTier(name: string): string | null {
   if (name === QUEUE_TIER) return 'it contains the handlers of queued jobs';
   if (commands.has(name)) return `\`runner ${name}\` is a command; rename the folder`;
   if (printableName(name) !== name) return 'its name contains control characters';
+  if (Buffer.byteLength(name) > LONGEST_TIER_BYTES) {
+    return `its name is longer than the ${LONGEST_TIER_BYTES} bytes that a tier's may have; rename it`;
+  }
   return reasonToIgnore(name);
 }
 
@@ -106,7 +112,9 @@ function describeUnknownTier(root: string, name: string): string {
   if (name === QUEUE_TIER) {
     return 'jobs/queue is not a tier: it contains the handlers of queued jobs, which `runner work` processes';
   }
-  const tiers = tierNames(root);
+  const { tiers, ignored } = readJobsFolder(root);
+  const own = ignored.find(({ path }) => path === join(root, 'jobs', name));
+  if (own !== undefined) return `jobs/${printableName(name)} is not a tier: ${own.reason}`;
   const nearest = nearestName(name, tiers);
   const hint = nearest === null ? `the tiers here are ${tiers.join(', ') || '(none)'}` : `did you mean ${nearest}?`;
   return `There is no tier ${JSON.stringify(name)} in ${join(root, 'jobs')}; ${hint}`;

@@ -272,7 +272,8 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
 ];
 
-const LONGEST_NAME = 255;
+/** No job's name has more characters. */
+export const LONGEST_NAME = 255;
 
 /** A job's name is a path below `jobs/queue/`, and none that leads out of it; then perhaps `?` and more. */
 export const readJobName: Reader<string> = (found) =>

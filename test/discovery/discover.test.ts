@@ -68,12 +68,14 @@ describe('tiers', () => {
       'jobs/hourly.disabled/a.sh': '',
       'jobs/queue/mail/welcome.ts': '',
       'jobs/bad\nname/a.sh': '',
+      [`jobs/${'é'.repeat(51)}/a.sh`]: '',
+      [`jobs/${'é'.repeat(50)}/a.sh`]: '',
       'jobs/daily/a.sh': '',
     });
     symlinkSync('nowhere', join(root, 'jobs/broken'));
     const { tiers, ignored } = await discover(root, defaultSettings);
     const outside = 'not in a tier; move it into one, such as jobs/hourly';
-    expect(tiers.map((tier) => tier.name)).toEqual(['daily']);
+    expect(tiers.map((tier) => tier.name)).toEqual(['daily', 'é'.repeat(50)]);
     expect(reasons(root, ignored)).toEqual({
       'jobs/clean.sh': outside,
       'jobs/.gitkeep': outside,
@@ -83,6 +85,7 @@ describe('tiers', () => {
       'jobs/node_modules': 'node_modules contains packages, not scripts',
       'jobs/hourly.disabled': 'disabled: its name ends in .disabled',
       'jobs/bad\nname': 'its name contains control characters',
+      [`jobs/${'é'.repeat(51)}`]: "its name is longer than the 100 bytes that a tier's may have; rename it",
     });
   });
 
@@ -476,6 +479,18 @@ describe('refusals', () => {
     expect(script.name).toBe('hourly/a\\n\\u001b[31m');
     expect(script.refusals).toEqual([
       'jobs/hourly/a\\n\\u001b[31m.sh: its name contains control characters; rename it',
+    ]);
+  });
+
+  test('a name that is too long with that of its tier is refused, and cut', async () => {
+    const [label, longest, wide] = ['x'.repeat(249), 'y'.repeat(248), `${'z'.repeat(240)}😀😀`];
+    const root = makeHourly({ [`${label}.sh`]: '', [`${longest}.sh`]: '', [`${wide}.py`]: '' });
+    const { scripts } = await discoverHourly(root);
+    const refusal = `jobs/hourly/${label}.sh: its name is too long: tier and name together have at most 255 characters; rename it`;
+    expect(scripts.map(({ name, refusals }) => [name, refusals])).toEqual([
+      [`hourly/${'x'.repeat(247)}…`, [refusal]],
+      [`hourly/${longest}`, []],
+      [`hourly/${wide}`, []],
     ]);
   });
 

@@ -46,6 +46,21 @@ test('a tier that cannot be read is told of, and keeps no other from running whe
   checkInvariants(root);
 });
 
+test('a script and a folder with too long a name are told of, and keep nothing else from running', async () => {
+  const [label, folder] = ['x'.repeat(249), 'y'.repeat(255)];
+  const long = { [`jobs/hourly/${label}.sh`]: shellScript(), [`jobs/${folder}/a.sh`]: shellScript() };
+  const root = makeTemporaryRoot({ ...scripts, ...long });
+  const due = await run(root, 'due');
+  const why = `jobs/hourly/${label}.sh: its name is too long: tier and name together have at most 255 characters; rename it`;
+  expect(due).toMatchObject({ status: 1, stdout: '' });
+  expect(due.stderr).toContain(why);
+  expect(ran(root)).toEqual(['15min/r', 'hourly/a', `hourly/${'x'.repeat(247)}…`, 'daily/a']);
+  expect(await run(root, 'status')).toMatchObject({ status: 0, stderr: '' });
+  const stderr = `runner: jobs/${folder} is not a tier: its name is longer than the 100 bytes that a tier's may have; rename it\n`;
+  expect(await run(root, folder)).toEqual({ status: 2, stdout: '', stderr });
+  checkInvariants(root);
+});
+
 test('called by its name, it is told of', async () => {
   const root = await close('jobs/15min');
   expect(await run(root, '15min')).toEqual({ status: 2, stdout: '', stderr: `runner: ${refusal('jobs/15min')}\n` });
