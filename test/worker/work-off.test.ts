@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
 import { enqueueScripts } from '../../src/queue/add/scripts.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
@@ -87,25 +87,25 @@ function makeExecutor(stop: StopRequest, breakOff: (did: string) => void = () =>
   return { did, next, run, giveBack: async () => tell('gives back') };
 }
 
+const all = ['begins 1', 'ends 1', 'begins 2', 'ends 2', 'gives back'];
+
 test.each([
   ['begins 1', ['gives back'], ['begins 1', 'ends 1', 'gives back']],
   ['ends 1', ['begins 1', 'gives back'], ['begins 1', 'ends 1', 'gives back']],
-  [
-    'gives back',
-    ['begins 1', 'ends 1', 'begins 2', 'ends 2'],
-    ['begins 1', 'ends 1', 'begins 2', 'ends 2', 'gives back'],
-  ],
+  ['gives back', all.slice(0, -1), all],
 ])(
-  'one that breaks off where it %s lets the other end what it runs, and both give back the rest',
+  'one that breaks off where it %s lets the other end what it runs; both give back the rest',
   async (at, it, other) => {
-    const { pass } = await makePass({ 'a.sh': 'exit 0' });
+    const stop = createStopRequest();
     const error = new Error('no more');
-    const broken = makeExecutor(pass.stop, (did) => {
+    const broken = makeExecutor(stop, (did) => {
       if (did === at) throw error;
     });
-    const going = makeExecutor(pass.stop);
-    expect(await runExecutors(pass, 'worker', [broken, going])).toEqual([error]);
-    expect(pass.stop.reason).toBe('the worker was aborted: Error: no more');
+    const going = makeExecutor(stop);
+    const onBroken = vi.fn();
+    expect(await runExecutors([broken, going], { name: 'worker', stop, onBroken })).toEqual([error]);
+    expect(onBroken.mock.calls).toEqual([[error]]);
+    expect(stop.reason).toBe('the worker was aborted: Error: no more');
     expect([broken.did, going.did]).toEqual([it, other]);
   },
 );

@@ -1,6 +1,4 @@
-import { isStoreFailure } from '../../store/failures.ts';
-import type { Invocation } from '../invocation/invocation.ts';
-import { reportStoreFailure } from '../invocation/with-store.ts';
+import type { StopRequest } from '../invocation/stop.ts';
 
 /** Takes jobs and runs them, some after the others: scripts of a pass, or jobs of the queue. */
 export interface Executor<Turn> {
@@ -12,17 +10,23 @@ export interface Executor<Turn> {
   giveBack(): Promise<void>;
 }
 
+/** For whom executors work. */
+interface Employer {
+  readonly name: 'pass' | 'worker';
+  readonly stop: StopRequest;
+  /** Told at once why an executor breaks off. */
+  readonly onBroken?: (error: unknown) => void;
+}
+
 /**
  * Lets executors work side by side, until none has anything more to do. Once one breaks off, for want of the log or
  * the disk, nothing more is started, and the others end what they run.
  *
- * @param name of what is aborted then
  * @returns why executors have broken off, the first one first; empty: all have come to their end
  */
 export async function runExecutors<Turn>(
-  call: Invocation,
-  name: 'pass' | 'worker',
   executors: readonly Executor<Turn>[],
+  { name, stop, onBroken }: Employer,
 ): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
   const attempt = async (work: () => Promise<void>): Promise<void> => {
@@ -30,8 +34,8 @@ export async function runExecutors<Turn>(
       await work();
     } catch (error) {
       errors.push(error);
-      call.stop.startNothing(`the ${name} was aborted: ${String(error)}`);
-      if (isStoreFailure(error)) reportStoreFailure(call, error);
+      stop.startNothing(`the ${name} was aborted: ${String(error)}`);
+      onBroken?.(error);
     }
   };
   const runOne = async (executor: Executor<Turn>): Promise<void> => {

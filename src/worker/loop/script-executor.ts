@@ -34,7 +34,7 @@ export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise
   const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
   const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold };
   const executors = Array.from({ length: count }, () => new ScriptExecutor(shared));
-  const errors = await runExecutors(pass, 'pass', executors);
+  const errors = await runExecutors(executors, { name: 'pass', stop: pass.stop });
   if (errors.length > 0) throw errors[0];
   return { ends: shared.ends, rest: shared.waiting };
 }

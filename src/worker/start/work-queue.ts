@@ -2,7 +2,7 @@ import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
-import { ifLogAllows } from '../invocation/with-store.ts';
+import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import { equipExecutors } from '../loop/executors.ts';
 import { runExecutors } from '../loop/loop.ts';
 import { QueueExecutor } from '../loop/queue-executor.ts';
@@ -56,7 +56,8 @@ async function work(
   const { executors, close } = await equipExecutors(call, request, workerId, keep);
   try {
     const working = executors.map((equipment) => new QueueExecutor(equipment));
-    const errors = await runExecutors(call, 'worker', working);
+    const report = (error: unknown) => isStoreFailure(error) && reportStoreFailure(call, error);
+    const errors = await runExecutors(working, { name: 'worker', stop: call.stop, onBroken: report });
     await ifLogAllows(call, () => call.store.sync());
     // A defect; but what the other executors had in hand was finished first.
     for (const error of errors) if (!isStoreFailure(error)) throw error;
