@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { openLane } from '../support/handler-lane.ts';
+import { openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
@@ -33,23 +33,26 @@ export default async ({ data }) => {
     ['what would be no result', { text: '{"end":{"result":{}}}\n' }],
     ['without an end of the line', { repeat: 9 * MB }],
   ])('fails its own job: %s', async (_, { lasts = 60_000, ...data }) => {
-    const lane = openLane({ 'writes.mjs': writes, 'good.mjs': 'export default ({ data }) => data;\n' });
-    expect(await lane.run('writes', { data: { ...data, lasts } })).toMatchObject({
+    const place = openPlace({ 'writes.mjs': writes, 'good.mjs': 'export default ({ data }) => data;\n' });
+    expect(await place.run('writes', { data: { ...data, lasts } })).toMatchObject({
       outcome: 'failed',
       signal: 'SIGKILL',
       reason,
     });
-    expect(lane.runner.pid).toBeNull();
-    expect(await lane.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded', result: '1', warning: null });
+    expect(place.runner.pid).toBeNull();
+    expect(await place.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded', result: '1', warning: null });
   });
 
   test.each([{ text: 'junk\n5\n{"a":1}\nnull\n' }, { repeat: 9 * MB }])(
     'is passed over where it has a process of its own: %j',
     async (data) => {
-      const lane = openLane({ 'writes.mjs': `// @isolate\n${writes}` });
+      const place = openPlace({ 'writes.mjs': `// @isolate\n${writes}` });
       const updates: string[] = [];
       const onUpdate = (update: string) => void updates.push(update);
-      expect(await lane.run('writes', { data, onUpdate })).toMatchObject({ outcome: 'succeeded', result: '"written"' });
+      expect(await place.run('writes', { data, onUpdate })).toMatchObject({
+        outcome: 'succeeded',
+        result: '"written"',
+      });
       expect(updates).toEqual([]);
     },
   );
@@ -59,19 +62,19 @@ describe('a process that waits and is killed', () => {
   const counts = `import { appendFileSync } from 'node:fs';\nexport default () => appendFileSync('ran', 'x');\n`;
 
   async function openCounting() {
-    const lane = openLane({ 'counts.mjs': counts });
-    const onStarted = (pid: number) => lane.pids.push(pid);
+    const place = openPlace({ 'counts.mjs': counts });
+    const onStarted = (pid: number) => place.pids.push(pid);
     /** Kills the process that waits, and then gives it a job. */
     const runKilled = async (laterMs: number | null = null) => {
-      const request = await lane.request('counts', { onStarted });
-      process.kill(lane.pids.at(-1) as number, 'SIGKILL');
+      const request = await place.request('counts', { onStarted });
+      process.kill(place.pids.at(-1) as number, 'SIGKILL');
       if (laterMs !== null) await sleep(laterMs);
-      const end = await lane.runner.run(request);
-      lane.runner.removeFiles(lane.state, request.key);
+      const end = await place.runner.run(request);
+      place.runner.removeFiles(place.state, request.key);
       return end;
     };
-    await lane.run('counts');
-    return { runKilled, countRuns: () => readFileSync(join(lane.root, 'ran'), 'utf8').length };
+    await place.run('counts');
+    return { runKilled, countRuns: () => readFileSync(join(place.root, 'ran'), 'utf8').length };
   }
 
   test('is told of by the job that was on its way to it, which begins in another one', async () => {
@@ -95,7 +98,7 @@ describe('a process that waits and is killed', () => {
 });
 
 test('a job that has told of its progress has begun, though its process never heard the answer', async () => {
-  const lane = openLane({
+  const place = openPlace({
     'good.mjs': 'export default () => {};\n',
     'dies.mjs': `import { appendFileSync } from 'node:fs';
 export default async ({ update }) => {
@@ -106,8 +109,8 @@ export default async ({ update }) => {
 };\n`,
   });
   for (let round = 0; round < 10; round += 1) {
-    await lane.run('good');
-    expect(await lane.run('dies')).toMatchObject({ outcome: 'killed', signal: 'SIGKILL' });
+    await place.run('good');
+    expect(await place.run('dies')).toMatchObject({ outcome: 'killed', signal: 'SIGKILL' });
   }
-  expect(readFileSync(join(lane.root, 'ran'), 'utf8')).toBe('x'.repeat(10));
+  expect(readFileSync(join(place.root, 'ran'), 'utf8')).toBe('x'.repeat(10));
 });

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { openLane } from '../support/handler-lane.ts';
+import { openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 const isolated = (code: string): string => `// @isolate\nexport default async (job) => { ${code} };\n`;
 
 describe('a handler that asks for a process of its own', () => {
   test('gets a new one for each job, and nothing is left of it', async () => {
-    const lane = openLane({ 'a.ts': isolated('job.log(job.data); return process.pid;') });
-    const first = await lane.run('a', { data: 1 });
-    const second = await lane.run('a', { data: 2 });
+    const place = openPlace({ 'a.ts': isolated('job.log(job.data); return process.pid;') });
+    const first = await place.run('a', { data: 1 });
+    const second = await place.run('a', { data: 2 });
     expect(first).toMatchObject({
       outcome: 'succeeded',
       exitCode: 0,
-      result: String(lane.pids[0]),
+      result: String(place.pids[0]),
       output: { text: '1\n' },
       measuredBy: 'self',
     });
-    expect(second).toMatchObject({ result: String(lane.pids[1]), output: { text: '2\n' } });
-    expect(lane.pids[0]).not.toBe(lane.pids[1]);
-    expect(lane.runner.pid).toBeNull();
+    expect(second).toMatchObject({ result: String(place.pids[1]), output: { text: '2\n' } });
+    expect(place.pids[0]).not.toBe(place.pids[1]);
+    expect(place.runner.pid).toBeNull();
   });
 
   test.each([
@@ -51,35 +51,35 @@ describe('a handler that asks for a process of its own', () => {
     ],
     ['fail', `job.fail('no use');`, { reason: 'no use', ask: { kind: 'fail', reason: 'no use' } }],
   ])('ends as others do by %s', async (_, code, expected) => {
-    const lane = openLane({ 'a.mjs': isolated(code) });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': isolated(code) });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', ...expected });
     expect(end).not.toHaveProperty('result');
   });
 
   test('is not waited for once it has ended, whatever it left open', async () => {
-    const lane = openLane({ 'a.mjs': isolated('setInterval(() => {}, 1000); return 1;') });
-    expect(await lane.run('a')).toMatchObject({ outcome: 'succeeded', result: '1' });
+    const place = openPlace({ 'a.mjs': isolated('setInterval(() => {}, 1000); return 1;') });
+    expect(await place.run('a')).toMatchObject({ outcome: 'succeeded', result: '1' });
   });
 
   test('without a function is refused', async () => {
-    const lane = openLane({ 'a.mjs': '// @isolate\nconsole.log(1);\n' });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': '// @isolate\nconsole.log(1);\n' });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', error: null });
     expect(end.reason).toContain('a.mjs exports no function to call');
   });
 
   test('is given data of 1 MiB and gives it back, and finds nothing more to read', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `// @isolate\nimport { readFileSync } from 'node:fs';
 export default ({ data }) => ({ data, rest: readFileSync(0, 'utf8') });\n`,
     });
     const data = '"'.repeat(MB / 2 - 100);
-    expect((await lane.run('a', { data })).result).toBe(JSON.stringify({ data, rest: '' }));
+    expect((await place.run('a', { data })).result).toBe(JSON.stringify({ data, rest: '' }));
   });
 
   test('tells of its progress in order, also of much', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': isolated(
         `for (let done = 1; done < 4; done += 1) await job.update({ done, pad: 'x'.repeat(300_000) });`,
       ),
@@ -89,18 +89,18 @@ export default ({ data }) => ({ data, rest: readFileSync(0, 'utf8') });\n`,
       await new Promise((resolve) => setTimeout(resolve, 10));
       done.push(JSON.parse(data).done);
     };
-    expect(await lane.run('a', { onUpdate })).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('a', { onUpdate })).toMatchObject({ outcome: 'succeeded' });
     expect(done).toEqual([1, 2, 3]);
   });
 
   test('has a signal, and a time limit', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': isolated(`await new Promise((resolve) => {
   const timer = setTimeout(resolve, 60_000);
   job.signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
 }); job.log('tidied up');`),
     });
-    expect(await lane.run('a', { timeoutMs: 500 })).toMatchObject({
+    expect(await place.run('a', { timeoutMs: 500 })).toMatchObject({
       outcome: 'timed-out',
       reason: expect.stringMatching(/exited with code 0 after SIGTERM$/),
       output: { text: 'tidied up\n' },

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openLane } from '../support/handler-lane.ts';
+import { openPlace } from '../support/handler-place.ts';
 import { standStill } from '../support/stand-still.ts';
 import { until } from '../support/until.ts';
 
@@ -19,19 +19,19 @@ const good = 'export default ({ signal }) => signal.aborted;\n';
 
 describe('at its time limit', () => {
   test('a handler that never looks at its signal ends at once, and the process is replaced', async () => {
-    const lane = openLane({ 'a.mjs': `export default async () => { ${forever} };\n`, 'good.mjs': good });
-    expect(await lane.run('a', { timeoutMs: 400 })).toMatchObject({
+    const place = openPlace({ 'a.mjs': `export default async () => { ${forever} };\n`, 'good.mjs': good });
+    expect(await place.run('a', { timeoutMs: 400 })).toMatchObject({
       outcome: 'timed-out',
       exitCode: null,
       signal: 'SIGTERM',
       reason: expect.stringMatching(/^timed out after \d+ms \(limit 400ms\), ended with SIGTERM$/),
     });
-    expect(lane.runner.pid).toBeNull();
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });
+    expect(place.runner.pid).toBeNull();
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });
   });
 
   test('one that has ended in time is taken for that by a runner that stood still', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `import { writeFileSync } from 'node:fs';
 export default async () => {
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -41,22 +41,22 @@ export default async () => {
     const begun = performance.now();
     const onStarted = (): void => {
       const isLate = (): boolean => performance.now() - begun > 1_000;
-      setImmediate(() => standStill(() => isLate() && existsSync(join(lane.root, 'over'))));
+      setImmediate(() => standStill(() => isLate() && existsSync(join(place.root, 'over'))));
     };
-    const end = await lane.run('a', { timeoutMs: 800, onStarted });
+    const end = await place.run('a', { timeoutMs: 800, onStarted });
     expect(end).toMatchObject({ outcome: 'succeeded', reason: null });
   });
 
   test('one that never lets go of the processor, too', async () => {
-    const lane = openLane({ 'a.mjs': 'export default () => { for (;;); };\n' });
-    const end = await lane.run('a', { timeoutMs: 400 });
+    const place = openPlace({ 'a.mjs': 'export default () => { for (;;); };\n' });
+    const end = await place.run('a', { timeoutMs: 400 });
     expect(end).toMatchObject({ outcome: 'timed-out', signal: 'SIGTERM', measuredBy: 'sampled' });
     expect(end.userCpuMs).toBeGreaterThan(0);
   });
 
   test('one that heeds its signal has timed out all the same, and its result does not count', async () => {
-    const lane = openLane({ 'a.mjs': heeds, 'good.mjs': good });
-    const end = await lane.run('a', { timeoutMs: 400 });
+    const place = openPlace({ 'a.mjs': heeds, 'good.mjs': good });
+    const end = await place.run('a', { timeoutMs: 400 });
     expect(end).toMatchObject({
       outcome: 'timed-out',
       exitCode: null,
@@ -65,23 +65,23 @@ export default async () => {
       output: { text: 'tidied up\n' },
     });
     expect(end).not.toHaveProperty('result');
-    expect(lane.runner.pid).toBeNull();
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });
-    expect(new Set(lane.pids).size).toBe(2);
+    expect(place.runner.pid).toBeNull();
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded', result: 'false' });
+    expect(new Set(place.pids).size).toBe(2);
   });
 
   test('one that asks for another try then has asked', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': heeds.replace('return data;', `retry({ delay: '1m', data: { at: 4 } });`).replace('log,', 'log, retry,'),
     });
-    expect(await lane.run('a', { timeoutMs: 400 })).toMatchObject({
+    expect(await place.run('a', { timeoutMs: 400 })).toMatchObject({
       outcome: 'timed-out',
       ask: { kind: 'retry', delayMs: 60_000, data: '{"at":4}' },
     });
   });
 
   test('one that ignores SIGTERM is killed after the grace, with what it has started', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `import { spawn } from 'node:child_process';
 export default async () => {
   process.on('SIGTERM', () => console.log('ignored'));
@@ -89,38 +89,38 @@ export default async () => {
   ${forever}
 };\n`,
     });
-    const end = await lane.run('a', { timeoutMs: 600, graceMs: 200 });
+    const end = await place.run('a', { timeoutMs: 600, graceMs: 200 });
     expect(end).toMatchObject({
       outcome: 'timed-out',
       signal: 'SIGKILL',
       reason: expect.stringMatching(/ended with SIGKILL after 200ms of grace$/),
       output: { text: 'ignored\n' },
     });
-    const child = Number(readFileSync(join(lane.root, 'child'), 'utf8'));
+    const child = Number(readFileSync(join(place.root, 'child'), 'utf8'));
     await until('what it has started is gone', () => !existsSync(`/proc/${child}`));
   });
 });
 
 describe('when the runner is told to stop', () => {
   test('what runs is ended', async () => {
-    const lane = openLane({ 'a.mjs': `export default async () => { ${forever} };\n` });
+    const place = openPlace({ 'a.mjs': `export default async () => { ${forever} };\n` });
     const stop = new AbortController();
-    const run = lane.run('a', { stop: stop.signal });
-    await until('it runs', () => lane.pids.length > 0);
+    const run = place.run('a', { stop: stop.signal });
+    await until('it runs', () => place.pids.length > 0);
     stop.abort();
     expect(await run).toMatchObject({ outcome: 'failed', reason: 'stopped with the runner, ended with SIGTERM' });
   });
 
   test('what ignores that is killed when it is to end at once', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `import { writeFileSync } from 'node:fs';
 export default async () => { process.on('SIGTERM', () => writeFileSync('told', '')); writeFileSync('begun', ''); ${forever} };\n`,
     });
     const [stop, kill] = [new AbortController(), new AbortController()];
-    const run = lane.run('a', { stop: stop.signal, kill: kill.signal });
-    await until('it runs', () => existsSync(join(lane.root, 'begun')));
+    const run = place.run('a', { stop: stop.signal, kill: kill.signal });
+    await until('it runs', () => existsSync(join(place.root, 'begun')));
     stop.abort();
-    await until('it was told', () => existsSync(join(lane.root, 'told')));
+    await until('it was told', () => existsSync(join(place.root, 'told')));
     kill.abort();
     expect(await run).toMatchObject({ outcome: 'failed', signal: 'SIGKILL' });
   });
@@ -134,64 +134,64 @@ describe('resident memory', () => {
 };\n`;
 
   test('above @max-rss ends the run', async () => {
-    const lane = openLane({ 'a.mjs': `// @max-rss 200mb\n// @rss-sustain 100ms\n${grows}` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': `// @max-rss 200mb\n// @rss-sustain 100ms\n${grows}` });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', signal: 'SIGTERM' });
     expect(end.reason).toMatch(/^used .* of resident memory for .* \(limit 200 MB\), ended with/);
   });
 
   test('above @warn-rss is noted', async () => {
-    const lane = openLane({ 'a.mjs': `// @warn-rss 200mb\n${grows.replace('3_000', '100')}` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': `// @warn-rss 200mb\n${grows.replace('3_000', '100')}` });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'succeeded', result: String(250 * MB) });
     expect(end.warning).toMatch(/more than its warning limit of 200 MB$/);
   });
 
   test('is told to who asks for it, but not of runs that are over in no time', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `export default ({ data }) => new Promise((resolve) => setTimeout(resolve, data));\n`,
     });
     const samples: number[] = [];
     const onSample = (bytes: number) => samples.push(bytes);
-    await lane.run('a', { data: 0 });
-    await lane.run('a', { data: 10, onSample });
+    await place.run('a', { data: 0 });
+    await place.run('a', { data: 10, onSample });
     expect(samples).toEqual([]);
-    await lane.run('a', { data: 300, onSample });
+    await place.run('a', { data: 300, onSample });
     expect(samples.length).toBeGreaterThan(0);
   });
 });
 
 describe('a process that does not come to its first job', () => {
   test('is started a second time, and then given up', async () => {
-    const lane = openLane({ 'a.mjs': good });
+    const place = openPlace({ 'a.mjs': good });
     const variables = { NODE_OPTIONS: '--no-such-option' };
-    const end = await lane.run('a', { variables });
+    const end = await place.run('a', { variables });
     expect(end).toMatchObject({ outcome: 'not-started', exitCode: null, output: { text: '' } });
     expect(end.reason).toMatch(
       /^the process for handlers ended with exit code 9 before it called one; its last words: .*--no-such-option/,
     );
-    expect(lane.pids.length).toBe(2);
-    expect(await lane.run('a')).toMatchObject({ outcome: 'succeeded', warning: null });
+    expect(place.pids.length).toBe(2);
+    expect(await place.run('a')).toMatchObject({ outcome: 'succeeded', warning: null });
   });
 
   test('because it hangs', async () => {
-    const lane = openLane({ 'a.mjs': good });
-    const hook = join(lane.root, 'hang-once.cjs');
+    const place = openPlace({ 'a.mjs': good });
+    const hook = join(place.root, 'hang-once.cjs');
     const variables = { NODE_OPTIONS: `--require ${hook}` };
     writeFileSync(
       hook,
       `const fs = require('node:fs');\nif (!fs.existsSync('hung')) { fs.writeFileSync('hung', ''); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); }\n`,
     );
-    const end = await lane.run('a', { variables, hangAfterMs: 600 });
+    const end = await place.run('a', { variables, hangAfterMs: 600 });
     expect(end).toMatchObject({ outcome: 'succeeded', result: 'false' });
     expect(end.warning).toMatch(/^hung before its first line: for 600ms Node made no progress and did not end/);
-    expect(lane.pids.length).toBe(2);
+    expect(place.pids.length).toBe(2);
   });
 
   test('for want of a place for its files is none', async () => {
-    const lane = openLane({ 'a.mjs': good });
-    const state = { ...lane.state, temporary: '/proc/nowhere' };
-    const end = await lane.run('a', { state });
+    const place = openPlace({ 'a.mjs': good });
+    const state = { ...place.state, temporary: '/proc/nowhere' };
+    const end = await place.run('a', { state });
     expect(end).toMatchObject({ outcome: 'not-started' });
     expect(end.reason).toMatch(/^no space for its output or its temporary files: /);
   });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { openLane } from '../support/handler-lane.ts';
+import { openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
 describe('a program as a handler', () => {
   test('reads its job as one line of JSON', async () => {
-    const lane = openLane({ 'mail/a.sh': 'cat; test "$(wc -l </dev/stdin)" = 0\n' });
-    const { output } = await lane.run('mail/a', {
+    const place = openPlace({ 'mail/a.sh': 'cat; test "$(wc -l </dev/stdin)" = 0\n' });
+    const { output } = await place.run('mail/a', {
       job: {
         data: '{\n  "to": "a\\nb",\r\n  "big": 12345678901234567890\n}',
         attempt: 2,
@@ -32,10 +32,10 @@ describe('a program as a handler', () => {
   });
 
   test('finds the same in the environment', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'mail/a.sh': 'echo "$RUNNER_JOB $RUNNER_NAME $RUNNER_SCRIPT $RUNNER_ATTEMPT [$RUNNER_SCHEDULED_FOR]"\n',
     });
-    expect((await lane.run('mail/a')).output.text).toBe('7 mail/a queue/mail/a 1 []\n');
+    expect((await place.run('mail/a')).output.text).toBe('7 mail/a queue/mail/a 1 []\n');
   });
 
   test.each([
@@ -50,15 +50,15 @@ describe('a program as a handler', () => {
     ['what is no JSON', `echo '[INFO] done'`, undefined],
     ['an earlier line', `echo '{"a":1}'; echo done`, undefined],
   ])('gives back %s', async (_, script, result) => {
-    const lane = openLane({ 'a.sh': `${script}\n` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.sh': `${script}\n` });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'succeeded', exitCode: 0, warning: null });
     expect(end.result).toBe(result);
   });
 
   test('cannot give back too much, which is noted', async () => {
-    const lane = openLane({ 'a.sh': `printf '{"a":"%0${MB}d"}' 0\n` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.sh': `printf '{"a":"%0${MB}d"}' 0\n` });
+    const end = await place.run('a');
     expect(end).toMatchObject({
       outcome: 'succeeded',
       warning: `its last line is longer than a result may be (${MB} bytes), and was ignored`,
@@ -71,35 +71,35 @@ describe('a program as a handler', () => {
     [1, { reason: 'exit code 1' }],
     [76, { reason: 'exit code 76' }],
   ])('that ends with %i', async (code, expected) => {
-    const lane = openLane({ 'a.sh': `echo '{"a":1}'\nexit ${code}\n` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.sh': `echo '{"a":1}'\nexit ${code}\n` });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', exitCode: code, ...expected });
     expect(end).not.toHaveProperty('result');
     expect('ask' in end).toBe(code === 75);
   });
 
   test('need not read what it is given, however long that is', async () => {
-    const lane = openLane({ 'a.sh': 'exec sleep 0.1\n', 'closes.sh': 'exec <&-\nsleep 0.1\n' });
+    const place = openPlace({ 'a.sh': 'exec sleep 0.1\n', 'closes.sh': 'exec <&-\nsleep 0.1\n' });
     const data = 'x'.repeat(MB);
-    expect(await lane.run('a', { data })).toMatchObject({ outcome: 'succeeded' });
-    expect(await lane.run('closes', { data })).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('a', { data })).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('closes', { data })).toMatchObject({ outcome: 'succeeded' });
   });
 
   test('may read it twice as any file, and reads all of 1 MiB', async () => {
-    const lane = openLane({ 'a.sh': `wc -c\n` });
-    const { output } = await lane.run('a', { data: 'x'.repeat(MB) });
+    const place = openPlace({ 'a.sh': `wc -c\n` });
+    const { output } = await place.run('a', { data: 'x'.repeat(MB) });
     expect(Number(output.text)).toBeGreaterThan(MB);
   });
 
   test('may be of any language', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.py': 'import json, sys\njob = json.load(sys.stdin)\nprint(json.dumps({"got": job["data"]}))\n',
     });
-    expect((await lane.run('a', { data: { n: 1 } })).result).toBe('{"got": {"n": 1}}');
+    expect((await place.run('a', { data: { n: 1 } })).result).toBe('{"got": {"n": 1}}');
   });
 
   test('has its time limit', async () => {
-    const lane = openLane({ 'a.sh': 'sleep 60\n' });
-    expect(await lane.run('a', { timeoutMs: 200 })).toMatchObject({ outcome: 'timed-out' });
+    const place = openPlace({ 'a.sh': 'sleep 60\n' });
+    expect(await place.run('a', { timeoutMs: 200 })).toMatchObject({ outcome: 'timed-out' });
   });
 });

@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { type HandlerLane, openLane } from '../support/handler-lane.ts';
+import { type HandlerPlace, openPlace } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 const MB = 1024 * 1024;
-const countProcesses = ({ pids }: HandlerLane): number => new Set(pids).size;
+const countProcesses = ({ pids }: HandlerPlace): number => new Set(pids).size;
 const good = 'export default ({ data }) => ({ got: data });\n';
 
 describe('an end that is more than a throw has the process replaced', () => {
@@ -35,54 +35,54 @@ describe('an end that is more than a throw has the process replaced', () => {
       { exitCode: 13, reason: "Error: the handler's promise never settled" },
     ],
   ])('%s', async (_, code, expected) => {
-    const lane = openLane({ 'bad.mjs': `export default async () => { ${code} };\n`, 'good.mjs': good });
-    expect(await lane.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded' });
-    expect(await lane.run('bad')).toMatchObject({ outcome: 'failed', signal: null, measuredBy: 'self', ...expected });
-    expect(lane.runner.pid).toBeNull();
-    expect(await lane.run('good', { data: 2 })).toMatchObject({
+    const place = openPlace({ 'bad.mjs': `export default async () => { ${code} };\n`, 'good.mjs': good });
+    expect(await place.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('bad')).toMatchObject({ outcome: 'failed', signal: null, measuredBy: 'self', ...expected });
+    expect(place.runner.pid).toBeNull();
+    expect(await place.run('good', { data: 2 })).toMatchObject({
       outcome: 'succeeded',
       warning: null,
       result: '{"got":2}',
     });
-    expect(countProcesses(lane)).toBe(2);
+    expect(countProcesses(place)).toBe(2);
   });
 
   test('a signal', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'bad.mjs': `export default () => { process.kill(process.pid, 'SIGSEGV'); };\n`,
       'good.mjs': good,
     });
-    expect(await lane.run('bad')).toMatchObject({
+    expect(await place.run('bad')).toMatchObject({
       outcome: 'killed',
       exitCode: null,
       signal: 'SIGSEGV',
       reason: 'killed by SIGSEGV, not by the runner',
     });
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded' });
   });
 
   test('a heap that is full', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'bad.mjs': `// @memory 32mb\nexport default () => { const all = []; for (;;) all.push(new Array(1000).fill({})); };\n`,
       'good.mjs': good,
     });
-    expect(await lane.run('bad')).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('bad')).toMatchObject({ outcome: 'killed', reason: 'heap limit of 32 MB reached' });
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded' });
   });
 
   test('a file that cannot be imported, since Node would not try it again', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'bad.mjs': `import { existsSync } from 'node:fs';
 if (!existsSync('there')) throw new Error('not there');
 export default () => 'there';\n`,
       'missing.mjs': `import './nowhere.mjs';\nexport default () => {};\n`,
       'wrong.ts': `export default ( => {};\n`,
     });
-    expect(await lane.run('bad')).toMatchObject({ reason: 'Error: not there' });
-    writeFileSync(join(lane.root, 'there'), '');
-    expect(await lane.run('bad')).toMatchObject({ outcome: 'succeeded', result: '"there"' });
-    expect((await lane.run('missing')).reason).toContain('nowhere.mjs');
-    expect((await lane.run('wrong')).reason).toContain('SyntaxError');
+    expect(await place.run('bad')).toMatchObject({ reason: 'Error: not there' });
+    writeFileSync(join(place.root, 'there'), '');
+    expect(await place.run('bad')).toMatchObject({ outcome: 'succeeded', result: '"there"' });
+    expect((await place.run('missing')).reason).toContain('nowhere.mjs');
+    expect((await place.run('wrong')).reason).toContain('SyntaxError');
   });
 });
 
@@ -94,40 +94,45 @@ describe('what an earlier run left behind', () => {
     'something of an earlier run of job 7 failed after that run had ended (Error: boom), so its process was replaced';
 
   test('and fails between two runs is told, and harms no run', async () => {
-    const lane = openLane({ 'leaves.mjs': leaves, 'good.mjs': good });
-    expect(await lane.run('leaves', { data: { left: 10 } })).toMatchObject({ outcome: 'succeeded', warning: null });
-    await until('the process has ended itself', () => lane.runner.pid === null);
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', warning: sentence });
-    expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded', warning: null });
-    expect(countProcesses(lane)).toBe(2);
+    const place = openPlace({ 'leaves.mjs': leaves, 'good.mjs': good });
+    expect(await place.run('leaves', { data: { left: 10 } })).toMatchObject({ outcome: 'succeeded', warning: null });
+    await until('the process has ended itself', () => place.runner.pid === null);
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded', warning: sentence });
+    expect(await place.run('good')).toMatchObject({ outcome: 'succeeded', warning: null });
+    expect(countProcesses(place)).toBe(2);
   });
 
   test('and fails during the next run is told, and harms it not', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'leaves.mjs': leaves,
       'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
     });
-    await lane.run('leaves', { data: { left: 50 } });
-    expect(await lane.run('slow')).toMatchObject({ outcome: 'succeeded', result: '1', warning: sentence, error: null });
-    expect(await lane.run('slow')).toMatchObject({ outcome: 'succeeded', warning: null });
-    expect(countProcesses(lane)).toBe(2);
+    await place.run('leaves', { data: { left: 50 } });
+    expect(await place.run('slow')).toMatchObject({
+      outcome: 'succeeded',
+      result: '1',
+      warning: sentence,
+      error: null,
+    });
+    expect(await place.run('slow')).toMatchObject({ outcome: 'succeeded', warning: null });
+    expect(countProcesses(place)).toBe(2);
   });
 
   test('and fails just as the next run comes lets that run begin anew', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'leaves.mjs': leaves,
       'good.mjs': `import { appendFileSync } from 'node:fs';\nexport default () => appendFileSync('ran', 'x');\n`,
     });
     for (let round = 0; round < 30; round += 1) {
-      await lane.run('leaves', { data: { left: 3 } });
+      await place.run('leaves', { data: { left: 3 } });
       await sleep(2 + (round % 4) * 0.5);
-      expect(await lane.run('good')).toMatchObject({ outcome: 'succeeded' });
+      expect(await place.run('good')).toMatchObject({ outcome: 'succeeded' });
     }
-    expect(readFileSync(join(lane.root, 'ran'), 'utf8')).toBe('x'.repeat(30));
+    expect(readFileSync(join(place.root, 'ran'), 'utf8')).toBe('x'.repeat(30));
   });
 
   test('and ends the process during the next run does not end that', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'leaves.mjs': `import { exit } from 'node:process';
 export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()), 50); };\n`,
       'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
@@ -137,32 +142,32 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
       [true, 'process.exit(3)'],
       [false, 'process.exit()'],
     ] as const) {
-      await lane.run('leaves', { data });
-      expect(await lane.run('slow')).toMatchObject({
+      await place.run('leaves', { data });
+      expect(await place.run('slow')).toMatchObject({
         outcome: 'succeeded',
         result: '1',
         warning: expect.stringContaining(`(Error: ${call} was called)`),
       });
     }
-    await lane.run('leaves', { data: true });
-    expect(await lane.run('exits')).toMatchObject({ outcome: 'failed', reason: 'exit code 4' });
+    await place.run('leaves', { data: true });
+    expect(await place.run('exits')).toMatchObject({ outcome: 'failed', reason: 'exit code 4' });
   });
 
   test('and ends the process between two runs is told', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'leaves.mjs': 'export default () => { setTimeout(() => process.exit(3), 5); };\n',
       'good.mjs': good,
     });
-    await lane.run('leaves');
-    await until('the process has ended itself', () => lane.runner.pid === null);
-    expect(await lane.run('good')).toMatchObject({
+    await place.run('leaves');
+    await until('the process has ended itself', () => place.runner.pid === null);
+    expect(await place.run('good')).toMatchObject({
       outcome: 'succeeded',
       warning: expect.stringContaining('something of an earlier run of job 7 failed after that run had ended'),
     });
   });
 
   test('and is printed between two runs belongs to neither', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'prints.mjs': `import { existsSync } from 'node:fs';
 export default ({ log }) => {
   log('mine');
@@ -175,15 +180,15 @@ export default ({ log }) => {
 };\n`,
       'good.mjs': `export default ({ log }) => log('good');\n`,
     });
-    expect(await lane.run('prints')).toMatchObject({ output: { text: 'mine\n' } });
-    writeFileSync(join(lane.root, 'go'), '');
-    await until('it has printed', () => readOutput(lane) === 'mine\nlate\n');
-    expect(await lane.run('good')).toMatchObject({ output: { text: 'good\n' }, warning: null });
-    expect(countProcesses(lane)).toBe(2);
+    expect(await place.run('prints')).toMatchObject({ output: { text: 'mine\n' } });
+    writeFileSync(join(place.root, 'go'), '');
+    await until('it has printed', () => readOutput(place) === 'mine\nlate\n');
+    expect(await place.run('good')).toMatchObject({ output: { text: 'good\n' }, warning: null });
+    expect(countProcesses(place)).toBe(2);
   });
 
   test('in the process is put back', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'changes.mjs': `import { writeFileSync } from 'node:fs';
 export default () => {
   process.env.MODE = 'changed';
@@ -203,22 +208,22 @@ export default () => ({
 });\n`,
     });
     const variables = { MODE: 'first' };
-    const before = (await lane.run('looks', { variables })).result;
-    expect(await lane.run('changes', { variables })).toMatchObject({ outcome: 'succeeded' });
-    expect((await lane.run('looks', { variables })).result).toBe(before);
+    const before = (await place.run('looks', { variables })).result;
+    expect(await place.run('changes', { variables })).toMatchObject({ outcome: 'succeeded' });
+    expect((await place.run('looks', { variables })).result).toBe(before);
     expect(JSON.parse(before ?? '')).toMatchObject({
       mode: 'first',
-      home: lane.root,
-      cwd: lane.root,
+      home: place.root,
+      cwd: place.root,
       exitCode: null,
       listeners: [0, 1],
       left: [],
     });
-    expect(countProcesses(lane)).toBe(1);
+    expect(countProcesses(place)).toBe(1);
   });
 
   test('of listeners that it has removed is put back', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'removes.mjs': `export default () => {
   for (const event of ['uncaughtException', 'exit', 'beforeExit']) process.removeAllListeners(event);
   process.on('uncaughtException', () => {});
@@ -226,21 +231,21 @@ export default () => ({
       'fails.mjs': `export default () => new Promise(() => { setTimeout(() => { throw new RangeError('late'); }, 5); });\n`,
       'waits.mjs': 'export default () => new Promise(() => {});\n',
     });
-    await lane.run('removes');
-    expect(await lane.run('fails')).toMatchObject({
+    await place.run('removes');
+    expect(await place.run('fails')).toMatchObject({
       outcome: 'failed',
       reason: 'RangeError: late',
       error: { name: 'RangeError' },
     });
-    await lane.run('removes');
-    expect(await lane.run('waits')).toMatchObject({ reason: "Error: the handler's promise never settled" });
+    await place.run('removes');
+    expect(await place.run('waits')).toMatchObject({ reason: "Error: the handler's promise never settled" });
   });
 
   test.each([
     ['removed', ''],
     ['made a file', `writeFileSync(folder, '');`],
   ])('of its temporary folder, which it has %s, is made anew', async (_, code) => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `import { rmSync, writeFileSync } from 'node:fs';
 export default ({ data }) => {
   const folder = process.env.TMPDIR;
@@ -251,41 +256,41 @@ export default ({ data }) => {
 };\n`,
     });
     for (const data of [1, 0, 1, 0]) {
-      expect(await lane.run('a', { data })).toMatchObject({ outcome: 'succeeded', reason: null });
+      expect(await place.run('a', { data })).toMatchObject({ outcome: 'succeeded', reason: null });
     }
-    expect(countProcesses(lane)).toBe(1);
+    expect(countProcesses(place)).toBe(1);
   });
 
   test('but what its module sets up at its import stays', async () => {
-    const lane = openLane({ 'a.mjs': `process.env.SET_UP = 'yes';\nexport default () => process.env.SET_UP;\n` });
-    expect((await lane.run('a')).result).toBe('"yes"');
-    expect((await lane.run('a')).result).toBe('"yes"');
+    const place = openPlace({ 'a.mjs': `process.env.SET_UP = 'yes';\nexport default () => process.env.SET_UP;\n` });
+    expect((await place.run('a')).result).toBe('"yes"');
+    expect((await place.run('a')).result).toBe('"yes"');
   });
 });
 
 describe('a process serves until', () => {
   test('it has had enough jobs', async () => {
-    const lane = openLane({ 'a.mjs': good }, { childJobs: 3 });
-    for (let run = 0; run < 7; run += 1) await lane.run('a');
-    expect(countProcesses(lane)).toBe(3);
+    const place = openPlace({ 'a.mjs': good }, { childJobs: 3 });
+    for (let run = 0; run < 7; run += 1) await place.run('a');
+    expect(countProcesses(place)).toBe(3);
   });
 
   test('it holds too much memory after a job', async () => {
     const leaks = `const kept = [];\nexport default () => { kept.push(Buffer.alloc(${60 * MB}, 1)); };\n`;
-    const lane = openLane({ 'leaks.mjs': leaks }, { childMemoryBytes: 150 * MB });
+    const place = openPlace({ 'leaks.mjs': leaks }, { childMemoryBytes: 150 * MB });
     for (let run = 0; run < 4; run += 1) {
-      expect(await lane.run('leaks')).toMatchObject({ outcome: 'succeeded', warning: null });
+      expect(await place.run('leaks')).toMatchObject({ outcome: 'succeeded', warning: null });
     }
-    expect(lane.pids[0]).toBe(lane.pids[1]);
-    expect(countProcesses(lane)).toBe(2);
+    expect(place.pids[0]).toBe(place.pids[1]);
+    expect(countProcesses(place)).toBe(2);
   });
 
   test('it is old', async () => {
-    const lane = openLane({ 'a.mjs': good }, { maxAgeMs: 300 });
-    await lane.run('a');
+    const place = openPlace({ 'a.mjs': good }, { maxAgeMs: 300 });
+    await place.run('a');
     await sleep(310);
-    await lane.run('a');
-    expect(countProcesses(lane)).toBe(2);
+    await place.run('a');
+    expect(countProcesses(place)).toBe(2);
   });
 
   test.each([
@@ -294,76 +299,76 @@ describe('a process serves until', () => {
     ['what that requires', 'lib/c.cjs'],
     ['a JSON file', 'lib/d.json'],
   ])('a file has changed: %s', async (_, changed) => {
-    const lane = openLane({
+    const place = openPlace({
       'a.ts': `import { text } from './_b.ts';\nexport default (): string => 'one ' + text;\n`,
       '_b.ts': `import c from '../../lib/c.cjs';\nexport const text: string = 'one ' + c;\n`,
       '../../lib/c.cjs': `module.exports = 'one ' + require('./d.json').d;\n`,
       '../../lib/d.json': '{ "d": "one" }\n',
     });
-    expect((await lane.run('a')).result).toBe('"one one one one"');
-    const path = join(lane.root, changed);
+    expect((await place.run('a')).result).toBe('"one one one one"');
+    const path = join(place.root, changed);
     const source = readFileSync(path, 'utf8');
     writeFileSync(path, source.replaceAll('one', 'two '));
-    expect((await lane.run('a')).result).toContain('two ');
+    expect((await place.run('a')).result).toContain('two ');
     writeFileSync(`${path}.new`, source);
     renameSync(`${path}.new`, path);
-    expect((await lane.run('a')).result).toBe('"one one one one"');
-    await lane.run('a');
-    expect(countProcesses(lane)).toBe(3);
+    expect((await place.run('a')).result).toBe('"one one one one"');
+    await place.run('a');
+    expect(countProcesses(place)).toBe(3);
   });
 
   test('a package was installed', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `import one from 'one';\nexport default () => one;\n`,
       '../../node_modules/one/package.json': '{ "name": "one", "main": "index.js" }',
       '../../node_modules/one/index.js': 'module.exports = 1;\n',
       '../../node_modules/.package-lock.json': '{}',
     });
-    await lane.run('a');
-    writeFileSync(join(lane.root, 'node_modules/one/index.js'), 'module.exports = 2;\n');
-    writeFileSync(join(lane.root, 'node_modules/.package-lock.json'), '{ "packages": {} }');
-    expect((await lane.run('a')).result).toBe('2');
+    await place.run('a');
+    writeFileSync(join(place.root, 'node_modules/one/index.js'), 'module.exports = 2;\n');
+    writeFileSync(join(place.root, 'node_modules/.package-lock.json'), '{ "packages": {} }');
+    expect((await place.run('a')).result).toBe('2');
   });
 
   test('the next handler wants another process', async () => {
     const tells = `export default () => ({ nice: os.getPriority(), heap: process.execArgv, token: process.env.SHOP_TOKEN ?? null });
 import os from 'node:os';\n`;
-    const lane = openLane({
+    const place = openPlace({
       'plain.mjs': tells,
       'small.mjs': `// @memory 64mb\n// @nice 3\n${tells}`,
       'token.mjs': `// @env SHOP_TOKEN\n${tells}`,
     });
-    const environment = { HOME: lane.root, SHOP_TOKEN: 'abc' };
-    const run = async (name: string) => JSON.parse((await lane.run(name, { environment })).result ?? '');
+    const environment = { HOME: place.root, SHOP_TOKEN: 'abc' };
+    const run = async (name: string) => JSON.parse((await place.run(name, { environment })).result ?? '');
     const plain = await run('plain');
     expect(plain).toMatchObject({ heap: [], token: null });
     expect(await run('small')).toEqual({ nice: plain.nice + 3, heap: ['--max-old-space-size=64'], token: null });
     expect(await run('token')).toMatchObject({ heap: [], token: 'abc' });
     expect(await run('token')).toMatchObject({ token: 'abc' });
-    expect(countProcesses(lane)).toBe(3);
+    expect(countProcesses(place)).toBe(3);
   });
 
   test('somebody has removed its files', async () => {
-    const lane = openLane({ 'a.mjs': `export default ({ log }) => log('here');\n` });
-    await lane.run('a');
-    for (const name of readdirSync(lane.state.output)) {
-      renameSync(join(lane.state.output, name), join(lane.root, 'taken'));
+    const place = openPlace({ 'a.mjs': `export default ({ log }) => log('here');\n` });
+    await place.run('a');
+    for (const name of readdirSync(place.state.output)) {
+      renameSync(join(place.state.output, name), join(place.root, 'taken'));
     }
-    expect(await lane.run('a')).toMatchObject({ output: { text: 'here\n' } });
+    expect(await place.run('a')).toMatchObject({ output: { text: 'here\n' } });
   });
 });
 
 test('nothing is left of it when the runner is closed', async () => {
-  const lane = openLane({ 'a.mjs': `export default ({ log }) => log('here');\n` });
-  await lane.run('a');
-  const pid = lane.pids[0] as number;
-  await lane.runner.close();
+  const place = openPlace({ 'a.mjs': `export default ({ log }) => log('here');\n` });
+  await place.run('a');
+  const pid = place.pids[0] as number;
+  await place.runner.close();
   expect(existsSync(`/proc/${pid}`)).toBe(false);
-  expect([...readdirSync(lane.state.output), ...readdirSync(lane.state.temporary)]).toEqual([]);
-  expect(lane.runner.pid).toBeNull();
+  expect([...readdirSync(place.state.output), ...readdirSync(place.state.temporary)]).toEqual([]);
+  expect(place.runner.pid).toBeNull();
 });
 
-function readOutput({ state }: HandlerLane): string {
+function readOutput({ state }: HandlerPlace): string {
   const [name = ''] = readdirSync(state.output);
   return readFileSync(join(state.output, name), 'utf8');
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import { readLedgers } from '../../src/execution/warm/files.ts';
 import type { BegunEnd, ShortRuns } from '../../src/execution/warm/run.ts';
-import { type HandlerLane, openLane } from '../support/handler-lane.ts';
+import { type HandlerPlace, openPlace } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 /** Each writes down that it was called, whatever becomes of it. */
@@ -29,20 +29,20 @@ type Name = keyof typeof handlers extends `${infer Each}.mjs` ? Each : never;
 
 /** Names of jobs are those of their handlers, with a number where there are several. */
 async function openSeveral(names: readonly Name[], data: object = {}, request = {}) {
-  const lane = openLane(handlers);
+  const place = openPlace(handlers);
   // A child that has just been started serves one alone.
-  await lane.run('plain', { data: { name: 'first' } });
+  await place.run('plain', { data: { name: 'first' } });
   const requests: HandlerRequest[] = [];
   for (const [index, name] of names.entries()) {
     const told = { data: { ...data, name: `${name} ${index}` }, ...request };
-    requests.push(await lane.request(name, told));
+    requests.push(await place.request(name, told));
   }
-  return { lane, requests: requests as [HandlerRequest, ...HandlerRequest[]] };
+  return { place, requests: requests as [HandlerRequest, ...HandlerRequest[]] };
 }
 
 /** So many of them, however often a busy machine has them look as if they lasted. */
 async function runMany(
-  { runner }: HandlerLane,
+  { runner }: HandlerPlace,
   requests: readonly HandlerRequest[],
   count: number,
 ): Promise<readonly BegunEnd[]> {
@@ -57,13 +57,13 @@ async function runMany(
 /** On a busy machine one that comes before it can look as if it lasted. */
 const mayBeBusy = { retry: 3 };
 
-const listCalled = ({ root }: HandlerLane): readonly string[] =>
+const listCalled = ({ root }: HandlerPlace): readonly string[] =>
   readFileSync(join(root, 'called'), 'utf8').trim().split('\n').slice(1);
 
 describe('several that are run one after the other', () => {
   test('have their ends in their order', async () => {
-    const { lane, requests } = await openSeveral(['plain', 'plain', 'plain']);
-    const ends = await runMany(lane, requests, 3);
+    const { place, requests } = await openSeveral(['plain', 'plain', 'plain']);
+    const ends = await runMany(place, requests, 3);
     expect(ends.map(({ end }) => end.result)).toEqual(['"plain 0"', '"plain 1"', '"plain 2"']);
     expect(ends.every(({ end }) => end.outcome === 'succeeded' && end.output.bytes === 0)).toBe(true);
   });
@@ -72,55 +72,55 @@ describe('several that are run one after the other', () => {
     ['has printed something', 'prints', { outcome: 'succeeded', output: { text: 'a line\n' } }],
     ['has failed', 'fails', { outcome: 'failed', reason: 'no luck' }],
   ] as const)('end with the first one that %s', async (_, name, expected) => {
-    const { lane, requests } = await openSeveral(['plain', name, 'plain']);
-    const ends = await runMany(lane, requests, 2);
+    const { place, requests } = await openSeveral(['plain', name, 'plain']);
+    const ends = await runMany(place, requests, 2);
     expect(ends.map(({ end }) => end)).toMatchObject([{ output: { bytes: 0 } }, expected]);
-    expect(listCalled(lane)).toEqual(['plain 0', `${name} 1`]);
+    expect(listCalled(place)).toEqual(['plain 0', `${name} 1`]);
     const [, , left] = requests;
-    expect((await lane.runner.run(left as HandlerRequest)).result).toBe('"plain 2"');
+    expect((await place.runner.run(left as HandlerRequest)).result).toBe('"plain 2"');
   });
 
   test('tell of updates each for its own job', async () => {
     const told: string[] = [];
     const onUpdate = (data: string): void => void told.push(data);
-    const { lane, requests } = await openSeveral(['updates', 'updates'], {}, { onUpdate });
-    const ends = await runMany(lane, requests, 2);
+    const { place, requests } = await openSeveral(['updates', 'updates'], {}, { onUpdate });
+    const ends = await runMany(place, requests, 2);
     expect(ends).toHaveLength(2);
     expect(told).toEqual(['{"by":"updates 0"}', '{"by":"updates 1"}']);
   });
 
   test('do not go on in a process that one of them has spoilt', async () => {
-    const { lane, requests } = await openSeveral(['leaves', 'plain']);
-    const ends = await runMany(lane, requests, 1);
+    const { place, requests } = await openSeveral(['leaves', 'plain']);
+    const ends = await runMany(place, requests, 1);
     expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded']);
-    expect(listCalled(lane)).toEqual(['leaves 0']);
+    expect(listCalled(place)).toEqual(['leaves 0']);
     const [, left] = requests;
-    const end = await lane.runner.run(left as HandlerRequest);
+    const end = await place.runner.run(left as HandlerRequest);
     expect(end).toMatchObject({ outcome: 'succeeded', warning: expect.stringMatching(/left behind/) });
   });
 
   test('die one at a time: those before it have ended, those behind it have not begun', async () => {
-    const { lane, requests } = await openSeveral(['plain', 'plain', 'dies', 'plain']);
-    const ends = await runMany(lane, requests, 3);
+    const { place, requests } = await openSeveral(['plain', 'plain', 'dies', 'plain']);
+    const ends = await runMany(place, requests, 3);
     expect(ends.map(({ end }) => end)).toMatchObject([
       { outcome: 'succeeded', result: '"plain 0"' },
       { outcome: 'succeeded', result: '"plain 1"' },
       { outcome: 'killed', signal: 'SIGKILL' },
     ]);
-    expect(listCalled(lane)).toEqual(['plain 0', 'plain 1', 'dies 2']);
+    expect(listCalled(place)).toEqual(['plain 0', 'plain 1', 'dies 2']);
   });
 });
 
 describe('one of them that lasts', () => {
   test('is seen as what runs, and none behind it begins any more', mayBeBusy, async () => {
     const started: string[] = [];
-    const { lane, requests } = await openSeveral(['plain', 'lasts', 'plain', 'plain']);
+    const { place, requests } = await openSeveral(['plain', 'lasts', 'plain', 'plain']);
     const watched = requests.map((each) => ({
       ...each,
       onStarted: () => void started.push(each.key),
     })) as unknown as typeof requests;
     const begun: number[] = [];
-    const running = lane.runner.runSome({
+    const running = place.runner.runSome({
       requests: watched,
       unsettled: 0,
       onLasting: (count) => void begun.push(count),
@@ -128,17 +128,17 @@ describe('one of them that lasts', () => {
     await until('it lasts', () => begun.length > 0);
     expect(begun).toEqual([2]);
     expect(started).toEqual([requests[1]?.key]);
-    expect(existsSync(join(lane.state.output, `${requests[1]?.key}.log`))).toBe(true);
+    expect(existsSync(join(place.state.output, `${requests[1]?.key}.log`))).toBe(true);
     // Both have begun as far as anybody knows who finds nothing but this: no end of theirs is in the log.
-    expect([...readLedgers(lane.state).keys()].toSorted()).toEqual(requests.slice(0, 2).map(({ key }) => key));
-    writeFileSync(join(lane.root, 'go'), '');
+    expect([...readLedgers(place.state).keys()].toSorted()).toEqual(requests.slice(0, 2).map(({ key }) => key));
+    writeFileSync(join(place.root, 'go'), '');
     expect((await running).map(({ end }) => end.outcome)).toEqual(['succeeded', 'succeeded']);
-    expect(listCalled(lane)).toEqual(['plain 0', 'lasts 1']);
+    expect(listCalled(place)).toEqual(['plain 0', 'lasts 1']);
   });
 
   test('reaches its time limit counted from its own beginning', mayBeBusy, async () => {
-    const { lane, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
-    const ends = await lane.runner.runSome({ requests, unsettled: 0 });
+    const { place, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
+    const ends = await place.runner.runSome({ requests, unsettled: 0 });
     expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
     expect(ends[1]?.end.durationMs).toBeGreaterThan(290);
   });
@@ -146,9 +146,9 @@ describe('one of them that lasts', () => {
   test('leaves each of the others either begun and told of, or never begun, whenever that is', async () => {
     for (let round = 0; round < 25; round += 1) {
       const ms = 2 + (round % 9);
-      const { lane, requests } = await openSeveral(Array<Name>(8).fill('computes'), { ms });
+      const { place, requests } = await openSeveral(Array<Name>(8).fill('computes'), { ms });
       let revokedFrom = requests.length;
-      const ends = await lane.runner.runSome({
+      const ends = await place.runner.runSome({
         requests,
         unsettled: 0,
         onLasting: (begun) => {
@@ -156,9 +156,9 @@ describe('one of them that lasts', () => {
         },
       });
       const names = requests.map(({ job }) => JSON.parse(job.data).name as string);
-      expect(listCalled(lane)).toEqual(names.slice(0, ends.length));
+      expect(listCalled(place)).toEqual(names.slice(0, ends.length));
       expect(ends.length).toBeLessThanOrEqual(revokedFrom);
-      await lane.runner.close();
+      await place.runner.close();
     }
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openLane } from '../support/handler-lane.ts';
+import { openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
@@ -26,15 +26,15 @@ describe('what a handler is told', () => {
   };
 
   test('is its job', async () => {
-    const lane = openLane({ 'tells.mjs': tells });
-    const { result } = await lane.run('tells', { data: told.data });
+    const place = openPlace({ 'tells.mjs': tells });
+    const { result } = await place.run('tells', { data: told.data });
     expect(JSON.parse(result ?? '')).toEqual(told);
   });
 
   test('is also all that is known of earlier tries, of times, of its family', async () => {
-    const lane = openLane({ 'tells.mjs': tells });
+    const place = openPlace({ 'tells.mjs': tells });
     const child = { id: 8, name: 'leg', data: [1], result: { sent: true } };
-    const { result } = await lane.run('tells', {
+    const { result } = await place.run('tells', {
       job: {
         attempt: 3,
         latenessMs: 1500,
@@ -60,11 +60,11 @@ describe('what a handler is told', () => {
 
   test('stands in the environment, too, for what it starts', async () => {
     const names = ['RUN', 'SCRIPT', 'JOB', 'NAME', 'ATTEMPT', 'LATENESS_MS', 'SCHEDULED_FOR'];
-    const lane = openLane({
+    const place = openPlace({
       'mail/env.mjs': `import { execFileSync } from 'node:child_process';
 export default () => execFileSync('/bin/sh', ['-c', ${JSON.stringify(names.map((name) => `echo $RUNNER_${name}`).join('; '))}]).toString().split('\\n');\n`,
     });
-    const run = (id: number) => lane.run('mail/env', { job: { id, attempt: id, latenessMs: 20 } });
+    const run = (id: number) => place.run('mail/env', { job: { id, attempt: id, latenessMs: 20 } });
     const told = (key: string, id: number) => [key, 'queue/mail/env', `${id}`, 'mail/env', `${id}`, '20', '', ''];
     expect(JSON.parse((await run(1)).result ?? '')).toEqual(told('1.1', 1));
     expect(JSON.parse((await run(2)).result ?? '')).toEqual(told('1.2', 2));
@@ -87,12 +87,12 @@ describe('a handler is a function that is exported', () => {
     ['a.js', `exports.default = ${named};\n`],
     ['a.ts', `import { name } from './_c';\nexport default async (c: { name: string }) => name(c);\n`],
   ])('as %s, %j', async (file, content) => {
-    const lane = openLane({
+    const place = openPlace({
       [file]: content,
       '_b.cts': `exports.name = (context: { name: string }) => context.name;\n`,
       '_c.ts': `export const name = (context: { name: string }): string => context.name;\n`,
     });
-    expect(await lane.run('a')).toMatchObject({
+    expect(await place.run('a')).toMatchObject({
       outcome: 'succeeded',
       reason: null,
       result: '"a"',
@@ -103,11 +103,11 @@ describe('a handler is a function that is exported', () => {
   test.each(['export default 1;\n', 'export default class Mail {}\n', 'export const a = () => {};\n'])(
     'and %j is refused',
     async (content) => {
-      const lane = openLane({ 'a.mjs': content });
-      const end = await lane.run('a');
+      const place = openPlace({ 'a.mjs': content });
+      const end = await place.run('a');
       expect(end).toMatchObject({ outcome: 'failed', exitCode: null, error: null });
       expect(end.reason).toMatch(/^\/.*\/a\.mjs exports no function to call; a handler expects one/);
-      expect(lane.runner.pid).not.toBeNull();
+      expect(place.runner.pid).not.toBeNull();
     },
   );
 });
@@ -121,8 +121,8 @@ describe('what it returns is the result', () => {
     [`'é\\u2028\\n'`, '"é\u2028\\n"'],
     [`'x'.repeat(${MB - 2})`, `"${'x'.repeat(MB - 2)}"`],
   ])('%s', async (value, result) => {
-    const lane = openLane({ 'a.mjs': `export default async () => (${value});\n` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': `export default async () => (${value});\n` });
+    const end = await place.run('a');
     expect(end.outcome).toBe('succeeded');
     expect(end.result).toBe(result);
   });
@@ -136,30 +136,30 @@ describe('what it returns is the result', () => {
     ['() => {}', 'what the handler returned cannot be written as JSON: it is a function'],
     [`'é'.repeat(${MB / 2})`, `what the handler returned is ${MB + 2} bytes of JSON, and at most ${MB} are kept`],
   ])('but not %s', async (value, reason) => {
-    const lane = openLane({ 'a.mjs': `export default async () => (${value});\n` });
-    const end = await lane.run('a');
+    const place = openPlace({ 'a.mjs': `export default async () => (${value});\n` });
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', reason, error: null });
     expect(end).not.toHaveProperty('result');
-    expect(lane.runner.pid).toBe(lane.pids[0]);
+    expect(place.runner.pid).toBe(place.pids[0]);
   });
 
   test('data of 1 MiB comes and goes', async () => {
-    const lane = openLane({ 'a.mjs': 'export default ({ data }) => data;\n' });
+    const place = openPlace({ 'a.mjs': 'export default ({ data }) => data;\n' });
     const data = { text: '"\\\n'.repeat(MB / 8) };
-    const { result } = await lane.run('a', { data });
+    const { result } = await place.run('a', { data });
     expect(result).toBe(JSON.stringify(data));
   });
 });
 
 describe('what it throws', () => {
   test('is the error of the run, with the lines of the source, and the process stays', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.ts': `interface Unused {\n  readonly a: string;\n}\n
 export default async ({ data }: { readonly data: Unused }) => {
   throw new TypeError('no ' + data.a, { cause: new Error('deeper') });
 };\n`,
     });
-    const end = await lane.run('a', { data: { a: 'luck\nat all' } });
+    const end = await place.run('a', { data: { a: 'luck\nat all' } });
     expect(end).toMatchObject({
       outcome: 'failed',
       exitCode: null,
@@ -169,25 +169,25 @@ export default async ({ data }: { readonly data: Unused }) => {
     });
     expect(end.error?.stack).toMatch(/jobs\/queue\/a\.ts:6:9/);
     expect(end.error?.stack).toContain('deeper');
-    expect(await lane.run('a', { data: { a: 'luck' } })).toMatchObject({ outcome: 'failed' });
-    expect(new Set(lane.pids).size).toBe(1);
+    expect(await place.run('a', { data: { a: 'luck' } })).toMatchObject({ outcome: 'failed' });
+    expect(new Set(place.pids).size).toBe(1);
   });
 
   test('has the right line also where types are not only stripped', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.ts': `enum Kind {\n  A,\n}\nexport default () => {\n  throw new Error(String(Kind.A));\n};\n`,
     });
-    expect((await lane.run('a')).error?.stack).toMatch(/jobs\/queue\/a\.ts:5:9/);
+    expect((await place.run('a')).error?.stack).toMatch(/jobs\/queue\/a\.ts:5:9/);
   });
 
   test('is masked', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `export default ({ data, fail }) => { data ? fail('key ' + process.env.API_KEY) : JSON.parse(process.env.API_KEY); };\n`,
     });
     const variables = { API_KEY: 'abcdef-secret' };
-    const end = await lane.run('a', { variables, data: 0 });
+    const end = await place.run('a', { variables, data: 0 });
     expect(JSON.stringify(end)).not.toContain('secret');
-    expect(await lane.run('a', { variables, data: 1 })).toMatchObject({
+    expect(await place.run('a', { variables, data: 1 })).toMatchObject({
       reason: 'key [API_KEY]',
       ask: { kind: 'fail', reason: 'key [API_KEY]' },
     });
@@ -195,7 +195,7 @@ export default async ({ data }: { readonly data: Unused }) => {
 });
 
 describe('what it asks for', () => {
-  const asks = (code: string) => openLane({ 'a.mjs': `export default async (job) => { ${code} };\n` });
+  const asks = (code: string) => openPlace({ 'a.mjs': `export default async (job) => { ${code} };\n` });
 
   test.each<[string, object, string, string?]>([
     ['job.retry();', { kind: 'retry' }, 'asked for another try'],
@@ -226,11 +226,11 @@ describe('what it asks for', () => {
       'asked for another try in 1s',
     ],
   ])('%s', async (code, ask, reason, outcome = 'released') => {
-    const lane = asks(code);
-    const end = await lane.run('a');
+    const place = asks(code);
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome, exitCode: null, error: null, reason, ask });
     expect(end).not.toHaveProperty('result');
-    expect(lane.runner.pid).toBe(lane.pids[0]);
+    expect(place.runner.pid).toBe(place.pids[0]);
   });
 
   test.each([
@@ -262,17 +262,17 @@ describe('what it asks for', () => {
       'TypeError: retry(): the data cannot be written as JSON: Do not know how to serialize a BigInt',
     ],
   ])('%s is refused', async (code, reason) => {
-    const lane = asks(code);
-    const end = await lane.run('a');
+    const place = asks(code);
+    const end = await place.run('a');
     expect(end).toMatchObject({ outcome: 'failed', reason });
     expect(end).not.toHaveProperty('ask');
-    expect(lane.pids).toEqual([lane.runner.pid]);
+    expect(place.pids).toEqual([place.runner.pid]);
   });
 });
 
 describe('its progress', () => {
   test('is written in its order, and awaited before the run ends', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `export default async ({ update, log }) => {
   await update({ done: 1 });
   log('one is written');
@@ -285,17 +285,17 @@ describe('its progress', () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       written.push(data);
     };
-    const end = await lane.run('a', { onUpdate: slowly });
+    const end = await place.run('a', { onUpdate: slowly });
     expect(end).toMatchObject({ outcome: 'succeeded', output: { text: 'one is written\n' } });
     expect(written).toEqual(['{"done":1}', '{"done":2}', '{"done":3}']);
     // What is said of the last ones reaches it when it has nothing more to do.
     await new Promise((resolve) => setTimeout(resolve, 50));
-    await lane.run('a');
-    expect(new Set(lane.pids).size).toBe(1);
+    await place.run('a');
+    expect(new Set(place.pids).size).toBe(1);
   });
 
   test('that cannot be written is told to who waits for it, and to nobody else', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'a.mjs': `export default async ({ data, update }) => {
   if (data) await update(1);
   else { update(1); update(1n); }
@@ -303,13 +303,13 @@ describe('its progress', () => {
 };\n`,
     });
     const onUpdate = () => Promise.reject(new Error('the claim has run out'));
-    expect(await lane.run('a', { data: 0, onUpdate })).toMatchObject({ outcome: 'succeeded' });
-    expect(await lane.run('a', { data: 1, onUpdate })).toMatchObject({ reason: 'Error: the claim has run out' });
+    expect(await place.run('a', { data: 0, onUpdate })).toMatchObject({ outcome: 'succeeded' });
+    expect(await place.run('a', { data: 1, onUpdate })).toMatchObject({ reason: 'Error: the claim has run out' });
   });
 
   test('must be JSON', async () => {
-    const lane = openLane({ 'a.mjs': `export default ({ update }) => update(undefined);\n` });
-    expect((await lane.run('a')).reason).toBe(
+    const place = openPlace({ 'a.mjs': `export default ({ update }) => update(undefined);\n` });
+    expect((await place.run('a')).reason).toBe(
       'TypeError: update(): the data cannot be written as JSON: it is undefined',
     );
   });
@@ -317,15 +317,15 @@ describe('its progress', () => {
 
 describe('what a run has used', () => {
   test('is its own part of what the process has', async () => {
-    const lane = openLane({
+    const place = openPlace({
       'burn.mjs': `export default () => { const end = Date.now() + 150; while (Date.now() < end); };\n`,
       'grow.mjs': `const kept = [];\nexport default () => { kept.push(Buffer.alloc(${64 * MB}, 1)); };\n`,
       'empty.mjs': 'export default () => {};\n',
     });
-    const burnt = await lane.run('burn');
-    const grown = await lane.run('grow');
-    const empty = await lane.run('empty');
-    expect(new Set(lane.pids).size).toBe(1);
+    const burnt = await place.run('burn');
+    const grown = await place.run('grow');
+    const empty = await place.run('empty');
+    expect(new Set(place.pids).size).toBe(1);
     expect(burnt.measuredBy).toBe('self');
     expect(burnt.userCpuMs).toBeGreaterThan(20);
     expect(empty.userCpuMs).toBeLessThan(20);
@@ -336,23 +336,23 @@ describe('what a run has used', () => {
   });
 
   test('is nothing that 10,000 jobs in one process add up to', async () => {
-    const lane = openLane({ 'a.mjs': `export default ({ data }) => ({ got: data.length });\n` });
+    const place = openPlace({ 'a.mjs': `export default ({ data }) => ({ got: data.length });\n` });
     const data = 'x'.repeat(1000);
-    const request = await lane.request('a', { data });
+    const request = await place.request('a', { data });
     const rssAfter = async (jobs: number): Promise<number> => {
       let rss = 0;
       for (let job = 0; job < jobs; job += 1) {
-        const end = await lane.runner.run(request);
+        const end = await place.runner.run(request);
         expect(end.result).toBe('{"got":1000}');
-        lane.runner.removeFiles(lane.state, request.key);
+        place.runner.removeFiles(place.state, request.key);
         rss = Number(end.maxRssBytes);
       }
       return rss;
     };
     const before = await rssAfter(3000);
-    const { pid } = lane.runner;
+    const { pid } = place.runner;
     expect(await rssAfter(7000)).toBeLessThan(before + 16 * MB);
-    expect(lane.runner.pid).toBe(pid);
+    expect(place.runner.pid).toBe(pid);
     // On a busy machine they take longer than the usual minute.
   }, 240_000);
 });

@@ -9,7 +9,7 @@ import { listOpenJobs, readLog } from '../support/invariants-log.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { inLanes, sample, sampleCases } from './rounds.ts';
+import { sample, sampleCases, someAtATime } from './rounds.ts';
 
 /*
  * The runner's clock is set by the preload; files and scripts keep the kernel's. Both happen to a
@@ -55,7 +55,7 @@ test('a clock that is set in the midst of a pass, wherever', async () => {
     const clockMs = steps[index % steps.length] as number;
     return { point, clockMs, clockFrom: points.indexOf(point) + 1 };
   });
-  const told = await inLanes(sample(rounds), async ({ point, clockMs, clockFrom }) => {
+  const told = await someAtATime(sample(rounds), async ({ point, clockMs, clockFrom }) => {
     const root = makeTemporaryRoot(scripts);
     const { status, stderr } = await runWithFault(root, ['hourly'], { clockMs, clockFrom });
     const wrong = [

@@ -14,7 +14,7 @@ import { listOpenJobs, readLog } from '../support/invariants-log.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { inLanes, sample } from './rounds.ts';
+import { sample, someAtATime } from './rounds.ts';
 
 /** One command that is killed at each of its points, each time from the same beginning. */
 interface Scenario {
@@ -187,7 +187,7 @@ test.each(scenarios)(
     expect(scenario.reaches.filter((kind) => !kinds.includes(kind))).toEqual([]);
 
     const rounds = sample(planRounds(points));
-    const survived = await inLanes(rounds, (round) => survive(template, scenario, round), LANES);
+    const survived = await someAtATime(rounds, (round) => survive(template, scenario, round), AT_ONCE);
 
     expect(survived.flatMap(({ wrong }) => wrong)).toEqual([]);
     expect(survived.length).toBe(rounds.length);
@@ -199,7 +199,7 @@ test.each(scenarios)(
 );
 
 /** It takes longest of all files: with fewer, the others would wait for it in the end. */
-const LANES = 5;
+const AT_ONCE = 5;
 
 async function listPoints(template: string, { args, until: last }: Scenario) {
   const all = await listFaultPoints(copyRoot(template), args);

@@ -7,7 +7,7 @@ import { copyRoot, drain } from '../support/queue-rounds.ts';
 import { readSnapshot } from '../support/queue-snapshot.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type Verb, verbs } from './queue-verbs.ts';
-import { inLanes, sample } from './rounds.ts';
+import { sample, someAtATime } from './rounds.ts';
 
 interface Round extends Planned {
   readonly at: string;
@@ -29,8 +29,8 @@ const files = {
 };
 
 test('a verb that is killed at any change has done all of it, or nothing', async () => {
-  const planned = await inLanes(sample(verbs), plan);
-  const told = await inLanes(planned.flat(), survive);
+  const planned = await someAtATime(sample(verbs), plan);
+  const told = await someAtATime(planned.flat(), survive);
   expect(told.flat()).toEqual([]);
   expect(planned.filter((each) => each.length < 2)).toEqual([]);
 }, 600_000);

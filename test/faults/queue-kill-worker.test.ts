@@ -19,7 +19,7 @@ import {
   untilNothingRuns,
 } from '../support/queue-rounds.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
-import { inLanes, sample } from './rounds.ts';
+import { sample, someAtATime } from './rounds.ts';
 
 /** A worker that is killed at each of its points, each time from the same beginning. */
 interface Scenario {
@@ -123,7 +123,7 @@ test.each(scenarios)(
     const planned = await planQueueRounds(template, args, { from, ...(until && { until }) });
     const rounds = sample(planned);
 
-    const survived = await inLanes(rounds, (round) => survive(template, args, round));
+    const survived = await someAtATime(rounds, (round) => survive(template, args, round));
 
     const told = survived.flatMap(({ wrong }) => wrong);
     expect(told).toEqual([]);

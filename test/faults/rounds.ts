@@ -35,18 +35,18 @@ export function createRandom(): () => number {
 }
 
 /** Works on some at a time, as each mostly waits, and collects what all of them answer. */
-export async function inLanes<Item, Answer>(
+export async function someAtATime<Item, Answer>(
   items: readonly Item[],
   work: (item: Item) => Promise<Answer>,
-  lanes = 3,
+  atOnce = 3,
 ): Promise<Answer[]> {
   const waiting = [...items];
   const answers: Answer[] = [];
-  const lane = async (): Promise<void> => {
+  const workOff = async (): Promise<void> => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
       answers.push(await work(item));
     }
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: atOnce }, workOff));
   return answers;
 }

@@ -13,7 +13,7 @@ import type { Ended } from '../support/run-command.ts';
 import { type Started, startCommand } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { createRandom, inLanes, rounds, seed } from './rounds.ts';
+import { createRandom, rounds, seed, someAtATime } from './rounds.ts';
 
 const waiting = (tags = ''): string => `#!/bin/sh\n# ${tags}\ntouch started\nwhile [ ! -e go ]; do sleep 0.02; done\n`;
 
@@ -139,7 +139,7 @@ test(`whatever is killed or stopped, at whatever moment (FAULT_SEED=${seed})`, a
   const planned = Array.from({ length: rounds(5) }, () =>
     names.map((name) => ({ name, afterMs: Math.floor(random() * 700), outlives: random() < 0.5 })),
   ).flat();
-  const told = await inLanes(planned, async (plan) => {
+  const told = await someAtATime(planned, async (plan) => {
     const wrong = await strike(plan.name, plan.afterMs, plan.outlives);
     return wrong.map((each) => `${plan.name} after ${plan.afterMs} ms: ${each}`);
   });

@@ -70,12 +70,12 @@ test('the limit stays within its bounds, and follows what it was told', () => {
 const isSettled = (promise: Promise<unknown>): Promise<boolean> =>
   Promise.race([promise.then(() => true), new Promise<false>((resolve) => setImmediate(resolve, false))]);
 
-test('without --adaptive every lane is admitted at once', async () => {
+test('without --adaptive every executor is admitted at once', async () => {
   const pace = createPace({ stop: createStopRequest() }, { isAdaptive: false, concurrency: 3 });
-  for (const lane of [0, 1, 2]) expect(await pace.admit(lane)).toBe(true);
+  for (const executor of [0, 1, 2]) expect(await pace.admit(executor)).toBe(true);
 });
 
-test('of an adaptive worker one lane begins, and the others wait', async () => {
+test('of an adaptive worker one executor begins, and the others wait', async () => {
   const stop = createStopRequest();
   const pace = createPace({ stop }, { isAdaptive: true, concurrency: 3 });
   expect(await pace.admit(0)).toBe(true);
@@ -85,7 +85,7 @@ test('of an adaptive worker one lane begins, and the others wait', async () => {
   expect(await second).toBe(false);
 });
 
-test('who waits is not needed any more once the first lane has left', async () => {
+test('who waits is not needed any more once the first executor has left', async () => {
   const pace = createPace({ stop: createStopRequest() }, { isAdaptive: true, concurrency: 3 });
   const [second, third] = [pace.admit(1), pace.admit(2)];
   pace.leave(1);

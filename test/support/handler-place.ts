@@ -16,27 +16,27 @@ const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
 const MB = 1024 * 1024;
 
 /** What a test says of a job and its run; the rest is usual. */
-export interface LaneRequest extends Partial<Omit<HandlerRequest, 'job'>> {
+export interface PlaceRequest extends Partial<Omit<HandlerRequest, 'job'>> {
   readonly job?: Partial<HandlerJob>;
   readonly data?: unknown;
 }
 
-/** A root with handlers, and what runs them one after the other, as a worker's lane does. */
-export interface HandlerLane {
+/** A root with handlers, and what runs them one after the other, as an executor of a worker does. */
+export interface HandlerPlace {
   readonly root: string;
   readonly state: StateFolder;
   readonly runner: HandlerRunner;
   /** The processes in which runs were, in their order. */
   readonly pids: number[];
-  run(name: string, request?: LaneRequest): Promise<RunEnd>;
-  request(name: string, request?: LaneRequest): Promise<HandlerRequest>;
+  run(name: string, request?: PlaceRequest): Promise<RunEnd>;
+  request(name: string, request?: PlaceRequest): Promise<HandlerRequest>;
 }
 
 /** @param handlers files of `jobs/queue`, others by `../` */
-export function openLane(
+export function openPlace(
   handlers: Readonly<Record<string, FileContent>>,
   options: Partial<HandlerRunnerOptions> = {},
-): HandlerLane {
+): HandlerPlace {
   const files = Object.entries(handlers).map(([name, file]) => [join('jobs/queue', name), file]);
   const root = makeTemporaryRoot(Object.fromEntries(files));
   const state = makeStateOf(root);
@@ -44,7 +44,7 @@ export function openLane(
   onTestFinished(() => runner.close());
   const pids: number[] = [];
   let runs = 0;
-  const request = async (name: string, asked: LaneRequest = {}): Promise<HandlerRequest> => {
+  const request = async (name: string, asked: PlaceRequest = {}): Promise<HandlerRequest> => {
     const script = (await openHandlers(root, defaultSettings)).find(name);
     if (script === null) throw new Error(`There is no handler ${name}.`);
     runs += 1;
@@ -65,7 +65,7 @@ export function openLane(
   };
 }
 
-function usual(root: string, state: StateFolder, { variables, environment }: LaneRequest) {
+function usual(root: string, state: StateFolder, { variables, environment }: PlaceRequest) {
   return {
     root,
     state,
@@ -82,7 +82,7 @@ function usual(root: string, state: StateFolder, { variables, environment }: Lan
   };
 }
 
-function jobOf(name: string, { data = {}, job = {} }: LaneRequest): HandlerJob {
+function jobOf(name: string, { data = {}, job = {} }: PlaceRequest): HandlerJob {
   return {
     id: 7,
     name,

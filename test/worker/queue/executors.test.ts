@@ -75,7 +75,7 @@ test('children that a worker itself has released are worked off side by side', a
   checkInvariants(root);
 });
 
-test('--max-jobs counts what was taken, however many lanes ask', async () => {
+test('--max-jobs counts what was taken, however many executors ask', async () => {
   const { root, add, work, count } = await open({ 'slow.mjs': quick });
   const worker = work('--concurrency', '3', '--for', '30s', '--max-jobs', '2');
   await until('it is at work', () => queryLog(root, 'select 1 from workers').length > 0);
@@ -87,7 +87,7 @@ test('--max-jobs counts what was taken, however many lanes ask', async () => {
   checkInvariants(root);
 });
 
-test('an adaptive worker ends when nothing is due, with all its lanes', async () => {
+test('an adaptive worker ends when nothing is due, with all its executors', async () => {
   const { root, add, work, count } = await open({ 'slow.mjs': quick });
   await add('slow');
   const { status, stderr } = await work('--adaptive', '--concurrency', '4').ended;
@@ -95,7 +95,7 @@ test('an adaptive worker ends when nothing is due, with all its lanes', async ()
   checkInvariants(root);
 });
 
-test('a lane takes what is retried while the other ones have long jobs', async () => {
+test('an executor takes what is retried while the other ones have long jobs', async () => {
   const { root, add, work, count } = await open({
     'once.mjs': 'export default ({ attempt }) => { if (attempt === 1) throw new Error("no"); };\n',
     'slow.mjs': endsWhen("existsSync(data.root + '/go')"),
@@ -145,9 +145,9 @@ test('more fused jobs than one transaction takes fail one portion after the othe
 });
 
 test.each([
-  ['each lane at once', []],
-  ['one lane after the other', ['--adaptive']],
-])('no lane leaves while another one has a job, which may bring more: %s', async (_, how) => {
+  ['each executor at once', []],
+  ['one executor after the other', ['--adaptive']],
+])('no executor leaves while another one has a job, which may bring more: %s', async (_, how) => {
   const { root, add, work, count } = await open({ 'parent.mjs': parent, 'slow.mjs': quick });
   await add('slow', { priority: 900 });
   await add('parent');
