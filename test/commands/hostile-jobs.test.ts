@@ -10,8 +10,9 @@ const EVIL = '\u001b[2J\u009b31m\u202e\r\nrunner: all is well\u0007';
 async function makeEvilJob(state: 'queued' | 'failed'): Promise<string> {
   const root = makeQueueSite();
   await inRoot(root, 'add', 'export', '--at', '+1h');
+  // With a time by its rule: without one the rule is looked at before the job is claimed.
   const insert = `insert into jobs (name, state, ready, data, reason, unique_key, concurrency_key, repeat,
-      finished_at) values (?, ?, ?, json_object('text', ?), ?, ?, ?, ?, ?)`;
+      finished_at, scheduled_for) values (?, ?, ?, json_object('text', ?), ?, ?, ?, ?, ?, 1)`;
   const [ready, finishedAt] = state === 'failed' ? [null, Date.now()] : [0, null];
   changeLog(root, insert, EVIL, state, ready, EVIL, EVIL, EVIL, EVIL, EVIL, finishedAt);
   const told = `insert into events (at, job_id, event, detail) values (?, 2, 'job-updated', ?)`;

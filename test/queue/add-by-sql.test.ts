@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { changeLog } from '../support/open-log.ts';
-import { openTestQueue, START } from '../support/test-queue.ts';
+import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 const add = (columns: string, values: string) =>
   `insert into jobs (name, ${columns}) values ('mail/welcome', ${values})`;
@@ -46,7 +46,9 @@ test.each([
   ['created_at', `'2026-12-24'`, "a job's created_at is in milliseconds since 1970"],
   ['created_at', '8640000000000001', "a job's created_at is in milliseconds since 1970"],
   ['scheduled_for', `'tomorrow'`, "a job's scheduled_for is in milliseconds since 1970"],
-  ['attempts', `x'01'`, "a job's counters are whole numbers"],
+  ['attempts', `x'01'`, "a job's attempts are a whole number from 0 to 9007199254740991"],
+  ['attempts', '9223372036854775807', "a job's attempts are a whole number from 0 to 9007199254740991"],
+  ['attempts', '-1', "a job's attempts are a whole number from 0 to 9007199254740991"],
   ['lease_extended', `'often'`, "a job's counters are whole numbers"],
   ['started_at', `x'01'`, "a job's instants are in milliseconds since 1970"],
   ['finished_at', '8640000000000001', "a job's instants are in milliseconds since 1970"],
@@ -118,15 +120,84 @@ test('a child with a rule, which only SQL can add, ends like any other', async (
   expect([row(parent.id).state, row(parent.id + 1).state]).toEqual(['queued', 'finished']);
 });
 
-test('a rule that is none fails its job once it has finished, and says so', async () => {
+test('a rule that is none fails its job, and says so: at once, or where it came later, once it has finished', async () => {
   const { root, queue, row, clock } = await openTestQueue();
   changeLog(root, add('repeat', `'sometimes'`));
+  changeLog(root, add('repeat', `'FINISHED, +1 HOUR'`));
   clock.at = Date.now() + 1;
-  await queue.finish((await queue.claim()) ?? 0, { result: 7 });
+  const second = await queue.claim();
   expect(row(1)).toMatchObject({
+    ...{ state: 'failed', attempts: 0, started_at: null, claim_token: null },
+    reason: expect.stringMatching(/^The repeat rule "sometimes" is wrong: /),
+  });
+  changeLog(root, `update jobs set repeat = 'sometimes' where id = 2`);
+  await queue.finish(second ?? 0, { result: 7 });
+  expect(row(2)).toMatchObject({
     state: 'failed',
     result: '7',
     claim_token: null,
     reason: expect.stringMatching(/^its rule "sometimes" gives no next time: /),
   });
+});
+
+test.each(["''", "'  '"])('an empty rule is none: %s', async (rule) => {
+  const { root, queue, row, clock } = await openTestQueue();
+  changeLog(root, add('repeat', rule));
+  clock.at = Date.now() + 1;
+  await queue.finish((await queue.claim()) ?? 0);
+  expect(row(1)).toMatchObject({ state: 'finished', repeat: null });
+});
+
+test('a rule for a time of the day waits for it, unless another time was given', async () => {
+  const { root, queue, row, clock } = await openTestQueue();
+  const days = 86_400_000;
+  clock.at = Math.floor(Date.now() / days + 1) * days;
+  const at = clock.at - HOUR_MS;
+  changeLog(root, add('repeat, run_at, created_at', `'daily at 02:00 in UTC', ${at}, ${at}`));
+  expect(await queue.claim()).toBeNull();
+  const due = clock.at + 2 * HOUR_MS;
+  expect(row(1)).toMatchObject({ state: 'queued', run_at: due, scheduled_for: due, attempts: 0, started_at: null });
+  clock.at = due;
+  expect(await queue.claim()).toMatchObject({ id: 1, attempt: 1, scheduledFor: new Date(due) });
+  changeLog(root, add('repeat, run_at, created_at', `'daily at 02:00 in UTC', ${at + 1}, ${at}`));
+  expect(await queue.claim()).toMatchObject({ id: 2, scheduledFor: new Date(at + 1) });
+});
+
+test('a job that tells of more tries than can be is not tried, and stands in nobody’s way', async () => {
+  const { root, queue, row, clock } = await openTestQueue();
+  changeLog(root, add('attempts', '9007199254740991'));
+  changeLog(root, add('attempts', '2'));
+  clock.at = Date.now() + 1;
+  expect(await queue.claim()).toMatchObject({ id: 2, attempt: 3 });
+  expect(row(1)).toMatchObject({
+    state: 'failed',
+    reason: 'its row tells of a billion tries or more, which nobody can have made',
+  });
+});
+
+/** The number of the next job is 3; of two that are each other's parents the first one is 3. */
+test.each([
+  ['3', 'failed', 'it is its own parent'],
+  ['4', 'failed', 'its parent, job 4, is a child itself; a child cannot have children'],
+  ['99', 'failed', 'its parent, job 99, does not exist'],
+  ['9223372036854775807', 'failed', 'its parent, job 9223372036854776000, does not exist'],
+  ['1', 'cancelled', 'its parent, job 1, has ended'],
+  ['2', 'paused', null],
+])('a child of %s by SQL is %s', async (parent, state, reason) => {
+  const { root, queue, row, clock } = await openTestQueue();
+  clock.at = Date.now() + 1;
+  await queue.add('other');
+  await queue.finish((await queue.claim('other')) ?? 0);
+  await queue.add('parent');
+  changeLog(root, add('parent_id', parent));
+  changeLog(root, `insert into jobs (name, parent_id) values ('mail/other', 3)`);
+  clock.at += 1_000;
+  expect(await queue.claim('mail/*')).toBeNull();
+  expect(row(3)).toMatchObject({ state, reason, attempts: 0, claim_token: null });
+  if (parent === '4') expect(row(4).state).toBe('cancelled');
+  if (state !== 'paused') return;
+  await queue.finish((await queue.claim('parent')) ?? 0);
+  expect(row(2).state).toBe('paused');
+  await queue.finish((await queue.claim('mail/welcome')) ?? 0);
+  expect([row(2).state, row(3).state]).toEqual(['queued', 'finished']);
 });

@@ -1,3 +1,5 @@
+import { parseRepeat } from '../../schedule/repeat/parse.ts';
+import { initialTime } from '../../schedule/repeat/series.ts';
 import type {
   ClaimedRow,
   ClaimRef,
@@ -7,11 +9,12 @@ import type {
   Selection,
   StoreSession,
 } from '../../store/contract.ts';
+import type { JobRow } from '../../store/schema.ts';
 import { matchAny } from '../glob.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { isWaiting } from '../read/list.ts';
-import { stateOfRetriedChild } from '../settle/families.ts';
-import { applyTransition } from '../settle/settle.ts';
+import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
+import { applyTransition, unclaimed } from '../settle/settle.ts';
 
 /** Which names somebody wants; null: whatever has a handler, or all. */
 export interface WantedNames {
@@ -46,40 +49,102 @@ export interface QueueClaim extends Omit<ClaimRequest, 'selection'> {
   readonly missedCap: number;
 }
 
-/** So many jobs fail fast in one transaction: nobody else can write meanwhile. */
-const MOST_FAILED = 500;
+/** So many jobs are refused in one transaction: nobody else can write meanwhile. */
+const MOST_REFUSED = 500;
 
 /** Takes the jobs that are next, up to so many. To be called in a transaction. */
 export async function claimJobs(session: StoreSession, claim: QueueClaim): Promise<ClaimedRow[]> {
-  const { selection, count } = claim;
+  const { count } = claim;
   const claimed: ClaimedRow[] = [];
-  let failed = 0;
-  while (claimed.length < count && failed < MOST_FAILED) {
+  let refused = 0;
+  while (claimed.length < count && refused < MOST_REFUSED) {
     const next = await session.claims.claim({ ...claim, count: count - claimed.length });
-    if (next.length === 0) break;
+    let kept = 0;
     for (const job of next) {
-      if (!selection.failsFast(job.name)) claimed.push(job);
-      else {
-        await failFast(session, job, claim);
-        failed += 1;
-      }
+      const accepted = await accept(session, job, claim);
+      if (accepted === null) continue;
+      claimed.push(accepted);
+      kept += 1;
     }
-    if (next.every((job) => !selection.failsFast(job.name))) break;
+    if (kept === next.length) break;
+    refused += next.length - kept;
   }
-  // What fails had a place in its group: another one of that came only behind what is in no group.
-  return failed === 0 ? claimed : claimed.toSorted(compareTurns);
+  // What is refused had a place in its group: another one of that came only behind what is in no group.
+  return refused === 0 ? claimed : claimed.toSorted(compareTurns);
 }
 
 function compareTurns(one: ClaimedRow, other: ClaimedRow): number {
   return other.priority - one.priority || one.run_at - other.run_at || one.id - other.id;
 }
 
-/** None of its tries has begun. */
-async function failFast(session: StoreSession, job: ClaimedRow, { at, missedCap, state }: QueueClaim): Promise<void> {
-  const attempts = state === 'running' ? job.attempts - 1 : job.attempts;
-  const reason = 'jobs of its name are set to fail at once';
-  const facts = { at, reason, context: { missedCap }, isRun: false };
-  await applyTransition(session, { ...job, attempts }, { kind: 'fail' }, facts);
+/** More than anybody can have made: somebody has written it by plain SQL. */
+const MOST_ATTEMPTS = 1_000_000_000;
+
+/** The claimed job as it is to be run; null: it was refused, as none of its tries is to begin now. */
+async function accept(session: StoreSession, job: ClaimedRow, claim: QueueClaim): Promise<ClaimedRow | null> {
+  const { selection } = claim;
+  const before = claim.state === 'running' ? asBefore(job) : job;
+  if (selection.failsFast(job.name)) {
+    return await end(session, before, { kind: 'fail', reason: 'jobs of its name are set to fail at once' }, claim);
+  }
+  if (before.attempts >= MOST_ATTEMPTS) {
+    const reason = 'its row tells of a billion tries or more, which nobody can have made';
+    return await end(session, before, { kind: 'fail', reason }, claim);
+  }
+  const turn = await judgeChild(session, job);
+  if (turn.kind === 'wait') return await putBack(session, before, { state: 'paused' }, claim);
+  if ('reason' in turn) return await end(session, before, turn, claim);
+  const isNew = job.repeat !== null && job.scheduled_for === null && job.parent_id === null;
+  return isNew ? await adoptRule(session, job, before, claim) : job;
+}
+
+/** As it was before its claim counted as a try. */
+function asBefore(job: ClaimedRow): ClaimedRow {
+  const attempts = job.attempts - 1;
+  return { ...job, attempts, started_at: attempts === 0 ? null : job.started_at };
+}
+
+async function end(
+  session: StoreSession,
+  job: ClaimedRow,
+  { kind, reason }: { readonly kind: 'fail' | 'cancel'; readonly reason: string },
+  { at, missedCap }: QueueClaim,
+): Promise<null> {
+  await applyTransition(session, job, { kind }, { at, reason, context: { missedCap }, isRun: false });
+  return null;
+}
+
+async function putBack(
+  session: StoreSession,
+  { id, attempts, started_at }: ClaimedRow,
+  columns: Partial<JobRow>,
+  { at }: QueueClaim,
+): Promise<null> {
+  await session.jobs.change([{ id, set: { ...unclaimed, attempts, started_at, ...columns } }], at);
+  return null;
+}
+
+/** A rule counts from the time that it gave; whoever has added it by plain SQL has given none. */
+async function adoptRule(
+  session: StoreSession,
+  job: ClaimedRow,
+  before: ClaimedRow,
+  claim: QueueClaim,
+): Promise<ClaimedRow | null> {
+  const text = (job.repeat as string).trim();
+  // None, as for whoever adds it in any other way.
+  const parsed = text === '' ? null : parseRepeat(text);
+  if (parsed !== null && 'problem' in parsed) {
+    return await end(session, before, { kind: 'fail', reason: parsed.problem }, claim);
+  }
+  const firstAt = parsed === null ? null : await initialTime(parsed.rule, job.created_at);
+  const isUntimed = job.run_at === job.created_at;
+  if (firstAt !== null && isUntimed && firstAt > claim.at) {
+    return await putBack(session, before, { state: 'queued', run_at: firstAt, scheduled_for: firstAt }, claim);
+  }
+  const set = parsed === null ? { repeat: null } : { scheduled_for: isUntimed ? firstAt : job.run_at };
+  await session.jobs.change([{ id: job.id, set }], claim.at);
+  return { ...job, ...set };
 }
 
 /**

@@ -37,6 +37,25 @@ export async function stateOfRetriedChild(
   return parent.state === 'paused' ? 'retrying' : 'paused';
 }
 
+/**
+ * Whether a child that was claimed may run: only while its parent waits for it. By plain SQL anything can be its
+ * parent, at any time.
+ */
+export async function judgeChild(session: StoreSession, { id, parent_id }: JobRow): Promise<ChildsTurn> {
+  if (parent_id === null) return { kind: 'run' };
+  if (parent_id === id) return { kind: 'fail', reason: 'it is its own parent' };
+  const [parent] = await session.jobs.byId([parent_id]);
+  if (parent === undefined) return { kind: 'fail', reason: `its parent, job ${parent_id}, does not exist` };
+  if (parent.parent_id !== null) {
+    const reason = `its parent, job ${parent_id}, is a child itself; a child cannot have children`;
+    return { kind: 'fail', reason };
+  }
+  if (parent.finished_at !== null) return { kind: 'cancel', reason: `its parent, job ${parent_id}, has ended` };
+  return { kind: parent.state === 'paused' ? 'run' : 'wait' };
+}
+
+type ChildsTurn = { readonly kind: 'run' | 'wait' } | { readonly kind: 'fail' | 'cancel'; readonly reason: string };
+
 /** Lets the children of a parent that has paused be taken. */
 export async function releaseChildren(session: StoreSession, parentId: number, at: number): Promise<void> {
   const paused = (await session.jobs.children(parentId)).filter(({ state }) => state === 'paused');

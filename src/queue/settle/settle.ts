@@ -171,7 +171,7 @@ export interface TransitionFacts {
 }
 
 /** What a claim leaves behind when it is over. */
-const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
+export const unclaimed = { claim_token: null, lease_expires_at: null, lease_extended: 0 } as const;
 
 /**
  * Moves a job, and with it what depends on it of its family. To be called in a transaction, with the row

@@ -21,7 +21,7 @@ const areAll = (columns: string, check: (column: string) => string): string =>
   columns.split(' ').map(check).join(' and ');
 
 /** What only the runner sets; but a blob there would have readers take bytes for a number. */
-const counts = 'attempts reported_to_parent lease_extended';
+const counts = 'reported_to_parent lease_extended';
 const instants = 'started_at finished_at lease_expires_at';
 const texts = 'result retry repeat unique_key concurrency_key claim_token reason';
 
@@ -52,7 +52,9 @@ const jobs = `create table jobs (
       constraint "a job's run_at is in milliseconds since 1970"
       check (typeof(run_at) = 'integer' and run_at between 0 and 8640000000000000),
     started_at integer,
-    attempts integer not null default 0,
+    attempts integer not null default 0
+      constraint "a job's attempts are a whole number from 0 to 9007199254740991"
+      check (typeof(attempts) = 'integer' and attempts between 0 and 9007199254740991),
     retry text,
     repeat text,
     missed_policy text not null default 'all' check (missed_policy in ('all', 'once', 'skip')),

@@ -225,15 +225,14 @@ function createGroupCheck(db: Statements, limit: number | null): GroupCheck {
   };
 }
 
-/** A rule counts from the time that it gave; whoever added by plain SQL has given none. */
-const taken = `ready = null, claim_token = ?, lease_expires_at = ? + coalesce(?, lease_ms, ?),
-  lease_extended = 0, scheduled_for = case when repeat is null then scheduled_for
-    else coalesce(scheduled_for, run_at) end`;
+const taken = `ready = null, claim_token = ?, lease_expires_at = ? + coalesce(?, lease_ms, ?), lease_extended = 0`;
 const returned = `returning *, exists (select 1 from jobs child where child.parent_id = jobs.id
   and child.reported_to_parent = 0 and child.finished_at is not null) as has_unreported_children`;
 
 const claimText = `update jobs set state = 'claimed', ${taken} where id = ? ${returned}`;
-const beginText = `update jobs set state = 'running', started_at = ?, attempts = attempts + 1,
+/** By plain SQL there may be as many tries as can be. */
+const begun = 'attempts = min(attempts + 1, 9007199254740991)';
+const beginText = `update jobs set state = 'running', started_at = ?, ${begun},
   reason = null, ${taken} where id = ? ${returned}`;
 
 function take(db: Statements, id: number, request: ClaimRequest): ClaimedRow {
@@ -336,10 +335,10 @@ function enqueue(db: Statements, { name, tier, scheduledFor, at }: NewScriptJob)
 }
 
 function claimScript(db: Statements, { id, token, state, at }: ScriptClaim): boolean {
-  const begun = state === 'running' ? ', started_at = ?, attempts = attempts + 1, reason = null' : '';
+  const begin = state === 'running' ? `, started_at = ?, ${begun}, reason = null` : '';
   return (
     db.run(
-      `update jobs set state = '${state}', claim_token = ?${begun}
+      `update jobs set state = '${state}', claim_token = ?${begin}
        where id = ? and state in ('queued', 'retrying') and claim_token is null`,
       [token, ...(state === 'running' ? [at] : []), id],
     ) > 0
