@@ -1,10 +1,11 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { withoutParameters } from '../settings/readers.ts';
+import { type ScriptOptions, withoutParameters } from '../settings/readers.ts';
 import type { Settings } from '../settings/settings.ts';
 import { errorCode } from '../system/base/errors.ts';
 import { compareBytes } from '../system/base/values.ts';
+import { mergeOptions } from './build-script.ts';
 import { readHandlers } from './folder.ts';
 import { createPatternMatcher, enterJobs, type JobsPlace, QUEUE_TIER } from './place.ts';
 import type { Script } from './script.ts';
@@ -23,6 +24,8 @@ export interface Handlers {
    * the same object as long as the handler is unchanged. A refused one says why.
    */
   find(name: string): Script | null;
+  /** What is said of jobs of this name: by their handler, else by the settings alone. */
+  optionsOf(name: string): ScriptOptions;
 }
 
 /** Folders and files are looked at no more often: a worker asks some times for each job. */
@@ -46,14 +49,19 @@ export async function openHandlers(root: string, settings: Settings): Promise<Ha
   const lookAt = ({ path }: Script): void => {
     if (isFileTurn(path) && index.marks.get(path) !== markOf(path)) readAgain();
   };
+  const find = (name: string): Script | null => {
+    const script = findIn(look(), name);
+    if (script === null) return null;
+    lookAt(script);
+    return findIn(index, name);
+  };
   return {
     problem: index.problem,
     names: () => look().names,
-    find: (name) => {
-      const script = findIn(look(), name);
-      if (script === null) return null;
-      lookAt(script);
-      return findIn(index, name);
+    find,
+    optionsOf: (name) => {
+      const named = [`${QUEUE_TIER}/${withoutParameters(name)}`];
+      return find(name)?.options ?? mergeOptions(settings, QUEUE_TIER, named, {}, matches);
     },
   };
 }

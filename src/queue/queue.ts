@@ -39,6 +39,7 @@ import {
   requeueJobs,
   retryRunningJob,
 } from './settle/by-caller.ts';
+import { createPolicies, type PolicyOfName } from './settle/retry-policy.ts';
 
 /** Where the queue is; what is left out is found as the `runner` command finds it. */
 export interface OpenQueueOptions {
@@ -63,7 +64,8 @@ export async function buildQueue(options: OpenQueueOptions, read: JsonReader = J
   const state = stateFolderOf(root);
   makeFolder(state);
   const log = await openQueueLog(state, now);
-  return createQueue({ log, state, settings: settings.queue, now, read });
+  const policies = createPolicies(root, settings);
+  return createQueue({ log, state, settings: settings.queue, policies, now, read });
 }
 
 async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions, env: NodeJS.ProcessEnv) {
@@ -90,6 +92,8 @@ interface QueueParts {
   readonly log: QueueLog;
   readonly state: StateFolder;
   readonly settings: QueueSettings;
+  /** What is said of jobs that do not say themselves how often they are tried. */
+  readonly policies: () => Promise<PolicyOfName>;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
   /** How data and results are read. */
@@ -145,7 +149,7 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
 }
 
 function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail' | 'bury' | 'cancel' | 'delete'> {
-  const { log, state, settings, now } = parts;
+  const { log, state, settings, policies, now } = parts;
   const archive = createArchive(settings.archive, (files) => removeOutput(state, files));
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
   return {
@@ -153,8 +157,11 @@ function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail'
       log.change((session) => finishRunningJob(session, job, checkOptions('finish', options), context())),
     retry: (job, options = {}) =>
       log.change((session) => retryRunningJob(session, job, checkEnding('retry', options), context())),
-    fail: (job, options = {}) =>
-      log.change((session) => failRunningJob(session, job, checkEnding('fail', options), context())),
+    fail: async (job, options = {}) => {
+      const said = checkEnding('fail', options);
+      const handlerPolicy = said.mayRetry === true ? await policies() : null;
+      await log.change((session) => failRunningJob(session, job, said, context(), handlerPolicy));
+    },
     bury: (job, options = {}) => log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
     cancel: (id) => log.change((session) => cancelJob(session, id, context())),
     delete: async (job) => removeOutput(state, await log.change((session) => deleteJob(session, job, now()))),

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
+import type { JobOptions } from '../../src/queue/api.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 test('a job that is failed is not tried again, whatever tries it has left', async () => {
@@ -27,6 +30,38 @@ test('a failed try that may be retried waits for its delay, until no tries are l
   await queue.fail({ id: job.id, token: again?.token ?? '' }, { reason: 'busy', mayRetry: true });
   expect(row(job.id)).toMatchObject({ state: 'failed', reason: 'busy', attempts: 2 });
   expect(runs(job.id)).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }]);
+});
+
+test('how often it is tried is said by its handler, else by the settings for its name, where the job is silent', async () => {
+  const settings = {
+    tiers: { queue: { retries: 2, retryDelay: '2m' } },
+    scripts: { 'queue/mail/*': { retryDelay: '3m' } },
+  };
+  const root = makeTemporaryRoot({
+    'runner.config.json': JSON.stringify(settings),
+    'jobs/queue/mail/b.sh': executable('#!/bin/sh\n# @retries 1\n# @retry-delay 4m\n'),
+  });
+  const clock = { at: START };
+  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  onTestFinished(() => queue.close());
+  const lives = async (name: string, options: JobOptions = {}) => {
+    const id = await queue.add(name, {}, options);
+    const delays: (number | string | undefined)[] = [];
+    for (;;) {
+      await queue.fail((await queue.claim(name)) ?? 0, { mayRetry: true });
+      const job = await queue.get(id);
+      if (job?.state !== 'retrying') return [...delays, job?.state];
+      delays.push((job.runAt.getTime() - clock.at) / MINUTE_MS);
+      clock.at = job.runAt.getTime();
+    }
+  };
+  expect(await lives('a')).toEqual([2, 2, 'failed']);
+  expect(await lives('mail/a')).toEqual([3, 3, 'failed']);
+  expect(await lives('mail/b')).toEqual([4, 'failed']);
+  expect(await lives('mail/b?user=7')).toEqual([4, 'failed']);
+  expect(await lives('mail/b', { retries: 2 })).toEqual([4, 4, 'failed']);
+  expect(await lives('mail/b', { retryDelay: '5m' })).toEqual([5, 'failed']);
+  expect(await lives('mail/b', { retries: 0 })).toEqual(['failed']);
 });
 
 test('of a long reason the beginning is kept: it stands in more than one row', async () => {

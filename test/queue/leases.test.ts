@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import type { JobOptions } from '../../src/queue/api.ts';
 import { beatMs, endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { LEASE_GRACE_MS, policyOf } from '../../src/queue/settle/retry-policy.ts';
@@ -8,11 +9,13 @@ import type { Store } from '../../src/store/contract.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
-import { openTestQueue, START } from '../support/test-queue.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 import { LEASE_MS, openWorker } from './worker-claims.ts';
 
 const settings = { leaseMs: LEASE_MS, missedCap: 10 };
-const endExpired = (store: Store, now: () => number) => endExpiredLeases(store, now, settings);
+const noPolicies = async () => () => policyOf();
+const endExpired = (store: Store, now: () => number) => endExpiredLeases(store, now, settings, noPolicies);
 
 interface Taking {
   readonly options?: JobOptions;
@@ -37,7 +40,7 @@ async function takeAsWorker({ options = {}, handler = {}, at = START, begins = t
       store,
       () => now,
       settings,
-      () => policyOf(handler),
+      async () => () => policyOf(handler),
     );
   return { ...log, id, worker, look, settle: () => worker.settle(job) };
 }
@@ -152,6 +155,24 @@ test('who is no worker has until a little after the lease; then the next one get
   clock.at = overAt + 1;
   expect((await queue.claim())?.id).toBe(job.id);
   await expect(queue.finish(job)).rejects.toMatchObject({ code: 'stale-claim' });
+  checkInvariants(root, { isSettled: false });
+});
+
+test('what the settings or its handler say of a crash counts for who is no worker, too', async () => {
+  const root = makeTemporaryRoot({
+    'runner.config.json': JSON.stringify({ scripts: { 'queue/mail/*': { onCrash: 'fail' } } }),
+    'jobs/queue/once.sh': executable('#!/bin/sh\n# @on-crash skip\n'),
+  });
+  const clock = { at: START };
+  const queue = await openQueue({ root, env: {}, now: () => clock.at });
+  onTestFinished(() => queue.close());
+  const names = ['mail/a', 'mail/a?user=7', 'once', 'else'];
+  const ids = await queue.addMany(names.map((name) => ({ name })));
+  await queue.claimMany('*', 4);
+  clock.at += HOUR_MS;
+  expect((await queue.claim())?.id).toBe(ids[3]);
+  const states = await Promise.all(ids.map(async (id) => (await queue.get(id))?.state));
+  expect(states).toEqual(['failed', 'failed', 'cancelled', 'running']);
   checkInvariants(root, { isSettled: false });
 });
 

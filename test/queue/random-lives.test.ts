@@ -4,6 +4,7 @@ import type { HandlerDecision } from '../../src/child/contract.ts';
 import { endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { QueueError } from '../../src/queue/errors.ts';
 import { createArchive } from '../../src/queue/settle/archive.ts';
+import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import type { ClaimedRow } from '../../src/store/contract.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 import { readContent } from '../support/invariants-log.ts';
@@ -126,7 +127,12 @@ const steps = {
     }
   },
   look: async ({ store, clock }: Life) => {
-    await endExpiredLeases(store, () => clock.at, settings);
+    await endExpiredLeases(
+      store,
+      () => clock.at,
+      settings,
+      async () => () => policyOf(),
+    );
   },
   wait: async ({ clock }: Life, pick: number) => {
     clock.at += rest([1, 1_000, 20_000, 61_000, 300_000], pick);

@@ -2,7 +2,7 @@ import type { ExpiredClaim, Store, StoreSession } from '../../store/contract.ts'
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { endRunOfClaim } from '../settle/by-caller.ts';
-import { decideRetry, LEASE_GRACE_MS, policyOf, policyOfJob, type RetryPolicy } from '../settle/retry-policy.ts';
+import { decideRetry, LEASE_GRACE_MS, type PolicyOfName, policyOfJob } from '../settle/retry-policy.ts';
 import { toTransition } from '../settle/settle.ts';
 import { releaseClaims } from './claim.ts';
 
@@ -22,14 +22,12 @@ interface LeaseSettings {
   readonly missedCap: number;
 }
 
-/** What is known of a job's handler by who takes it back. */
-export type PolicyOfName = (name: string) => RetryPolicy;
-
 /**
  * Takes back jobs whose claim was not renewed in time, whether its holder lives or not: its late end is
  * refused. A worker of the runner is first given the time for another renewal, as being late alone loses
  * no claim: the log may have been locked for longer than a lease, the clock set, the machine stopped.
  *
+ * @param policies asked only if there is something to take back
  * @param now asked before and after the log's lock is waited for: who is no worker and had to wait, too,
  *   is left for another look
  * @returns how many were taken back
@@ -38,10 +36,11 @@ export async function endExpiredLeases(
   store: Store,
   now: () => number,
   settings: LeaseSettings,
-  handlerPolicy: PolicyOfName = () => policyOf(),
+  policies: () => Promise<PolicyOfName>,
 ): Promise<number> {
   const before = now();
   if ((await store.claims.expired(before, LEASE_GRACE_MS)).length === 0) return 0;
+  const handlerPolicy = await policies();
   return await store.transaction(async (session) => {
     const at = now();
     const hasWaited = at - before > LEASE_GRACE_MS / 2;

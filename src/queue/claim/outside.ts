@@ -12,7 +12,7 @@ import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { JobIsBeginning, type JsonReader, readStoredJson, toJob, type VerbSession } from '../read/jobs.ts';
 import { readEndedChildren } from '../settle/families.ts';
-import { LEASE_GRACE_MS } from '../settle/retry-policy.ts';
+import { LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
 import { endExpiredLeases } from './leases.ts';
 
@@ -20,6 +20,7 @@ import { endExpiredLeases } from './leases.ts';
 interface Claimer {
   readonly log: QueueLog;
   readonly settings: QueueSettings;
+  readonly policies: () => Promise<PolicyOfName>;
   readonly now: () => number;
   readonly read: JsonReader;
 }
@@ -72,10 +73,10 @@ interface Look {
 }
 
 async function claimNow(claimer: Claimer, wanted: Wanted): Promise<Look> {
-  const { log, settings, now } = claimer;
+  const { log, settings, policies, now } = claimer;
   const at = now();
   const look = await log.ask(async (store) => {
-    await endExpiredLeases(store, now, settings);
+    await endExpiredLeases(store, now, settings, policies);
     // Who waits looks often, and mostly in vain: that takes no lock.
     const selection = await selectionFor(store, wanted, settings, at);
     if ((await store.claims.next(selection, at)) !== null) return null;

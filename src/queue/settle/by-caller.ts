@@ -8,7 +8,7 @@ import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, type VerbSession } from '../read/jobs.ts';
 import { isEnded, isWaiting } from '../read/list.ts';
 import type { Archive } from './archive.ts';
-import { decideRetry, policyOf, policyOfJob } from './retry-policy.ts';
+import { decideRetry, type PolicyOfName, policyOfJob, type RetryPolicy } from './retry-policy.ts';
 import {
   applyTransition,
   planRepeat,
@@ -41,23 +41,25 @@ export async function finishRunningJob(
   await endClaim(session, job, transition, context, { reason: null, outcome: 'succeeded' });
 }
 
-/** Ends a running job as failed: for good, or only its try. */
+/** Ends a running job as failed: for good, or only its try, if the policies of handlers are given. */
 export async function failRunningJob(
   session: VerbSession,
   ref: JobRef,
-  { reason = 'it was failed by its claimant', data, mayRetry = false }: FailOptions,
+  { reason = 'it was failed by its claimant', data }: FailOptions,
   context: CallerContext,
+  handlerPolicy: PolicyOfName | null,
 ): Promise<void> {
   const job = await findRunningJob(session, ref, 'fail');
-  const kind = mayRetry ? decideFailedTry(job, context.at) : ({ kind: 'fail' } as const);
+  const isFinal = handlerPolicy === null;
+  const kind = isFinal ? ({ kind: 'fail' } as const) : decideFailedTry(job, handlerPolicy(job.name), context.at);
   const transition = { ...kind, ...dataOf(data) };
   await endClaim(session, job, transition, context, { reason, outcome: 'failed' });
 }
 
 /** As after a failed run of the runner's own. */
-function decideFailedTry(job: JobRow, at: number): Transition {
-  const failed = { outcome: 'failed', attempt: job.attempts, isRetryable: true, at } as const;
-  return toTransition(decideRetry(policyOfJob(job.retry, policyOf()), failed));
+function decideFailedTry({ retry, attempts: attempt }: JobRow, handler: RetryPolicy, at: number): Transition {
+  const failed = { outcome: 'failed', attempt, isRetryable: true, at } as const;
+  return toTransition(decideRetry(policyOfJob(retry, handler), failed));
 }
 
 /** @throws {QueueError} if it does not run, or not for who has this claim */

@@ -1,3 +1,4 @@
+import type { Handlers } from '../../discovery/handlers.ts';
 import {
   type CrashPolicy,
   defaultRetryDelay,
@@ -5,6 +6,7 @@ import {
   readRetryDelay,
   type ScriptOptions,
 } from '../../settings/readers.ts';
+import type { Settings } from '../../settings/settings.ts';
 import type { JobState, Outcome } from '../../store/schema.ts';
 import { lastInstantMs } from '../../system/base/values.ts';
 
@@ -32,6 +34,20 @@ export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): 
     maxAttempts: 1 + (retries ?? 0),
     delay: retryDelay ?? defaultRetryDelay,
     onCrash: onCrash ?? null,
+  };
+}
+
+/** What is said of the queue's jobs of a name, by their handler or the settings. */
+export type PolicyOfName = (name: string) => RetryPolicy;
+
+/** The handlers are looked for, and their code is loaded, only once this is asked: most calls end no try. */
+export function createPolicies(root: string, settings: Settings): () => Promise<PolicyOfName> {
+  let opened: Promise<Handlers> | null = null;
+  return async () => {
+    const { openHandlers } = await import('../../discovery/handlers.ts');
+    opened ??= openHandlers(root, settings);
+    const { optionsOf } = await opened;
+    return (name) => policyOf(optionsOf(name));
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Handlers, openHandlers } from '../../discovery/handlers.ts';
+import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { createHandlerRunner } from '../../execution/warm/run.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
@@ -39,7 +39,7 @@ export async function equipExecutors(
   const wake = createWakeSignal(call.stop.noMore);
   const heartbeat = startHeartbeat(call, {
     workerId,
-    policyOfName: (name) => policyOf(findOptions(handlers, name)),
+    policyOfName: (name) => policyOf(handlers.optionsOf(name)),
     onTakenBack: wake.ring,
   });
   const work = limitWork(call, request);
@@ -77,10 +77,6 @@ export async function equipExecutors(
       watch.close();
     },
   };
-}
-
-function findOptions(handlers: Handlers, name: string) {
-  return handlers.find(name)?.options;
 }
 
 function limitWork({ stop }: StoreInvocation, request: WorkRequest): WorkLimits {

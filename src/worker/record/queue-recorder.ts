@@ -5,7 +5,7 @@ import { beginRun, claimJobs, releaseClaims } from '../../queue/claim/claim.ts';
 import { beatMs, endExpiredLeases } from '../../queue/claim/leases.ts';
 import { findJob } from '../../queue/read/jobs.ts';
 import { type Archive, createArchive } from '../../queue/settle/archive.ts';
-import { policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
+import { type PolicyOfName, policyOf } from '../../queue/settle/retry-policy.ts';
 import { asRefused, type RunToSettle, type Settled, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { withoutParameters } from '../../settings/readers.ts';
@@ -247,7 +247,7 @@ export interface LeaseHeartbeat {
 interface Beating {
   readonly workerId: number;
   /** What the handler of a job of this name says of further tries. */
-  readonly policyOfName?: (name: string) => RetryPolicy;
+  readonly policyOfName: PolicyOfName;
   /** Told when jobs were taken back that somebody may take now. */
   readonly onTakenBack: () => void;
 }
@@ -258,7 +258,7 @@ interface Beating {
  */
 export function startHeartbeat(
   call: StoreInvocation,
-  { workerId, policyOfName = () => policyOf(), onTakenBack }: Beating,
+  { workerId, policyOfName, onTakenBack }: Beating,
 ): LeaseHeartbeat {
   const { store, runner } = call;
   const { queue } = runner.settings;
@@ -287,7 +287,7 @@ export function startHeartbeat(
   const takeBack = async (): Promise<void> => {
     if (isRescuing) return;
     if (await isOrphaned()) void rescueDead();
-    else if ((await endExpiredLeases(store, runner.now, queue, policyOfName)) > 0) onTakenBack();
+    else if ((await endExpiredLeases(store, runner.now, queue, async () => policyOfName)) > 0) onTakenBack();
   };
   const beat = async (): Promise<void> => {
     let heldMs = shortestMs;

@@ -1,11 +1,10 @@
 import { discover } from '../../discovery/discover.ts';
-import { openHandlers } from '../../discovery/handlers.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { createMasker } from '../../execution/secrets.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { endExpiredLeases } from '../../queue/claim/leases.ts';
-import { policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
+import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
@@ -59,7 +58,8 @@ interface Reconciled {
 export async function reconcile(reconciler: Reconciler, store: Store, at: number): Promise<Reconciled> {
   const { state, root, settings } = reconciler;
   const { missedCap } = settings.queue;
-  const policyOf = createPolicyBook(reconciler);
+  const policies = createPolicies(root, settings);
+  const policyOf = createPolicyBook(reconciler, policies);
   // First: what ended without the log would be taken for dead by what follows.
   const replayed = await replaySpool(store, [state, fallbackStateFolderOf(root)], {
     ...{ workerId: null, at, state, missedCap, policyOf },
@@ -73,7 +73,7 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   const rescued = await rescueRuns(store, lost, rescue, (run) => endRun(reconciler, describeLost(run, state), at));
   await recordOrphans(store, reconciler, rescued.alive, at);
   // Last: by now the log knows whose handler works on, and how others have ended.
-  await endExpiredLeases(store, () => at, settings.queue);
+  await endExpiredLeases(store, () => at, settings.queue, policies);
   await sweepRunFiles(store, reconciler);
   removeSecondName(state);
   await clearDeadLocks(store, state, at);
@@ -202,21 +202,17 @@ async function recordBeginning(
  * What scripts and handlers say of further tries, as their files are now. Each tier is read once, and only if it
  * is asked for; of a script that is gone, or whose folder cannot be read, nothing is known.
  */
-function createPolicyBook({
-  root,
-  settings,
-}: Pick<Runner, 'root' | 'settings'>): (job: JobRow) => Promise<RetryPolicy> {
+function createPolicyBook(
+  { root, settings }: Pick<Runner, 'root' | 'settings'>,
+  policies: () => Promise<PolicyOfName>,
+): (job: JobRow) => Promise<RetryPolicy> {
   const tiers = new Map<string, ReturnType<typeof discover>>();
-  let handlers: ReturnType<typeof openHandlers> | null = null;
-  const findScript = async ({ name, tier }: JobRow) => {
-    if (tier === null) {
-      handlers ??= openHandlers(root, settings);
-      return (await handlers).find(name) ?? undefined;
-    }
+  const findScript = async (name: string, tier: string) => {
     const found = tiers.get(tier) ?? discover(root, settings, { tier });
     tiers.set(tier, found);
     const { tiers: known } = await found;
     return known.flatMap(({ scripts }) => scripts).find((script) => script.name === name);
   };
-  return async (job) => policyOf((await findScript(job))?.options);
+  return async ({ name, tier }) =>
+    tier === null ? (await policies())(name) : policyOf((await findScript(name, tier))?.options);
 }

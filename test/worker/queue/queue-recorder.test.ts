@@ -10,7 +10,12 @@ import { makeLoggedCall } from '../../support/logged-call.ts';
 import { makeScript } from '../../support/plain-script.ts';
 import { openTestQueue } from '../../support/test-queue.ts';
 
-const handlers: Handlers = { problem: null, names: () => ['a', 'b'], find: (name) => makeScript(`queue/${name}`) };
+const handlers: Handlers = {
+  problem: null,
+  names: () => ['a', 'b'],
+  find: (name) => makeScript(`queue/${name}`),
+  optionsOf: () => ({}),
+};
 
 /** The recorder of a worker that has claimed these jobs. */
 async function open(names: readonly string[] = ['a', 'a', 'b']) {

@@ -13,6 +13,7 @@ const handlers: Handlers = {
   problem: null,
   names: () => ['mail/a', 'mail/b', 'sms/a'],
   find: (name) => (name === 'unknown' ? null : makeScript(`queue/${name}`)),
+  optionsOf: () => ({}),
 };
 
 /** A worker's selector beside a queue of another connection, which pauses. */
