@@ -207,7 +207,7 @@ export interface ListOptions {
   readonly before?: number;
 }
 
-/** How many jobs of a name are in each state. */
+/** How many jobs of a name are in each state, whatever their parameters. */
 export interface JobCount {
   readonly name: string;
   readonly ready: number;

@@ -141,7 +141,8 @@ export interface JobFilter {
 }
 
 export interface JobCountRow {
-  readonly name: string;
+  /** The jobs' name without parameters. */
+  readonly handler: string;
   readonly state: JobState;
   readonly isDue: boolean;
   readonly jobs: number;
@@ -349,6 +350,8 @@ export interface RunStore {
    * tries of this time count: they begin with the last first one that was not given back.
    */
   hasTryCrashed(jobId: number): Promise<boolean>;
+  /** When the job's last successful run began; null: it has none. */
+  lastSuccess(jobId: number): Promise<number | null>;
   /** How the job's last run ended; null: it has none. */
   lastOutcome(jobId: number): Promise<Outcome | null>;
   /** Durations of the script's last successful runs, newest first. */

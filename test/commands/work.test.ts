@@ -75,19 +75,32 @@ test('parameters in the names of jobs tell them apart, and their handler is the 
   const root = makeSite({ 'jobs/queue/mail/a.mjs': 'export default ({ name }) => ({ name });\n' });
   const add = (...args: readonly string[]) => runCommand(['--root', root, 'add', ...args], cronPlace(root));
   expect(add('mail/a?user=7')).toMatchObject({ status: 0, stderr: '' });
-  expect(add('mail/b?user=7').stderr).toContain('no handler for mail/b?user=7 here');
+  expect(add('mail/b?user=7').stderr).toContain('no handler for mail/b here');
   expect(work(root).status).toBe(0);
   const [told, waits] = [readJobRow(root, 1), readJobRow(root, 2)];
   expect(told).toMatchObject({ state: 'finished', name: 'mail/a?user=7' });
   expect(JSON.parse(told.result ?? '')).toEqual({ name: 'mail/a?user=7' });
   expect(waits.state).toBe('queued');
   const status = runCommand(['--root', root, 'status'], cronPlace(root)).stdout;
-  expect(status).toContain('mail/b?user=7: 1 job without a handler here');
+  expect(status).toContain('mail/b: 1 job without a handler here');
   const report = runCommand(['--root', root, 'report'], cronPlace(root)).stdout;
   // Its runs are the handler's, whatever the parameters.
   expect(report).toMatch(/ mail\/a +\S+ \S+ +succeeded +1 /);
   expect(report).not.toContain('gone');
   checkInvariants(root);
+});
+
+test('a repeating job with parameters is told of its own last success', async () => {
+  const root = makeSite({ 'jobs/queue/mail/a.mjs': 'export default ({ lastSuccess }) => ({ lastSuccess });\n' });
+  const add = (...args: readonly string[]) => runCommand(['--root', root, 'add', ...args], cronPlace(root));
+  add('mail/a?user=7', '--repeat', 'FINISHED, +1 SECOND');
+  work(root, '--max-jobs', '1');
+  add('mail/a?user=8', '--priority', '900');
+  work(root, '--max-jobs', '1');
+  work(root, '--max-jobs', '1', '--wait', '5s');
+  expect(queryLog(root, 'select job_id from runs order by id')).toEqual([1, 2, 1].map((id) => ({ job_id: id })));
+  const { lastSuccess } = JSON.parse(readJobRow(root, 1).result ?? '');
+  expect(queryLog(root, 'select min(started_at) as at from runs')).toEqual([{ at: Date.parse(lastSuccess) }]);
 });
 
 test('patterns that lead to no job are told of, or refused', async () => {

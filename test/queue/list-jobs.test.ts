@@ -152,6 +152,14 @@ describe('count', () => {
     expect(await queue.count('x')).toEqual([]);
   });
 
+  test('takes jobs with parameters for those of their handler', async () => {
+    const { queue } = await fill();
+    const parameters = Array.from({ length: 1_000 }, (_, index) => ({ name: `mail/welcome?user=${index}` }));
+    await queue.addMany([...parameters, { name: 'mail/welcome' }]);
+    expect(await queue.count('mail/*')).toMatchObject([{ name: 'mail/welcome', ready: 1_001 }]);
+    expect(await queue.count('mail/welcome?user=7')).toMatchObject([{ name: 'mail/welcome', ready: 1 }]);
+  });
+
   test('agrees with a count one by one', async () => {
     const { queue, root, clock } = await openTestQueue();
     scatter(root, 2_000);

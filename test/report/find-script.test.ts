@@ -8,6 +8,8 @@ test.each([
   ['hourly/clean-tmp', 'hourly/clean-tmp'],
   ['clean-tmp', 'hourly/clean-tmp'],
   ['mail/welcome', 'queue/mail/welcome'],
+  ['mail/welcome?user=7', 'queue/mail/welcome'],
+  ['queue/mail/welcome?user=7', 'queue/mail/welcome'],
 ])('%s means %s', (word, script) => {
   expect(findRecordedScript(word, scripts)).toBe(script);
 });

@@ -72,11 +72,14 @@ test.each([
   expect(await find(word)).toMatchObject({ kind: 'unknown', nearest });
 });
 
-test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh']])('%s is a handler, and not asked about', async (word) => {
-  await expect(find(word)).rejects.toThrow(
-    `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
-  );
-});
+test.each([['queue/mail'], ['mail'], ['jobs/queue/mail.sh'], ['mail?user=7']])(
+  '%s is a handler, and not asked about',
+  async (word) => {
+    await expect(find(word)).rejects.toThrow(
+      `"${word}" is the handler of jobs called mail: \`runner jobs mail\` lists them`,
+    );
+  },
+);
 
 test.each([
   ['hourly', '', 'is a tier: .* name it: hourly/<script>\\.$'],

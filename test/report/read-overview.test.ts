@@ -41,6 +41,24 @@ describe('the overview of scripts', () => {
     expect((await readScript(log, 'hourly/clean'))?.summary.runs).toBe(2);
   });
 
+  test('has no greatest number', async () => {
+    const log = await writeLog(makeTemporaryRoot());
+    await log.addRun('queue/a', now - HOUR);
+    log.store.connection
+      .prepare(
+        `with recursive n (i) as (select 1 union all select i + 1 from n where i < 33000)
+         insert into scripts (name) select 'queue/a' || i from n`,
+      )
+      .run([]);
+    log.store.connection
+      .prepare(
+        `insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
+         select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`,
+      )
+      .run([]);
+    expect((await readOverview(log, week)).scripts).toHaveLength(33_001);
+  });
+
   test('knows the last run and the last 20 durations however old they are', async () => {
     const log = await writeLog(makeTemporaryRoot());
     for (let hour = 25; hour > 0; hour--) {

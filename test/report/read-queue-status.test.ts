@@ -59,6 +59,14 @@ test('names without a handler come with the most jobs first, and not without end
   ]);
 });
 
+test('jobs with parameters wait for one handler', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  const jobs = Array.from({ length: 1_000 }, (_, index) => ({ name: `mail/welcom?user=${index}` }));
+  await log.store.transaction((session) => addJobs(session, [...jobs, { name: 'mail/welcome?user=1' }], now));
+  const { withoutHandler } = await readQueueStatus(log.db, { handlers: ['mail/welcome'], nowMs: now });
+  expect(withoutHandler).toEqual([{ name: 'mail/welcom', jobs: 1_000, nearest: 'mail/welcome' }]);
+});
+
 test('living workers of the queue are counted', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const { store } = log;

@@ -18,8 +18,9 @@ const MOST_NOTES = 10;
 /** Tells of names that nothing here is for: another machine may have their handlers, or it is a slip. */
 export async function noteUnhandled(context: CommandContext, root: string, names: readonly string[]): Promise<void> {
   const handlers = await listHandlerNames(root);
-  const unhandled = names.filter((name) => !isHandled(name, handlers)).slice(0, MOST_NOTES);
-  for (const name of unhandled) context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
+  const unhandled = names.filter((name) => !isHandled(name, handlers)).map(withoutParameters);
+  for (const name of [...new Set(unhandled)].slice(0, MOST_NOTES))
+    context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
 }
 
 /** Tells of patterns that a worker here finds no handler for: it takes no job because of them. */

@@ -75,10 +75,10 @@ function readStates({ state, due, order }: ListOptions): readonly JobState[] | u
   throw invalid('A state', `one of ${jobStates.join(', ')}`, state);
 }
 
-/** How many jobs of each name are in which state, by name. */
+/** How many jobs of each handler are in which state, by its name: with parameters each job may have its own. */
 export async function countJobs(session: StoreSession, patterns: Patterns, at: number): Promise<JobCount[]> {
   const rows = await session.jobs.count(readPatterns(patterns), at);
-  const byName = Map.groupBy(rows, ({ name }) => name);
+  const byName = Map.groupBy(rows, ({ handler }) => handler);
   return [...byName].map(([name, counts]) => toCount(name, counts));
 }
 

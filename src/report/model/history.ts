@@ -1,3 +1,4 @@
+import { withoutParameters } from '../../settings/readers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -48,7 +49,7 @@ export async function findNames({ db }: LogView, known: readonly KnownTier[] | u
 
 /**
  * The full name of the script that was meant: `hourly/clean-tmp`, or only `clean-tmp` where no other
- * tier has one of that name.
+ * tier has one of that name; of `mail/welcome?user=7` the handler.
  *
  * @throws {UsageError} that names the nearest script
  */
@@ -56,6 +57,8 @@ export function findRecordedScript(word: string, scripts: readonly string[]): st
   if (scripts.includes(word)) return word;
   const matches = scripts.filter((script) => shortName(script) === word);
   const [only, ...others] = matches;
+  const handler = withoutParameters(word);
+  if (only === undefined && handler !== word) return findRecordedScript(handler, scripts);
   if (only === undefined) throw unknownScript(word, scripts);
   if (others.length === 0) return only;
   throw new UsageError(

@@ -143,9 +143,16 @@ export async function selectRecentRuns(
   return new Map([...byScript].map(([script, runs]) => [script, runs.slice(0, limit)]));
 }
 
+/** Far fewer than one statement takes values. */
+const IDS_AT_ONCE = 500;
+
 export async function selectRunsById(log: LogView, ids: readonly number[]): Promise<RunRecord[]> {
-  if (ids.length === 0) return [];
-  return await selectRecords(log, (runs) => runs.where('runs.id', 'in', ids));
+  const found: RunRecord[] = [];
+  for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
+    const page = ids.slice(start, start + IDS_AT_ONCE);
+    found.push(...(await selectRecords(log, (runs) => runs.where('runs.id', 'in', page))));
+  }
+  return found;
 }
 
 export interface RunFilter extends TimeWindow {

@@ -62,8 +62,9 @@ export interface QueueCounts {
   readonly failed: number;
 }
 
-/** How many jobs of a name wait. */
+/** How many jobs wait for a handler. */
 export interface UnhandledName {
+  /** The handler's: without parameters. */
   readonly name: string;
   readonly jobs: number;
   /** The handler that may have been meant; null: none has such a name. */
@@ -149,20 +150,24 @@ export async function readQueueStatus(
   { handlers, nowMs }: QueueStatusQuery,
 ): Promise<QueueStatus> {
   const names = await countWaitingNames(db, nowMs);
-  const known = new Set(handlers);
   const workers = await selectWorkersAtWork(db);
   return {
     counts: await selectCounts(db, names),
-    withoutHandler: names
-      .filter(({ name }) => !known.has(name) && !known.has(withoutParameters(name)))
-      .map(({ name, ready, delayed }) => ({
-        name,
-        jobs: ready + delayed,
-        nearest: nearestPath(withoutParameters(name), handlers),
-      }))
-      .toSorted(byJobs),
+    withoutHandler: findUnhandled(names, handlers).toSorted(byJobs),
     workers: workers.filter(({ kind }) => kind === 'queue').length,
   };
+}
+
+/** One for each handler that is missing: with parameters each job may have a name of its own. */
+function findUnhandled(waiting: readonly WaitingCount[], handlers: readonly string[]): UnhandledName[] {
+  const known = new Set(handlers);
+  const unhandled = waiting.filter(({ name }) => !known.has(name) && !known.has(withoutParameters(name)));
+  const byHandler = Map.groupBy(unhandled, ({ name }) => withoutParameters(name));
+  return [...byHandler].map(([name, counts]) => ({
+    name,
+    jobs: counts.reduce((sum, { ready, delayed }) => sum + ready + delayed, 0),
+    nearest: nearestPath(name, handlers),
+  }));
 }
 
 function byJobs(one: UnhandledName, other: UnhandledName): number {

@@ -193,7 +193,7 @@ const states = [
   'cancelled',
 ] as const satisfies readonly (keyof JobCount)[];
 
-/** How many jobs of each name are in which state; a last line adds them up. */
+/** How many jobs of each handler are in which state; a last line adds them up. */
 export function renderJobCounts(counts: readonly JobCount[], screen: Screen): string {
   if (counts.length === 0) return 'There is no such job in the queue.\n';
   const rows = counts.length === 1 ? counts : [...counts, addUp(counts)];

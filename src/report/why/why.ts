@@ -1,6 +1,7 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import { QUEUE_TIER } from '../../discovery/place.ts';
 import type { Discovery, Ignored, Script, Unread } from '../../discovery/script.ts';
+import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
@@ -305,7 +306,9 @@ function nearestOf(word: string, scripts: readonly Script[]): string | null {
 
 /** A handler is run for jobs: whether and when is to be asked of one of these. */
 function assertNoHandler(query: TargetQuery): void {
-  const handler = findScript(query, query.discovery.handlers);
+  const { handlers } = query.discovery;
+  const word = withoutParameters(query.word);
+  const handler = findScript(query, handlers) ?? findScript({ ...query, word }, handlers);
   if (handler === null) return;
   const name = printableLine(handler.name.slice(handler.name.indexOf('/') + 1));
   const refusals = handler.refusals.map((refusal) => ` It is refused: ${printableLine(refusal)}.`);

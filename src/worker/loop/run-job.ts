@@ -301,16 +301,12 @@ async function prepare(
   return {
     job: {
       ...describePlain(claimed, startedAt),
-      lastSuccess: job.repeat === null ? null : await readLastSuccess(call, job.name),
+      lastSuccess: job.repeat === null ? null : await store.runs.lastSuccess(job.id),
       previouslyCrashed: attempt > 1 && (await store.runs.hasTryCrashed(job.id)),
       parentData: parent?.data ?? null,
       children: children?.json ?? null,
     },
   };
-}
-
-async function readLastSuccess({ store }: StoreInvocation, name: string): Promise<number | null> {
-  return (await store.runs.history(`queue/${name}`)).lastSuccess;
 }
 
 /** A handler that is to be called. */

@@ -252,9 +252,9 @@ function sourcesOf(states: readonly string[], isOfNames: boolean): readonly Sour
 
 function count(db: Statements, patterns: readonly string[], at: number): JobCountRow[] {
   const rows = db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
-    `select name, state, run_at <= ? as is_due, count(*) as jobs from jobs
-     where tier is null and ${fits('name')} group by name, state, run_at <= ? order by name`,
-    [at, JSON.stringify(patterns), at],
+    `select substr(name, 1, instr(name || '?', '?') - 1) as handler, state, run_at <= ? as is_due, count(*) as jobs
+     from jobs where tier is null and ${fits('name')} group by 1, 2, 3 order by 1`,
+    [at, JSON.stringify(patterns)],
   );
   return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
 }

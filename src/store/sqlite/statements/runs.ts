@@ -71,7 +71,7 @@ function writes(db: Statements): Pick<Sync<RunStore>, 'start' | 'progress' | 'en
 /** What is known of the earlier runs of a job or a script. */
 function tries(
   db: Statements,
-): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastOutcome' | 'durations'> {
+): Pick<Sync<RunStore>, 'running' | 'history' | 'hasTryCrashed' | 'lastSuccess' | 'lastOutcome' | 'durations'> {
   return {
     running: (jobId) => runningRunOf(db, jobId),
     history: (script) => history(db, script),
@@ -82,6 +82,11 @@ function tries(
          limit 1`,
         [jobId, jobId],
       ) !== undefined,
+    lastSuccess: (jobId) =>
+      db.first<{ started_at: number }>(
+        `select started_at from runs where job_id = ? and outcome = 'succeeded' order by id desc limit 1`,
+        [jobId],
+      )?.started_at ?? null,
     lastOutcome: (jobId) =>
       db.first<{ outcome: Outcome }>(
         `select outcome from runs where job_id = ? and outcome <> 'running' order by id desc limit 1`,
