@@ -66,16 +66,26 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
   /** Empty, and not idle: somebody was sooner, or what came first was to fail at once. There may be others. */
   async #takeTurn(version: number): Promise<Turn> {
     const { active, isHeldBack } = this.#equipment;
-    this.#version = version;
     // What has ended waits for nothing.
     if (isHeldBack && this.#ended.length > 0) {
-      await settle(this.#equipment, this.#takeEnded());
+      await this.#record(0);
       active.end(this);
     }
-    const turn = await settleAndClaim(this.#equipment, this.#takeEnded());
-    this.#waiting = turn.next;
+    const turn = await this.#settleAndClaim(version);
     if (turn.next.length === 0) active.end(this);
     return turn;
+  }
+
+  async #settleAndClaim(version: number): Promise<Turn> {
+    const { admit, ahead, work } = this.#equipment;
+    this.#version = version;
+    const isAdmitted = (await admit()) && (await hasRoom(this.#equipment));
+    const wanted = isAdmitted ? work.reserve(ahead.window()) : 0;
+    const turn = await this.#record(wanted);
+    this.#waiting = turn.next;
+    // What is claimed counts once it has run: it may be given back.
+    work.settle(wanted - turn.next.length, 0);
+    return wanted === 0 ? idleTurn : turn;
   }
 
   /**
@@ -103,12 +113,11 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     this.#waiting = [...unbegun, ...this.#waiting];
     this.#ended = [...this.#ended, ...ran];
     const canWait = this.#waiting.length === 0 || (ran.every(isPlain) && !runner.isWorn);
-    if (!canWait) await settle(this.#equipment, this.#takeEnded());
+    if (!canWait) await this.#record(0);
   }
 
   async #takeAhead(): Promise<void> {
-    this.#version = this.#equipment.watch.look();
-    this.#waiting = (await settleAndClaim(this.#equipment, this.#takeEnded())).next;
+    await this.#settleAndClaim(this.#equipment.watch.look());
     if (this.#givenBack !== null) await this.#leaveToOthers(this.#givenBack);
   }
 
@@ -118,13 +127,16 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     this.#givenBack = unbegun;
     await release(this.#equipment, more);
     await this.#giveBackWaiting();
-    await settle(this.#equipment, this.#takeEnded());
+    await this.#record(0);
   }
 
-  #takeEnded(): readonly HandledRun[] {
+  /** Settles what has ended, and claims so many in the same commit. */
+  async #record(wanted: number): Promise<Turn> {
     const ended = this.#ended;
     this.#ended = [];
-    return ended;
+    const turn = await this.#equipment.recorder.turn(ended, wanted);
+    notifyEnds(this.#equipment, ended, turn.settled);
+    return turn;
   }
 
   async #giveBackWaiting(): Promise<void> {
@@ -169,22 +181,6 @@ async function runChosen(
   });
   for (const run of ran) tell(run.claimed);
   return ran;
-}
-
-async function settleAndClaim(equipment: Equipment, ended: readonly HandledRun[]): Promise<Turn> {
-  const { work, recorder, ahead } = equipment;
-  const isAdmitted = (await equipment.admit()) && (await hasRoom(equipment));
-  const wanted = isAdmitted ? work.reserve(ahead.window()) : 0;
-  const turn = await recorder.turn(ended, wanted);
-  // What is claimed counts once it has run: it may be given back.
-  work.settle(wanted - turn.next.length, 0);
-  notifyEnds(equipment, ended, turn.settled);
-  return wanted === 0 ? idleTurn : turn;
-}
-
-async function settle(equipment: Equipment, ended: readonly HandledRun[]): Promise<void> {
-  const { settled } = await equipment.recorder.turn(ended, 0);
-  notifyEnds(equipment, ended, settled);
 }
 
 function notifyEnds(equipment: Equipment, ended: readonly HandledRun[], settled: readonly Settled[]): void {
