@@ -81,7 +81,8 @@ function isFull(folder: string): boolean {
   }
 }
 
-function describe(error: unknown, kind: StoreFailureKind, { database }: StateFolder): string {
+function describe(error: unknown, kind: StoreFailureKind, folder: StateFolder): string {
+  const { database, locks, output, results, temporary } = folder;
   const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
   if (code === 'EEXIST' && syscall === 'mkdir') {
     return `${database} is not used: ${path} is a file, and a folder of that name is needed. Remove it.`;
@@ -89,7 +90,9 @@ function describe(error: unknown, kind: StoreFailureKind, { database }: StateFol
   if (code === 'SQLITE_READONLY_DBMOVED') {
     return `${database} was moved away while it was in use. The next pass uses the log that exists then.`;
   }
-  return sentences[kind](database, reasonOf(error));
+  // A folder beside the log, which is fine itself.
+  const closed = syscall === 'access' ? [locks, output, results, temporary].find((each) => each === path) : undefined;
+  return sentences[kind](closed ?? database, reasonOf(error));
 }
 
 /** Of a used up quota Node has nothing to say but a number; what nobody has foreseen is found by its place. */

@@ -12,9 +12,10 @@ import {
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
+import { checkInvariants } from '../support/invariants.ts';
 import { commandPath, type Ended } from '../support/run-command.ts';
 import { readRuns } from '../support/run-pass.ts';
-import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** In no file of the machine. */
 const ALICE = 4711;
@@ -38,7 +39,7 @@ function makeRootOf(uid: number, files: Files = { 'jobs/hourly/a.sh': 'echo ran\
 
 function runAs(uid: number, root: string, env: NodeJS.ProcessEnv = {}, what = 'hourly'): Ended {
   const place = cronPlace(root);
-  const args = [commandPath, what, '--root', root];
+  const args = [commandPath, ...what.split(' '), '--root', root];
   const options = { uid, gid: uid, cwd: '/', env: { ...place.env, ...env } };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { ...options, encoding: 'utf8' });
   return { status, stdout, stderr };
@@ -129,6 +130,55 @@ describe('a user runs', () => {
     const { status, stderr } = runAs(ALICE, root);
     expect(status).toBe(2);
     expect(stderr).toContain(`.runner/activity.db-journal belongs to another user, uid ${BOB}`);
+  });
+});
+
+describe('what has become root’s in a user’s .runner keeps no script from running:', () => {
+  /** With a temporary folder of its own, which goes with it. */
+  function makeSite(): { root: string; run: (what: string) => Ended } {
+    const root = makeRootOf(ALICE, {
+      'jobs/hourly/a.sh': '',
+      'jobs/queue/h.sh': executable('#!/bin/sh\n'),
+      'tmp/x': '',
+    });
+    return { root, run: (what) => runAs(ALICE, root, { TMPDIR: join(root, 'tmp') }, what) };
+  }
+
+  test.each(['output', 'results', 'tmp', 'locks'])('%s', (folder) => {
+    const { root, run } = makeSite();
+    for (const what of ['add h', 'hourly']) expect(run(what).status).toBe(0);
+    expect(run('add h').status).toBe(0);
+    const path = join(root, '.runner', folder);
+    chownSync(path, 0, 0);
+    const { status, stderr } = run('hourly');
+    expect([status, stderr]).toEqual([
+      0,
+      expect.stringMatching(`^runner: ${path} cannot be written \\(EACCES: .*\\). Make it .*\n$`),
+    ]);
+    const refusal = `${stderr}runner: no queue job was run: they are only in the log\n`;
+    expect(run('work')).toMatchObject({ status: 1, stderr: refusal });
+    expect(run('status')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('One run waits in the spool'),
+    });
+    chownSync(path, ALICE, ALICE);
+    expect(run('hourly')).toMatchObject({ status: 0, stderr: '' });
+    const outcomes = readRuns(root).runs.map(({ script, outcome }) => [script, outcome]);
+    expect(outcomes.toSorted()).toEqual(
+      [...Array(3).fill('hourly/a'), ...Array(2).fill('queue/h')].map((script) => [script, 'succeeded']),
+    );
+    checkInvariants(root);
+  });
+
+  test('all of it', () => {
+    const { root, run } = makeSite();
+    expect(run('hourly').status).toBe(0);
+    chownSync(join(root, '.runner'), 0, 0);
+    expect(run('hourly').status).toBe(0);
+    expect(run('status')).toMatchObject({ status: 0, stdout: expect.stringContaining('hourly') });
+    chownSync(join(root, '.runner'), ALICE, ALICE);
+    expect(run('hourly')).toMatchObject({ status: 0, stderr: '' });
+    expect(readRuns(root).runs).toHaveLength(3);
   });
 });
 

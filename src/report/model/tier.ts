@@ -5,6 +5,8 @@ import { type ExpectedCall, expectCall, type PreviousCall } from '../../schedule
 import { periodStart, tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { ActivityLog, JobState, Outcome, Trigger, WorkerKind, WorkerState } from '../../store/schema.ts';
+import { errorCode } from '../../system/base/errors.ts';
+import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
@@ -91,12 +93,22 @@ export async function findHolders(
 
 function findFileHolder(states: readonly StateFolder[], tier: string): TierHolder | null {
   for (const { locks } of states) {
-    const holder = findLockHolder(locks, tier);
+    const holder = findReadableHolder(locks, tier);
     if (holder === null) continue;
     const { pid, host, since: sinceMs } = holder;
     return { tier, kind: null, pid, host, sinceMs };
   }
   return null;
+}
+
+/** Of a folder that this user may not look into, nothing is known. */
+function findReadableHolder(locks: string, tier: string): LockHolder | null {
+  try {
+    return findLockHolder(locks, tier);
+  } catch (error) {
+    if (['EACCES', 'EPERM'].includes(errorCode(error))) return null;
+    throw error;
+  }
 }
 
 /** Workers at work on a tier, whoever has died since left out. */

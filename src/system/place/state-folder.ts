@@ -1,4 +1,14 @@
-import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 /** Where everything lives that the runner itself writes: `<root>/.runner/`. */
@@ -49,6 +59,16 @@ export function createStateFolder(state: StateFolder): void {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     makePrivate(path);
   }
+}
+
+/** Where each run has files of its own. @throws what the system says where this user cannot make them */
+export function demandRunFolders({ locks, output, results, temporary }: StateFolder): void {
+  for (const path of [locks, output, results, temporary]) demandAccess(path);
+}
+
+/** @throws what the system says of a folder that is another user's, or whose mode shuts this one out */
+export function demandAccess(path: string): void {
+  accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
 /** One that was copied, made by hand, or made under a umask that shuts out its owner, too. */

@@ -1,8 +1,8 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { createFallbackStateFolder, fallbackStateFolderOf } from './fallback.ts';
-import { createStateFolder, listStateFolders, type StateFolder, stateFolderOf } from './state-folder.ts';
+import { createStateFolder, demandAccess, listStateFolders, type StateFolder, stateFolderOf } from './state-folder.ts';
 
 /**
  * The root's state folder, made and really written to, else the one under the system's temporary
@@ -36,7 +36,7 @@ function refuseWithoutRoot(root: string): void {
 function reasonAgainst(create: () => void, state: StateFolder): string | null {
   try {
     create();
-    for (const path of listStateFolders(state)) accessSync(path, constants.W_OK | constants.X_OK);
+    for (const path of listStateFolders(state)) demandAccess(path);
     tryWrite(state);
     return null;
   } catch (error) {

@@ -5,7 +5,7 @@ import { markSuspect } from '../../store/sqlite/file.ts';
 import { openStore } from '../../store/sqlite/open.ts';
 import { keepReserve } from '../../store/sqlite/reserve.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { createStateFolder } from '../../system/place/state-folder.ts';
+import { createStateFolder, demandRunFolders } from '../../system/place/state-folder.ts';
 import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { Invocation, StoreInvocation } from './invocation.ts';
@@ -35,6 +35,8 @@ async function openLog(call: Invocation): Promise<StoreInvocation | string> {
   try {
     createStateFolder(call.runner.state);
     store = await openStore(call.runner.state);
+    // No run could begin, and each would use up a try of its job.
+    demandRunFolders(call.runner.state);
     keepReserve(call.runner.state);
     if (store.quarantined !== null) call.events.emit('problem', store.quarantined);
     const orphans = await reconcileIfNeeded(call, store);
