@@ -13,8 +13,6 @@ export interface ProbeOptions {
   readonly cacheFolder: string;
   /** It holds no function for the runner to call. */
   readonly exportsNothing: boolean;
-  /** It is a handler: its job is what there is to be read on standard input. */
-  readonly isHandler?: true;
   /** It was started before its turn, and waits on {@link HOLD_FD}. */
   readonly hold?: Hold;
   readonly context: ProbeContext;
@@ -108,6 +106,8 @@ export interface HostOptions {
   /** Where it writes down which run has begun. */
   readonly ledger: string;
   readonly temporary: string;
+  /** It serves one job, and ends with it. */
+  readonly isAlone: boolean;
 }
 
 /** A job for a warm child. */
@@ -188,9 +188,6 @@ export const ledgerPlaces = { keys: 0, begun: 64, revoked: 72, end: 80 } as cons
 
 /** The descriptor of a warm child that leads to its runner. */
 export const CHANNEL_FD = 4;
-
-/** The descriptor on which a handler with a process of its own tells of its updates. */
-export const UPDATE_FD = 4;
 
 /**
  * The descriptor on which the process of a script waits for its turn: it reads how late that is, in

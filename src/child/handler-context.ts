@@ -41,7 +41,7 @@ export interface HandlerContext<Data = unknown> {
    *
    * @param data anything that can be written as JSON, at most 1 MiB
    * @returns fulfilled once it is in the log; rejected if it cannot be written, or if another worker has the
-   *   job by now. In its own process (`@isolate`) fulfilled once it is handed over
+   *   job by now
    * @example
    * for (const [index, row] of rows.entries()) {
    *   await send(row);

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type FromChild, STRAY_FILE, type Stray, splitLines } from '../child/contract.ts';
+import { type FromChild, STRAY_FILE, type Stray } from '../child/contract.ts';
 import { isProbeResult } from './result/probe-result.ts';
-import type { HandlerFacts } from './start/request.ts';
 
 /** Longer than any message of ours: a result of 1 MiB is written as JSON within JSON. */
 export const LONGEST_MESSAGE = 8 * 1024 * 1024;
@@ -59,38 +57,6 @@ function isStray(value: unknown): value is Stray {
   const { jobId, lastKey, sentence } = value as Record<string, unknown>;
   const isJob = jobId === null || typeof jobId === 'number';
   return isJob && (lastKey === null || typeof lastKey === 'string') && typeof sentence === 'string';
-}
-
-/** What is under way is not waited for any longer once the process has ended. */
-const DRAIN_MS = 1_000;
-
-/**
- * Hands on what a handler with a process of its own tells of its progress, one after the other.
- *
- * @returns to be awaited once the process has ended: all of it is in the log then
- */
-export function takeUpdates(channel: Duplex, { onUpdate }: Pick<HandlerFacts, 'onUpdate'>): () => Promise<void> {
-  let written: Promise<unknown> = Promise.resolve();
-  const write = async (line: string): Promise<void> => {
-    const data: unknown = JSON.parse(line);
-    // A handler can write there by its number, as into a file of its own.
-    if (typeof data === 'string') await onUpdate(data);
-  };
-  channel.setEncoding('utf8');
-  channel.on(
-    'data',
-    splitLines((line) => {
-      // Nobody waits for an answer there.
-      written = written.then(() => write(line)).catch(() => {});
-    }, LONGEST_MESSAGE),
-  );
-  channel.on('error', () => {});
-  const ended = new Promise<void>((resolve) => channel.once('close', resolve));
-  return async () => {
-    await settleWithin(ended, DRAIN_MS);
-    channel.destroy();
-    await written;
-  };
 }
 
 /** Whether it has settled in time. */

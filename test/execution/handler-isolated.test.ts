@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { openPlace } from '../support/handler-place.ts';
 
@@ -19,6 +20,16 @@ describe('a handler that asks for a process of its own', () => {
     expect(second).toMatchObject({ result: String(place.pids[1]), output: { text: '2\n' } });
     expect(place.pids[0]).not.toBe(place.pids[1]);
     expect(place.runner.pid).toBeNull();
+    await place.runner.close();
+    const { output, results, temporary } = place.state;
+    expect([output, results, temporary].flatMap((folder) => readdirSync(folder))).toEqual([]);
+  });
+
+  test('leaves the process that waits for others as it is', async () => {
+    const place = openPlace({ 'a.ts': isolated(''), 'warm.ts': 'export default () => process.pid;\n' });
+    const first = await place.run('warm');
+    await place.run('a');
+    expect(await place.run('warm')).toMatchObject({ result: first.result, warning: null });
   });
 
   test.each([
@@ -91,6 +102,49 @@ export default ({ data }) => ({ data, rest: readFileSync(0, 'utf8') });\n`,
     };
     expect(await place.run('a', { onUpdate })).toMatchObject({ outcome: 'succeeded' });
     expect(done).toEqual([1, 2, 3]);
+  });
+
+  test('is told whether its progress is in the log, or why it is not', async () => {
+    const place = openPlace({
+      'a.mjs': isolated(`const told = [];
+for (const data of job.data) await job.update(data).then(() => told.push('written'), (error) => told.push(error.message));
+return told;`),
+    });
+    const onUpdate = async (data: string) => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      if (data === '2') throw new Error('another worker has it');
+    };
+    const end = await place.run('a', { data: [1, 2, 3], onUpdate });
+    expect(end.result).toBe('["written","another worker has it","written"]');
+  });
+
+  test('has told of its progress also where it does not wait to hear of it', async () => {
+    const place = openPlace({ 'a.mjs': isolated(`job.update(1); job.update('x'.repeat(${MB - 2}));`) });
+    const seen: string[] = [];
+    const onUpdate = async (data: string) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      seen.push(data.slice(0, 3));
+    };
+    expect(await place.run('a', { onUpdate })).toMatchObject({ outcome: 'succeeded', warning: null });
+    expect(seen).toEqual(['1', '"xx']);
+  });
+
+  test('is told to have left a program running, which goes on', async () => {
+    const place = openPlace({
+      'a.mjs': `// @isolate\nimport { spawn } from 'node:child_process';
+export default () => spawn('sleep', ['30'], { stdio: 'ignore' }).pid;\n`,
+    });
+    const end = await place.run('a');
+    process.kill(Number(end.result), 'SIGKILL');
+    const warning = 'left 1 process running, whose further output is kept nowhere';
+    expect(end).toMatchObject({ outcome: 'succeeded', warning });
+  });
+
+  test('that is killed is measured from outside', async () => {
+    const place = openPlace({ 'a.mjs': isolated(`process.kill(process.pid, 'SIGKILL'); await job.update(1);`) });
+    const end = await place.run('a');
+    expect(end).toMatchObject({ outcome: 'killed', signal: 'SIGKILL', exitCode: null, measuredBy: 'sampled' });
+    expect(end.userCpuMs).toBeGreaterThan(0);
   });
 
   test('has a signal, and a time limit', async () => {

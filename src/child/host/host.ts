@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { closeSync, fstatSync, writeFileSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { closeSync, fstatSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { callHandler, describeUnsettled } from '../call-handler.ts';
 import {
   CHANNEL_FD,
@@ -20,7 +20,7 @@ import {
   splitLines,
   type ToChild,
 } from '../contract.ts';
-import { describeError, failure, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { describeError, failure, recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
 
@@ -29,6 +29,7 @@ class HandlerUpdates {
   readonly #send: (number: number, data: string) => void;
   readonly #open = new Map<number, (problem: string | null) => void>();
   #count = 0;
+  #isOver = false;
 
   constructor(send: (number: number, data: string) => void) {
     this.#send = send;
@@ -40,6 +41,8 @@ class HandlerUpdates {
 
   /** Fulfilled once the runner says that it is in the log. */
   send(data: string): Promise<void> {
+    // Nobody is there to write it down; that is no reason for the job to fail.
+    if (this.#isOver) return Promise.resolve();
     this.#count += 1;
     const number = this.#count;
     const told = new Promise<void>((resolve, reject) => {
@@ -56,6 +59,7 @@ class HandlerUpdates {
 
   /** Nobody is there any more who could say. */
   settleAll(): void {
+    this.#isOver = true;
     for (const number of [...this.#open.keys()]) this.settle(number, null);
   }
 }
@@ -69,6 +73,8 @@ interface Channel {
 
 /** A descriptor of its own: what a handler does with `process.send` and its like is no matter. */
 function openChannel(fd: number, onMessage: (message: ToChild) => void, onClose: () => void): Channel {
+  // Loading it takes 5 ms, and a process with one job may do without.
+  const { Socket } = process.getBuiltinModule('node:net');
   const socket = new Socket({ fd, readable: true, writable: true });
   socket.setEncoding('utf8');
   const take = splitLines((line) => onMessage(JSON.parse(line) as ToChild));
@@ -195,8 +201,6 @@ class HandlerServer {
   }
 
   #update(data: string): Promise<void> {
-    // Nobody is there to write it down; that is no reason for the job to fail.
-    if (this.#isOrphan) return Promise.resolve();
     const told = this.#updates.send(data);
     this.#keepAlive();
     return told;
@@ -291,6 +295,68 @@ class HandlerServer {
   }
 }
 
+/**
+ * Calls the handler of one job, and ends the process with it, whatever else it left open. Nothing is kept for a
+ * next one, and the end is told by the result file and the exit code.
+ */
+function serveAlone(): void {
+  const { jobs } = JSON.parse(readLine(CHANNEL_FD)) as JobsMessage;
+  const { path, job, resultPath } = jobs[0] as JobMessage;
+  writeSync(CHANNEL_FD, READY);
+  let hasRunOut = false;
+  let end: HandlerEnd | null = null;
+  process.on('beforeExit', () => {
+    hasRunOut = true;
+  });
+  recordEnd(
+    resultPath,
+    () => (end === null ? describeUnsettled(hasRunOut) : null),
+    () => end,
+  );
+  const updates = openUpdates();
+  void import(pathToFileURL(path).href).then(async (exported) => {
+    end = await callHandler(exported, path, job, updates.send);
+    await updates.settled();
+    process.exit(end.exitCode);
+  });
+}
+
+const READY = `${JSON.stringify({ ready: true } satisfies FromChild)}\n`;
+
+/** Waits for it; there is none if the runner has ended. */
+function readLine(fd: number): string {
+  const pieces: Buffer[] = [];
+  while (pieces.at(-1)?.at(-1) !== 0x0a) {
+    const piece = Buffer.alloc(64 * 1024);
+    const length = readSync(fd, piece);
+    if (length === 0) process.exit();
+    pieces.push(piece.subarray(0, length));
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+/** Only the first update opens the channel; they are settled in the order in which they were sent. */
+function openUpdates(): { send(data: string): Promise<void>; settled(): Promise<void> } {
+  let channel: Channel | null = null;
+  let last = Promise.resolve();
+  const settle = (message: ToChild): void => {
+    if ('updated' in message) updates.settle(message.updated, message.problem);
+    channel?.keepAlive(updates.isWaiting);
+  };
+  const updates = new HandlerUpdates((update, data) => {
+    channel ??= openChannel(CHANNEL_FD, settle, () => updates.settleAll());
+    channel.send({ update, data });
+    channel.keepAlive(true);
+  });
+  return {
+    send: (data) => {
+      last = updates.send(data);
+      return last;
+    },
+    settled: () => last.catch(() => {}),
+  };
+}
+
 const STDOUT_FD = 1;
 
 /** All output of this process goes to one file. NaN where a handler has closed it: no number is equal to that. */
@@ -316,4 +382,5 @@ delete process.env[HOST_VARIABLE];
 closeSync(SIGN_OF_LIFE_FD);
 const options = JSON.parse(variable) as HostOptions;
 installTypeScript(options.cacheFolder);
-new HandlerServer(options);
+if (options.isAlone) serveAlone();
+else new HandlerServer(options);

@@ -1,16 +1,13 @@
-import { closeSync, readFileSync, readSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, readSync, renameSync, writeSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { abortOnTermination, callHandler, describeUnsettled, findDefault } from '../call-handler.ts';
+import { abortOnTermination, findDefault } from '../call-handler.ts';
 import {
-  type HandlerEnd,
-  type HandlerJob,
   HOLD_FD,
   NOT_BEGUN,
   PROBE_VARIABLE,
   type ProbeContext,
   type ProbeOptions,
   SIGN_OF_LIFE_FD,
-  UPDATE_FD,
 } from '../contract.ts';
 import type { JobContext } from '../job-context.ts';
 import { recordEnd, type Unsettled } from '../record-end.ts';
@@ -28,39 +25,6 @@ function joinEntryPoint(scriptPath: string, use: (exported: unknown) => Promise<
     // The same module as the entry point's, not a second one. If it fails, Node reports that itself.
     return import(pathToFileURL(scriptPath).href).then(use, () => {});
   });
-}
-
-/** What is known of a handler's end while its process ends. */
-interface HandlerCall {
-  unsettled(): Unsettled | null;
-  end(): HandlerEnd | null;
-}
-
-/**
- * Calls the handler that this process is for, and ends the process with it, whatever else it left
- * open: as in a child that serves many jobs, only the handler's own end counts.
- */
-function callIsolatedHandler(scriptPath: string): HandlerCall {
-  const job = JSON.parse(readFileSync(0, 'utf8')) as HandlerJob;
-  let hasRunOut = false;
-  let end: HandlerEnd | null = null;
-  process.on('beforeExit', () => {
-    hasRunOut = true;
-  });
-  joinEntryPoint(scriptPath, async (exported) => {
-    end = await callHandler(exported, scriptPath, job, sendUpdate);
-    process.exit(end.exitCode);
-  });
-  return {
-    unsettled: () => (end === null ? describeUnsettled(hasRunOut) : null),
-    end: () => end,
-  };
-}
-
-/** The runner reads on until this process has ended, so what is written is as good as told. */
-async function sendUpdate(data: string): Promise<void> {
-  const line = Buffer.from(`${JSON.stringify(data)}\n`);
-  for (let sent = 0; sent < line.length; ) sent += writeSync(UPDATE_FD, line, sent);
 }
 
 function createContext(facts: ProbeContext): JobContext {
@@ -134,15 +98,9 @@ function waitForTurn(options: ProbeOptions): ProbeOptions {
 }
 
 function join(options: ProbeOptions): void {
-  const { resultPath, scriptPath } = options;
-  if (options.isHandler) {
-    const { unsettled, end } = callIsolatedHandler(scriptPath);
-    recordEnd(resultPath, unsettled, end);
-  } else {
-    const findUnsettled = options.exportsNothing ? () => null : callDefault(options);
-    // Of one that has waited for its turn, what counts begins now.
-    recordEnd(resultPath, findUnsettled, undefined, options.hold && process.resourceUsage());
-  }
+  const findUnsettled = options.exportsNothing ? () => null : callDefault(options);
+  // Of one that has waited for its turn, what counts begins now.
+  recordEnd(options.resultPath, findUnsettled, undefined, options.hold && process.resourceUsage());
 }
 
 function forgetArgument(args: string[]): void {

@@ -2,17 +2,15 @@ import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob, ProbeResult } from '../../child/contract.ts';
-import { listGroup } from '../../system/process/tree.ts';
-import { takeUpdates } from '../messages.ts';
-import { fieldsOf, type HandlerReply, joinWarnings, readHandlerReply } from '../result/handler-reply.ts';
+import { fieldsOf, type HandlerReply, joinWarnings, readProgramWords } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
 
 import { readProbeResult } from '../result/probe-result.ts';
 import {
+  addCpu,
   describeScriptError,
   endNotStarted,
   type KeptOutput,
-  type Measurement,
   measureBySelf,
   type RunEnd,
   roundMs,
@@ -29,7 +27,7 @@ import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf
 import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import { describeFailedStart, describeHungStart, describeNoFiles } from '../start/start-failure.ts';
-import type { Termination } from '../watch/terminate.ts';
+import { countLeft, type Termination } from '../watch/terminate.ts';
 import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
 import type { HeldScript } from './held-script.ts';
 
@@ -56,7 +54,7 @@ export async function runScript(request: RunRequest, held: HeldScript | null = n
 
 function openRunFiles(files: RunFiles, request: RunRequest): OpenOutput | StartFailure {
   try {
-    return createRunFiles(files, inputOf(request));
+    return createRunFiles(files, request.job ? toProgramLine(request.job) : null);
   } catch (error) {
     return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
   }
@@ -75,11 +73,11 @@ async function endRun(
   const { fd, droppedBytes } = observed;
   const { maxOutputBytes: maxBytes, masker } = request;
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
-  const words = readHandlerReply(request, observed.exit.code, result, fd);
+  const words = readProgramWords(request, observed.exit.code, fd);
   const facts = collectFacts(request, observed, result, output, words);
   const outcome = decideOutcome(facts, words.ask);
   return {
-    ...(result === null ? addCpu(observed) : measureBySelf(result)),
+    ...(result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result)),
     outcome,
     finishedAt: Date.now(),
     durationMs: roundMs(observed.durationMs),
@@ -126,17 +124,6 @@ function collectFacts(
     lastSeenRssBytes: sampled.maxRssBytes,
     errorSentence: describeScriptError(result),
     ownSentence: words.sentence,
-  };
-}
-
-/** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
-function addCpu({ exit: { cpu }, sampled }: Observation): Measurement {
-  if (cpu === null) return sampled;
-  return {
-    ...sampled,
-    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
-    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
-    measuredBy: 'sampled',
   };
 }
 
@@ -193,16 +180,10 @@ async function observeStart(
   return await observeProcess(started, request, output.fd);
 }
 
-async function observeProcess(
-  { pid, exited, channel }: StartedProcess,
-  request: RunRequest,
-  fd: number,
-): Promise<Observation> {
+async function observeProcess({ pid, exited }: StartedProcess, request: RunRequest, fd: number): Promise<Observation> {
   const stopWatching = watchRun(pid, request, fd);
-  const settleUpdates = channel && request.handler && takeUpdates(channel, request.handler);
   const exit = await exited;
   const watched = stopWatching();
-  await settleUpdates?.();
   return {
     ...watched,
     exit,
@@ -222,13 +203,10 @@ function describeFailure(request: RunRequest, { cause }: Termination, { signal }
   return isNode(request) && cause === null && isOwnEnd ? describeFailedStart(readHead(fd)) : null;
 }
 
-/** What a handler finds on its standard input; null: it is no handler. */
-function inputOf({ handler, script }: RunRequest): string | null {
-  if (handler === undefined) return null;
-  return script.launch.kind === 'node' ? JSON.stringify(handler.job) : toProgramLine(handler.job);
-}
-
-/** One line of JSON. The data stays as it is written: a number may have more digits than we could keep. */
+/**
+ * What a handler finds on its standard input: one line of JSON. The data stays as it is written: a number may
+ * have more digits than we could keep.
+ */
 function toProgramLine(job: HandlerJob): string {
   const fields: readonly (readonly [string, string])[] = [
     ['id', String(job.id)],
@@ -252,31 +230,4 @@ function onOneLine(json: string): string {
 
 function toText(instant: number | null): string | null {
   return instant === null ? null : new Date(instant).toISOString();
-}
-
-/** What was about to end with its script has ended by then. */
-const WAIT_MS = 50;
-const POLL_MS = 5;
-
-/**
- * How many processes a script has left behind in its group; 0 without `/proc`. Asking costs nothing
- * where there are none, as with most scripts.
- */
-async function countLeft(pid: number): Promise<number> {
-  const deadline = performance.now() + WAIT_MS;
-  while (hasGroup(pid)) {
-    if (performance.now() > deadline) return listGroup(pid).length;
-    await sleep(POLL_MS);
-  }
-  return 0;
-}
-
-/** Zombies count here; they are no longer listed. */
-function hasGroup(pid: number): boolean {
-  try {
-    process.kill(-pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

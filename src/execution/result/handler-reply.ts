@@ -27,22 +27,12 @@ export interface HandlerReply {
 const noWords: HandlerReply = { sentence: null, warning: null };
 
 /**
- * What a handler in a process of its own has left of words.
+ * What a program that is a handler has left of words.
  *
  * @param fd its output file's
  */
-export function readHandlerReply(
-  { handler, script, masker }: RunRequest,
-  exitCode: number | null,
-  result: ProbeResult | null,
-  fd: number,
-): HandlerReply {
-  if (handler === undefined) return noWords;
-  if (script.launch.kind === 'program') return readProgramWords(exitCode, fd);
-  return result === null ? noWords : readNodeWords(result, masker);
-}
-
-function readProgramWords(exitCode: number | null, fd: number): HandlerReply {
+export function readProgramWords({ job }: RunRequest, exitCode: number | null, fd: number): HandlerReply {
+  if (job === undefined) return noWords;
   if (exitCode === RETRY_EXIT_CODE) {
     const sentence = `exit code ${RETRY_EXIT_CODE}: ${plainRetry.sentence}`;
     return { ...noWords, sentence, ask: plainRetry.ask };

@@ -1,5 +1,6 @@
 import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
 import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
+import type { Exit } from '../start/process.ts';
 
 /** What went wrong inside a Node script, as it reported it itself. */
 interface ScriptError {
@@ -102,6 +103,17 @@ export function describeScriptError(result: ProbeResult | null): string | null {
 export function measureBySelf(result: ProbeResult): Measurement {
   const { userCpuMs, systemCpuMs, maxRssBytes } = result;
   return { userCpuMs, systemCpuMs, maxRssBytes, measuredBy: 'self' };
+}
+
+/** The last sample is older than the end; what the kernel counted lacks children nobody waited for. */
+export function addCpu(sampled: Measurement, cpu: Exit['cpu']): Measurement {
+  if (cpu === null) return sampled;
+  return {
+    ...sampled,
+    userCpuMs: Math.max(cpu.userCpuMs, sampled.userCpuMs ?? 0),
+    systemCpuMs: Math.max(cpu.systemCpuMs, sampled.systemCpuMs ?? 0),
+    measuredBy: 'sampled',
+  };
 }
 
 export function roundMs(ms: number): number {

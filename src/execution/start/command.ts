@@ -56,9 +56,9 @@ export function buildEnvironment(request: StartRequest, files: RunFiles): Record
 }
 
 function factsOf(request: StartRequest): RunFacts {
-  const { key, startedAt, scheduledFor, handler } = request;
+  const { key, startedAt, scheduledFor, job } = request;
   const own = { key, script: request.script.name };
-  if (handler !== undefined) return { ...handler.job, ...own, job: handler.job };
+  if (job !== undefined) return { ...job, ...own, job };
   return { ...request, ...own, latenessMs: startedAt - scheduledFor };
 }
 

@@ -50,10 +50,9 @@ export async function startProcess(
   const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
   const isNode = request.script.launch.kind === 'node';
-  const hasChannel = isNode && (request.handler !== undefined || hold !== undefined);
   return await startCommand(request, command, {
     env: { ...environment, ...probeVariable(request, files, hold) },
-    stdio: [inputFd ?? 'ignore', appendFd, appendFd, ...(isNode ? [fd] : []), ...(hasChannel ? ['pipe' as const] : [])],
+    stdio: [inputFd ?? 'ignore', appendFd, appendFd, ...(isNode ? [fd] : []), ...(hold ? ['pipe' as const] : [])],
   });
 }
 
@@ -107,7 +106,6 @@ function probeVariable(request: StartRequest, files: RunFiles, hold: Hold | unde
     resultPath: files.result,
     cacheFolder: request.state.cache,
     exportsNothing: script.launch.exportsNothing === true,
-    ...(request.handler !== undefined && { isHandler: true }),
     ...(hold !== undefined && { hold }),
     context: {
       script: script.name,

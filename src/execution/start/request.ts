@@ -3,16 +3,6 @@ import type { Script } from '../../discovery/script.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { Masker } from '../secrets.ts';
 
-/** What is only there where the script is a handler. */
-export interface HandlerFacts {
-  readonly job: HandlerJob;
-  /**
-   * Replaces the job's data (JSON) in the log. A rejection is told to the handler; the run has not
-   * ended before the last one is settled.
-   */
-  readonly onUpdate: (data: string) => void | Promise<void>;
-}
-
 /** Everything that one run needs to know. */
 export interface RunRequest {
   /** Its number in the log, else a name that no other run has. */
@@ -50,8 +40,8 @@ export interface RunRequest {
   readonly onSample?: (peakRssBytes: number) => void;
   /** How long a Node script may stand still before its first line. Default: 30 s. */
   readonly hangAfterMs?: number;
-  /** It is a handler. */
-  readonly handler?: HandlerFacts;
+  /** Of a handler. */
+  readonly job?: HandlerJob;
 }
 
 /** What is needed to start its process. */
@@ -61,12 +51,18 @@ export type StartRequest = Omit<RunRequest, 'onStarted' | 'onSample'>;
 type SaidByJob = 'attempt' | 'scheduledFor' | 'startedAt' | 'lastSuccess' | 'previouslyCrashed';
 
 /** Everything that one try at a job of the queue needs to know. */
-export interface HandlerRequest extends Omit<RunRequest, SaidByJob | 'handler'>, HandlerFacts {}
+export interface HandlerRequest extends Omit<RunRequest, SaidByJob> {
+  readonly job: HandlerJob;
+  /**
+   * Replaces the job's data (JSON) in the log. A rejection is told to the handler; the run has not
+   * ended before the last one is settled.
+   */
+  readonly onUpdate: (data: string) => void | Promise<void>;
+}
 
 /** The same for a process of its own. */
 export function toRunRequest(request: HandlerRequest): RunRequest {
-  const { job, onUpdate } = request;
-  return { ...request, ...factsOf(job), handler: { job, onUpdate } };
+  return { ...request, ...factsOf(request.job) };
 }
 
 function factsOf(job: HandlerJob): Pick<RunRequest, SaidByJob> {

@@ -73,7 +73,8 @@ function openWarmChannel(stream: Duplex, onMessage: (message: FromChild) => void
 async function startHost(request: HandlerRequest, files: WarmFiles): Promise<StartedProcess | StartFailure> {
   const { state, root, script, key } = request;
   const { output, ledger, temporary, name } = files;
-  const options: HostOptions = { root, cacheFolder: state.cache, output, ledger, temporary };
+  const isAlone = isIsolated(request);
+  const options: HostOptions = { root, cacheFolder: state.cache, output, ledger, temporary, isAlone };
   const environment = buildEnvironment(toRunRequest(request), {
     ...runFilesOf(state, key),
     temporary,
@@ -84,6 +85,11 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
     env: { ...environment, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },
     stdio: ['ignore', files.appendFd, files.appendFd, files.fd, 'pipe'],
   });
+}
+
+/** Whether it wants a process that serves this one job. */
+export function isIsolated({ script }: HandlerRequest): boolean {
+  return script.options.isolate === true;
 }
 
 /** What a process is given at its start, once for all: handlers that want the same can share it. */
@@ -119,12 +125,14 @@ interface EndedChild {
 
 const CLOSE_MS = 1_000;
 
-/** A process that calls the handlers of many jobs, one after the other. */
+/** A process that calls the handlers of many jobs, one after the other, or of one alone. */
 export class WarmChild {
   readonly pid: number;
   readonly startTicks: number | null;
   readonly startedAt = performance.now();
   readonly files: WarmFiles;
+  /** It ends with its one job. */
+  readonly isAlone: boolean;
   /** How many jobs it has begun. */
   jobs = 0;
   /** Whether it has come as far as to wait for jobs. */
@@ -157,16 +165,17 @@ export class WarmChild {
       return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
     }
     const started = await startHost(request, files);
-    if (!('failure' in started)) return new WarmChild(started, files, kindOf(request));
+    if (!('failure' in started)) return new WarmChild(started, files, request);
     files.remove();
     return started;
   }
 
-  private constructor(started: StartedProcess, files: WarmFiles, kind: string) {
+  private constructor(started: StartedProcess, files: WarmFiles, request: HandlerRequest) {
     this.pid = started.pid;
     this.startTicks = readStartTicks(started.pid);
     this.files = files;
-    this.#kind = kind;
+    this.isAlone = isIsolated(request);
+    this.#kind = kindOf(request);
     this.#channel = openWarmChannel(
       started.channel as Duplex,
       (message) => this.#take(message),

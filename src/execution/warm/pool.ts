@@ -3,6 +3,7 @@ import { fieldsOf, type HandlerReply, joinWarnings, readNodeWords } from '../res
 import { keepOutput } from '../result/output.ts';
 import { maskResult, readProbeResult } from '../result/probe-result.ts';
 import {
+  addCpu,
   describeScriptError,
   type KeptOutput,
   type Measurement,
@@ -22,10 +23,11 @@ import {
 import type { RunFiles } from '../run-files.ts';
 import type { Exit, StartFailure } from '../start/process.ts';
 import type { HandlerRequest } from '../start/request.ts';
+import { countLeft } from '../watch/terminate.ts';
 import type { Watched } from '../watch/watch.ts';
-import { type ServedRun, type Serving, WarmChild } from './child.ts';
+import { isIsolated, type ServedRun, type Serving, WarmChild } from './child.ts';
 
-/** What was seen of a run in a child that serves many. */
+/** What was seen of a run in a child. */
 interface WarmObservation extends Watched {
   readonly served: ServedRun;
   readonly files: RunFiles;
@@ -48,6 +50,7 @@ export async function endWarmRun(
   const words: HandlerReply | null = result && readNodeWords(result, request.masker);
   const facts = collectFacts(request, observed, { exit, result, output, words });
   const outcome = decideOutcome(facts, words?.ask);
+  const leftProcesses = exit === null ? 0 : await countLeft(child.pid);
   return {
     ...(result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result)),
     outcome,
@@ -56,7 +59,7 @@ export async function endWarmRun(
     exitCode: exit?.code ?? null,
     signal: exit?.signal ?? null,
     reason: describeEnd(facts),
-    warning: describeAll(request, observed, result, output),
+    warning: describeAll(request, { ...observed, leftProcesses }, result, output),
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
     ...(words && fieldsOf(words, outcome)),
@@ -113,7 +116,7 @@ function collectFacts(
 
 function describeAll(
   request: HandlerRequest,
-  { memory, note, served }: WarmObservation,
+  { memory, note, served, leftProcesses }: WarmObservation & { readonly leftProcesses: number },
   result: ProbeResult | null,
   output: KeptOutput,
 ): string | null {
@@ -121,7 +124,7 @@ function describeAll(
     memory,
     selfPeakBytes: result?.maxRssBytes ?? null,
     isDiskFull: output !== noOutput && isDiskFull(request.state.output),
-    leftProcesses: 0,
+    leftProcesses,
     firstFailure: null,
     startFailure: null,
   });
@@ -136,8 +139,13 @@ export function describeStray(jobId: number | null, sentence: string): string {
 }
 
 /** What the kernel has counted for the whole life of the process, without its earlier jobs. */
-function measureFromOutside({ usedCpu }: WarmChild, { sampled }: WarmObservation, exit: Exit | null): Measurement {
+function measureFromOutside(
+  { usedCpu, isAlone }: WarmChild,
+  { sampled }: WarmObservation,
+  exit: Exit | null,
+): Measurement {
   const cpu = exit?.cpu ?? null;
+  if (isAlone) return addCpu(sampled, cpu);
   const { maxRssBytes } = sampled;
   if (cpu === null) {
     const measuredBy = maxRssBytes === null ? null : 'sampled';
@@ -187,19 +195,24 @@ export class WarmKeeper {
     return this.#isWorn || this.#child?.hasEnded ? null : this.#child;
   }
 
-  /** The child that waits, if it fits, else a new one. */
+  /** The child that waits, if it fits, else a new one; for a job that is to be alone, one beside it. */
   async take(request: HandlerRequest): Promise<TakenChild | StartFailure> {
+    if (isIsolated(request)) return await this.#takeNew(request, null);
     const before = this.#child;
     if (!this.#isWorn && before?.isUsable(request) && !this.#isOld(before)) {
       before.files.begin();
       return { child: before, note: null };
     }
     this.#retire();
-    const child = await WarmChild.start(request);
-    if ('failure' in child) return child;
-    this.#child = child;
     const stray = before?.stray ?? null;
-    return { child, note: stray && describeStray(stray.jobId, stray.sentence) };
+    const taken = await this.#takeNew(request, stray && describeStray(stray.jobId, stray.sentence));
+    if ('child' in taken) this.#child = taken.child;
+    return taken;
+  }
+
+  async #takeNew(request: HandlerRequest, note: string | null): Promise<TakenChild | StartFailure> {
+    const child = await WarmChild.start(request);
+    return 'failure' in child ? child : { child, note };
   }
 
   /** Those of the first that it can serve one after the other, before it is to be replaced. */
@@ -223,9 +236,11 @@ export class WarmKeeper {
     { served, termination, files }: Pick<WarmObservation, 'served' | 'termination' | 'files'>,
   ): void {
     const isFine = 'message' in served && termination.cause === null;
-    if (isFine) this.#served.set(key, child.files.isNamedFor(files));
-    if (isFine) this.#isWorn = this.#isSpent(child, served.message);
-    else {
+    if (child.isAlone) this.#dismiss(child);
+    else if (isFine) {
+      this.#served.set(key, child.files.isNamedFor(files));
+      this.#isWorn = this.#isSpent(child, served.message);
+    } else {
       // At its end it has written down all that may not be in the log.
       this.#served.clear();
       this.#retire();
@@ -262,12 +277,15 @@ export class WarmKeeper {
     return performance.now() - startedAt > this.#rules.maxAgeMs;
   }
 
-  /** Nobody waits for it: the next one can start meanwhile. */
   #retire(): void {
     const child = this.#child;
     this.#child = null;
     this.#isWorn = false;
-    if (child === null) return;
+    if (child !== null) this.#dismiss(child);
+  }
+
+  /** Nobody waits for it: the next one can start meanwhile. */
+  #dismiss(child: WarmChild): void {
     const leaving = child.close().then(() => child.files.remove());
     this.#leaving.add(leaving);
     void leaving.finally(() => this.#leaving.delete(leaving));

@@ -116,7 +116,7 @@ interface Unbegun {
 const RESTART_AFTER_MS = 500;
 
 async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: number): Promise<RunEnd> {
-  if (!isKeptWarm(request.script)) return await runScript(toRunRequest(request));
+  if (request.script.launch.kind === 'program') return await runScript(toRunRequest(request));
   return await runWarm(keeper, request, unsettled);
 }
 
