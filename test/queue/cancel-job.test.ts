@@ -35,20 +35,6 @@ test('with a parent that waits, what waits of its children is cancelled; what ru
   expect(row(1)).toMatchObject({ state: 'cancelled' });
 });
 
-test('the last child that is cancelled resumes its parent', async () => {
-  const { queue, take, row } = await openTestQueue();
-  const parent = await take('parent');
-  const [one, two] = await queue.addMany([
-    { name: 'child', parent: parent.id },
-    { name: 'child', parent: parent.id },
-  ]);
-  await queue.finish(parent);
-  await queue.cancel(one ?? 0);
-  expect(row(parent.id)).toMatchObject({ state: 'paused' });
-  await queue.cancel(two ?? 0);
-  expect(await queue.claim()).toMatchObject({ id: parent.id, children: { cancelled: [{ id: one }, { id: two }] } });
-});
-
 test('a child that is cancelled while its parent runs lets that end as if it had none', async () => {
   const { queue, take, row } = await openTestQueue();
   const parent = await take('parent');

@@ -4,13 +4,6 @@ import type { JobOptions } from '../../src/queue/api.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
 
-test('a job that is failed is not tried again, whatever tries it has left', async () => {
-  const { queue, take, row } = await openTestQueue();
-  const job = await take('mail/a', { retries: 3 });
-  await queue.fail(job, { reason: 'there is no such customer' });
-  expect(row(job.id)).toMatchObject({ state: 'failed', reason: 'there is no such customer' });
-});
-
 test('a failed try that may be retried waits for its delay, until no tries are left', async () => {
   const { queue, take, row, runs, clock } = await openTestQueue();
   const job = await take('mail/a', { retries: 1, retryDelay: '5m' });

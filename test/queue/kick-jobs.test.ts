@@ -33,15 +33,6 @@ describe('kick', () => {
     expect(runs(job.id).map(({ outcome }) => outcome)).toEqual(['failed', 'running']);
   });
 
-  test('brings a delayed job forward', async () => {
-    const { queue, row } = await openTestQueue();
-    const id = await queue.add('mail/a', {}, { runAt: '+2 hours' });
-    expect(await queue.claim()).toBeNull();
-    await queue.kick(id);
-    expect(row(id)).toMatchObject({ state: 'queued', run_at: START });
-    expect(await queue.claim()).toMatchObject({ id });
-  });
-
   test('of a repeating job keeps the phase of its rule', async () => {
     const { queue, row } = await openTestQueue();
     const runAt = START + HOUR_MS;

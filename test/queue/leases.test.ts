@@ -176,19 +176,6 @@ test('what the settings or its handler say of a crash counts for who is no worke
   checkInvariants(root, { isSettled: false });
 });
 
-test('a job that is handed out ten times without an end fails', async () => {
-  const { queue, take, row, clock } = await openTestQueue();
-  const job = await take('a');
-  for (let hand = 1; hand < 10; hand += 1) {
-    clock.at += LEASE_MS + LEASE_GRACE_MS + 1;
-    expect((await queue.claim())?.attempt).toBe(hand + 1);
-  }
-  clock.at += LEASE_MS + LEASE_GRACE_MS + 1;
-  expect(await queue.claim()).toBeNull();
-  expect(row(job.id)).toMatchObject({ state: 'failed' });
-  expect(await queue.get(job.id)).toMatchObject({ counters: { timeouts: 10, reserves: 10 } });
-});
-
 test('a log that is held longer than a lease loses nobody’s claim', async () => {
   const { id, store, root, row, queue, clock, worker, settle } = await takeAsWorker({
     options: { lease: '1s' },

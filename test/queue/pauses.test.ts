@@ -11,7 +11,7 @@ import {
 import type { Pause } from '../../src/store/contract.ts';
 import type { PauseKind } from '../../src/store/schema.ts';
 import { queryLog } from '../support/open-log.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, START } from '../support/test-queue.ts';
+import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
 const named = (...names: string[]): Pause[] =>
   names.map((name) => ({ name, kind: 'pause', until: null, createdAt: START }));
@@ -80,23 +80,6 @@ describe('Queue.pause', () => {
     clock.at += 1;
     expect(await queue.claim()).not.toBeNull();
     expect(await queue.resume('a')).toBe(false);
-  });
-
-  test('that fails at once fails what is due of it, and nothing else', async () => {
-    const { queue, clock, row } = await openTestQueue();
-    const ids = await queue.addMany([
-      ...Array.from({ length: 15 }, () => ({ name: 'bad/x' })),
-      { name: 'good' },
-      { name: 'bad/later', runAt: '+1h' },
-    ]);
-    await queue.pause('bad/*', { fail: true });
-    expect(await queue.claim()).toMatchObject({ name: 'good' });
-    expect(await queue.claim()).toBeNull();
-    const states = ids.map((id) => row(id).state);
-    expect(states).toEqual([...Array(15).fill('failed'), 'running', 'queued']);
-    clock.at += HOUR_MS + MINUTE_MS;
-    await queue.resume('bad/*');
-    expect(await queue.claim('bad/*')).toMatchObject({ name: 'bad/later' });
   });
 
   test.each([

@@ -35,13 +35,6 @@ describe('data', () => {
     });
     expect(dump()).toBe(before);
   });
-
-  test.each([[() => 1], [Symbol('x')], [1n]])('%s is no JSON', async (data) => {
-    const { queue } = await openTestQueue();
-    const id = await queue.add('a');
-    const updated = queue.update(id, { data: data as never });
-    await expect(updated).rejects.toMatchObject({ code: 'invalid' });
-  });
 });
 
 describe('a new rule', () => {
@@ -65,14 +58,6 @@ describe('a new rule', () => {
     clock.at += MINUTE_MS;
     await queue.update(job.id, { repeat: 'STARTED, +1 HOUR' });
     expect(row(job.id)).toMatchObject({ state: 'retrying', run_at: START + HOUR_MS });
-  });
-
-  test('gives way to a time that is said', async () => {
-    const { queue, row } = await openTestQueue();
-    const id = await queue.add('a');
-    const at = Date.UTC(2020, 0, 1);
-    await queue.update(id, { repeat: 'HOURLY', priority: 1000, runAt: '2020-01-01T00:00:00Z' });
-    expect(row(id)).toMatchObject({ repeat: 'HOURLY', priority: 1000, run_at: at, scheduled_for: at });
   });
 
   test('of a job that runs counts once that has finished', async () => {
@@ -117,21 +102,6 @@ describe('a new rule', () => {
       code: 'invalid',
       message: expect.stringContaining('Let the parent repeat.'),
     });
-  });
-
-  test.each(['', 'blabla', 'FINISHED', 7])('%j is refused', async (repeat) => {
-    const { queue } = await openTestQueue();
-    const id = await queue.add('a');
-    const updated = queue.update(id, { repeat: repeat as string });
-    await expect(updated).rejects.toMatchObject({ code: 'invalid' });
-  });
-
-  test('null ends it', async () => {
-    const { queue, take, row } = await openTestQueue();
-    const job = await take('a', { repeat: 'HOURLY' });
-    await queue.update(job, { repeat: null });
-    await queue.finish(job);
-    expect(row(job.id)).toMatchObject({ state: 'finished', repeat: null });
   });
 });
 
