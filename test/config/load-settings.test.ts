@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { loadSettings } from '../../src/settings/load.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 
+import { nodeCache } from '../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const module = new URL('../../src/settings/load.ts', import.meta.url).href;
@@ -24,7 +25,7 @@ async function load(files: Readonly<Record<string, FileContent>>) {
   const root = makeTemporaryRoot(files);
   if (Object.keys(files).every((file) => file.startsWith('runner.config.json'))) return await loadHere(root);
   const args = ['--input-type=module', '-e', program, root];
-  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  const { stdout, stderr } = spawnSync(process.execPath, args, { env: nodeCache, encoding: 'utf8' });
   return { root, stderr, ...JSON.parse(stdout) };
 }
 
@@ -285,5 +286,5 @@ function loadsZod(files: Readonly<Record<string, FileContent>>): boolean {
     await loadSettings(process.argv[1]);
     console.log(found);`;
   const args = ['--input-type=module', '-e', watch, root];
-  return spawnSync(process.execPath, args, { encoding: 'utf8' }).stdout.trim() === 'true';
+  return spawnSync(process.execPath, args, { env: nodeCache, encoding: 'utf8' }).stdout.trim() === 'true';
 }

@@ -12,6 +12,7 @@ import { type SqliteStore, watchLog } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 
 import { drivers } from '../support/drivers.ts';
+import { nodeCache } from '../support/run-command.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { withJournal } from '../support/with-journal.ts';
@@ -35,7 +36,10 @@ async function openPlace(driver = drivers[0]?.[1], journal = 'wal'): Promise<Pla
 
 async function startCommitter({ folder }: Place, journal = 'wal'): Promise<ChildProcess> {
   const script = join(import.meta.dirname, 'commit.child.ts');
-  const child = spawn(process.execPath, [script, folder.database, journal], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [script, folder.database, journal], {
+    env: nodeCache,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   onTestFinished(() => void child.kill());
   await once(child.stdout, 'data');
   return child;
@@ -153,7 +157,7 @@ test('a closed watch keeps no process alive', () => {
   const root = makeTemporaryRoot();
   makeStateOf(root);
   const script = join(import.meta.dirname, 'wait-and-close.child.ts');
-  const output = execFileSync(process.execPath, [script, root], { timeout: 20_000 });
+  const output = execFileSync(process.execPath, [script, root], { env: nodeCache, timeout: 20_000 });
   expect(output.toString()).toBe('stopped,stopped\n');
 });
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readStatFields } from '../../src/system/process/identity.ts';
+import { nodeCache } from './run-command.ts';
 import { type Started, startProcess } from './start-command.ts';
 import { until } from './until.ts';
 
@@ -36,7 +37,7 @@ export function startHolder(locks: string, { refreshMs, within = [], atStep }: H
   };
   const node = [process.execPath, child, locks, diary, String(refreshMs ?? 10_000)];
   const [program = '', ...args] = [...within, ...node];
-  const place = { cwd: '/', env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', ...env } };
+  const place = { cwd: '/', env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', ...nodeCache, ...env } };
   const started = startProcess(program, args, place);
   const readDiary = (): string[] => (existsSync(diary) ? readFileSync(diary, 'utf8').split('\n').slice(0, -1) : []);
   const findAnswer = () => readDiary().find((line) => line === 'held' || line === 'refused');

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 
 export interface Ended {
   readonly status: number | null;
@@ -25,6 +26,9 @@ const compileCache = new URL('../../node_modules/.cache/compiled', import.meta.u
 export function withCompileCache(place: Place): Place {
   return { ...place, env: { XDG_CACHE_HOME: compileCache, ...place.env } };
 }
+
+/** For TypeScript run by Node itself, which takes four times as long where each file has to be stripped of its types. */
+export const nodeCache = { NODE_COMPILE_CACHE: join(compileCache, 'node') };
 
 /** A script run by this Node, without the runner around it. */
 export function runNode(args: readonly string[], { cwd, env, input = '' }: Place): Ended {

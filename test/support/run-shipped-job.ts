@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import type { Ended } from './run-command.ts';
+import { type Ended, nodeCache } from './run-command.ts';
 
 const jobs = new URL('../../jobs/', import.meta.url).pathname;
 
@@ -22,7 +22,7 @@ export async function runShippedJob(
   const args = ['--input-type=module', '--eval', HOST, '--', join(jobs, name)];
   const child = spawn(process.execPath, args, {
     cwd,
-    env: { HOME: join(cwd, 'home'), PATH: '/usr/bin:/bin', RUNNER_ROOT: cwd, ...variables },
+    env: { HOME: join(cwd, 'home'), PATH: '/usr/bin:/bin', RUNNER_ROOT: cwd, ...nodeCache, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 50_000,
   });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { commandPath, type Ended, type Place, withCompileCache } from './run-command.ts';
+import { commandPath, type Ended, nodeCache, type Place, withCompileCache } from './run-command.ts';
 
 /** A process that goes on while the test does; ended with the test. */
 export interface Started {
@@ -17,7 +17,7 @@ export function startCommand(args: readonly string[], place: Place): Started {
 
 /** A TypeScript file of the tests, run by this Node. */
 export function startNode(args: readonly string[], place: Partial<Place> = {}): Started {
-  return startProcess(process.execPath, args, { cwd: '/', env: {}, ...place });
+  return startProcess(process.execPath, args, { cwd: '/', ...place, env: { ...nodeCache, ...place.env } });
 }
 
 export function startProcess(program: string, args: readonly string[], place: Place): Started {
