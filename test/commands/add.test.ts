@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -5,6 +6,8 @@ import { openQueue } from '../../src/index.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';
 import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
+import { commandPath } from '../support/run-command.ts';
+import { cronEnv } from '../support/run-pass.ts';
 
 const jobsOf = (root: string) =>
   queryLog<{ id: number; name: string; data: string; priority: number }>(
@@ -149,6 +152,16 @@ describe('runner add', () => {
     expect(stderr).toContain(message);
     expect(stderr).toMatch(/^runner: .*\n$/);
     if (existsSync(join(root, '.runner/activity.db'))) expect(jobsOf(root)).toEqual([]);
+  });
+
+  test.each([
+    [['export', '-'], 'The data on stdin: expected at most 8 MiB.'],
+    [['--many'], 'The jobs on stdin: expected at most 64 MiB.'],
+  ])('%j of a stdin without an end is refused', (args, message) => {
+    const root = makeQueueSite();
+    const words = ['-c', 'exec "$0" "$@" < /dev/zero', process.execPath, commandPath, 'add', ...args];
+    const { status, stderr } = spawnSync('sh', words, { cwd: root, env: cronEnv(root), encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 2, stderr: `runner: ${message}\n` });
   });
 
   test('wrong settings are told a line each', async () => {

@@ -1,5 +1,4 @@
 import { constants } from 'node:os';
-import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JsonValue, Queue } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
@@ -11,6 +10,7 @@ import {
   readCount,
   readJobLines,
   readJobOptions,
+  readStdin,
   withoutUndefined,
 } from '../shared/options.ts';
 import { withQueue } from '../shared/with-queue.ts';
@@ -122,10 +122,13 @@ async function describe(
   return added ? describeAdded(job, createClock(nowMs), nowMs) : describeKept(job, onDuplicate);
 }
 
+/** They are added in one transaction, and held in memory till then. */
+const LONGEST_LIST_MIB = 64;
+
 /** Adds the jobs that stand on stdin, in their order, all or none. */
 async function addMany(context: CommandContext, options: CommonOptions): Promise<void> {
   assertAlone(options);
-  const lines = readJobLines(await text(process.stdin));
+  const lines = readJobLines(await readStdin('The jobs', LONGEST_LIST_MIB));
   await withQueue(context, options.root, async (queue, root) => {
     const jobs = lines.map(({ job }) => job);
     const added = await queue.addManyUnique(jobs).catch((error: unknown) => {

@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import type { JobOptions, JsonValue, NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -69,7 +68,22 @@ export const STDIN = '-';
  * @throws {UsageError} that never shows the value: it may be secret
  */
 export async function readJsonArgument(word: string, what: string): Promise<JsonValue> {
-  return parseJson(word === STDIN ? await text(process.stdin) : word, what);
+  return parseJson(word === STDIN ? await readStdin(what, LONGEST_JSON_MIB) : word, what);
+}
+
+/** Room for the 1 MiB that the queue takes, however it is indented or escaped. */
+const LONGEST_JSON_MIB = 8;
+
+/** @throws {UsageError} as soon as there is more of it: it may have no end */
+export async function readStdin(what: string, mostMib: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostMib * 1024 * 1024) throw new UsageError(`${what} on stdin: expected at most ${mostMib} MiB.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 const shellExample = `'{"to":"a@example.org"}' in single quotes`;
