@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
 
-test('a running job is first of its priority again; its run has crashed, its worker is refused', async () => {
+test('a running job is first of its priority again; its run is released, its worker is refused', async () => {
   const { queue, take, clock, row, runs } = await openTestQueue();
   const job = await take('mail/a');
   clock.at += 1;
@@ -18,8 +18,9 @@ test('a running job is first of its priority again; its run has crashed, its wor
     lease_expires_at: null,
   });
   expect(runs(job.id)).toMatchObject([
-    { outcome: 'crashed', reason: 'its job was requeued while it ran', finished_at: START + 2 },
+    { outcome: 'released', reason: 'its job was requeued while it ran', finished_at: START + 2 },
   ]);
+  expect(await queue.get(job.id)).toMatchObject({ counters: { crashes: 0, releases: 1 } });
   await expect(queue.finish(job)).rejects.toMatchObject({ code: 'stale-claim' });
   expect(await queue.claim('mail/*')).toMatchObject({ id: job.id, attempt: 2 });
 });

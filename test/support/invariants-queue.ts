@@ -109,8 +109,6 @@ function canHaveBeen(job: LoggedJob, life: readonly Told[]): boolean {
 }
 
 function statesAfter(job: LoggedJob, state: JobState, { event, run_id }: Told): readonly JobState[] {
-  // The run of a job that was requeued.
-  if (event === 'job-queued' && run_id !== null) return state === 'running' ? anew : [];
   const [from, to] = steps[event] ?? [[], []];
   if (from !== 'any' && !from.includes(state)) return [];
   if (to === 'same') return [state];

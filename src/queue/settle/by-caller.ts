@@ -317,10 +317,8 @@ async function endOpenRun(
 ): Promise<void> {
   const run = await findOpenRun(session, job, finished_at);
   if (run === null) return;
-  const ended = forgetTry
-    ? { outcome: 'released' as const, reason: 'its job was requeued: it never reached a worker' }
-    : { outcome: 'crashed' as const, reason: 'its job was requeued while it ran' };
-  await endRun(session, run, { ...nothingKnown, ...ended, finished_at }, 'queued');
+  const reason = forgetTry ? 'its job was requeued: it never reached a worker' : 'its job was requeued while it ran';
+  await endRun(session, run, { ...nothingKnown, outcome: 'released', reason, finished_at }, 'queued');
 }
 
 /** How a job's row looks that begins anew. */

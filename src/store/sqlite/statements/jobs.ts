@@ -279,7 +279,7 @@ function revivable(db: Statements, patterns: readonly string[], limit: number): 
   return rows.map(({ id }) => id);
 }
 
-/** What a lease's end has ended; a run that was ended by requeueing its job has not crashed, either. */
+/** What a lease's end has ended has not crashed. */
 const isExpired = `exists (select 1 from events where events.job_id = runs.job_id
   and event = 'job-lease-expired' and events.at = runs.finished_at)`;
 
@@ -287,7 +287,7 @@ function counters(db: Statements, id: number): JobCounterRow {
   const runs = db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
     `select count(*) as reserves, coalesce(sum(outcome = 'released'), 0) as releases,
        coalesce(sum(outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})), 0) as timeouts,
-       coalesce(sum(outcome = 'crashed' and left_job is not 'queued' and not ${isExpired}), 0) as crashes
+       coalesce(sum(outcome = 'crashed' and not ${isExpired}), 0) as crashes
      from runs where job_id = ?`,
     [id],
   ) ?? { reserves: 0, timeouts: 0, releases: 0, crashes: 0 };
