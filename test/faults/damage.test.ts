@@ -204,11 +204,11 @@ const refusals = [
 
 test.each(refusals)('a trigger of another program refuses each %s: scripts run, and it is named', async (refused) => {
   const root = await makeChangedRoot(
-    `delete from hosts; create trigger mine before ${refused} begin select raise(abort, 'no'); end`,
+    `delete from hosts; create trigger "it's mine" before ${refused} begin select raise(abort, 'no'); end`,
   );
   for (let passes = 0; passes < 2; passes += 1) await pass(root);
-  expect(await doctor(root)).toContain(`sqlite3 .runner/activity.db 'drop trigger "mine"'`);
-  write(stateFolderOf(root).database, 'drop trigger mine');
+  expect(await doctor(root)).toContain(`sqlite3 .runner/activity.db 'drop trigger "it'\\''s mine"'`);
+  write(stateFolderOf(root).database, 'drop trigger "it\'s mine"');
   await pass(root);
   expectRuns(root, 3);
   expect(quarantined(root)).toEqual([]);

@@ -182,7 +182,8 @@ function judgeTables({ what, cure, sql }: SchemaFlaw): CheckFinding {
   const sentence = `another program has changed it: ${what}`;
   if (cure === 'new-log') return problem(sentence, SET_ASIDE);
   if (cure === 'make-again') return problem(sentence, 'It is made again by the next pass but one, if it is needed.');
-  return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql}'\`.`);
+  // Whoever made it has named it: what is copied into a shell must stay one word.
+  return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql.replaceAll("'", "'\\''")}'\`.`);
 }
 
 async function judgeSize({ settings }: DoctorPlace, { bytes }: LogFile): Promise<CheckFinding[]> {
