@@ -15,7 +15,6 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
-
 import { cronPlace } from '../support/cron-place.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { type Ended, runCommand } from '../support/run-command.ts';

@@ -2,7 +2,6 @@ import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { guessCommand } from '../../src/commands/program.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const names = ['add', 'job', 'tail', 'jobs', 'kick', 'report', 'show', 'status'];

@@ -5,7 +5,6 @@ import { checkCopy, checkPlace, checkWritable } from '../../src/settings/access.
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { UsageError } from '../../src/system/base/errors.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function check(root: string, allowUnsafe = false): void {

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { describeDistrust, judgePath, judgeRoot } from '../../src/system/place/trust.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const judge = (root: string, path: string): readonly string[] =>

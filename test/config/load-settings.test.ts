@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadSettings } from '../../src/settings/load.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-
 import { nodeCache } from '../support/run-command.ts';
 import { type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { UsageError } from '../../src/system/base/errors.ts';
 import { findRoot, type RootSearch } from '../../src/system/place/root.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function makeFolderWithoutJobs(): string {

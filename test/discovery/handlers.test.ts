@@ -6,7 +6,6 @@ import { discover } from '../../src/discovery/discover.ts';
 import { type Handlers, isSettled, openHandlers } from '../../src/discovery/handlers.ts';
 import { defaultTimeoutMs } from '../../src/schedule/period.ts';
 import { defaultSettings, type Settings } from '../../src/settings/settings.ts';
-
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 

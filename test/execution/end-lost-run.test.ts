@@ -5,7 +5,6 @@ import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { endLostRun, type LostRunRequest } from '../../src/worker/recovery/dead-workers.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { requestRun } from '../support/run-one.ts';
 import { until } from '../support/until.ts';

@@ -7,7 +7,6 @@ import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { endLostRun, type LostRunRequest } from '../../src/worker/recovery/dead-workers.ts';
 import { sweepWarmFiles } from '../../src/worker/recovery/sweep.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { killGroup } from '../support/end-orphans.ts';
 import { type Started, startNode } from '../support/start-command.ts';

@@ -5,7 +5,6 @@ import { describe, expect, test } from 'vitest';
 import { runScript } from '../../src/execution/isolated/run-script.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { requestRun, runOne } from '../support/run-one.ts';
 import { runPass } from '../support/run-pass.ts';
 

@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { runScript } from '../../src/execution/isolated/run-script.ts';
 import { type MemoryLimits, watchMemory } from '../../src/execution/watch/watch.ts';
 import { listGroup } from '../../src/system/process/tree.ts';
-
 import { requestRun, runOne } from '../support/run-one.ts';
 import { until } from '../support/until.ts';
 

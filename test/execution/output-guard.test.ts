@@ -6,7 +6,6 @@ import { expect, test } from 'vitest';
 import { runScript } from '../../src/execution/isolated/run-script.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
-
 import { requestRun } from '../support/run-one.ts';
 
 const MB = 1024 * 1024;

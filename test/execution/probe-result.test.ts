@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { readProbeResult } from '../../src/execution/result/probe-result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const result = {

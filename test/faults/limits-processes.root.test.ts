@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { listPids } from '../../src/system/process/tree.ts';
-
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { shellScript } from '../support/invariants-evidence.ts';

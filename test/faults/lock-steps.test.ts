@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { type Holder, startHolder } from '../support/lock-holder.ts';

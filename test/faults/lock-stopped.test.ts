@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess, readStatFields } from '../../src/system/process/identity.ts';
 import { type TierLock, takeTier } from '../../src/worker/lock/tier-lock.ts';
-
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { startWithFault } from '../support/fault-points.ts';

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { runWithFault, startWithFault } from '../support/fault-points.ts';
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants, findViolations } from '../support/invariants.ts';
 import { readLog } from '../support/invariants-log.ts';

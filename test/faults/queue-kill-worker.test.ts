@@ -2,7 +2,6 @@ import { rmSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { NewJob } from '../../src/queue/api.ts';
-
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';

@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { ClaimedJob, Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-
 import { runWithFault } from '../support/fault-points.ts';
 import { findViolations } from '../support/invariants.ts';
 import { readLog } from '../support/invariants-log.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-
 import { engine } from '../support/engines.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';

@@ -157,10 +157,7 @@ describe('what has become root’s in a user’s .runner keeps no script from ru
     ]);
     const refusal = `${stderr}runner: no queue job was run: they are only in the log\n`;
     expect(run('work')).toMatchObject({ status: 1, stderr: refusal });
-    expect(run('status')).toMatchObject({
-      status: 0,
-      stdout: expect.stringContaining('One run waits in the spool'),
-    });
+    expect(run('status')).toMatchObject({ status: 0, stdout: expect.stringContaining('One run waits in the spool') });
     chownSync(path, ALICE, ALICE);
     expect(run('hourly')).toMatchObject({ status: 0, stderr: '' });
     const outcomes = readRuns(root).runs.map(({ script, outcome }) => [script, outcome]);

@@ -5,7 +5,6 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { readSpool } from '../../src/store/spool/read.ts';
 import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
-
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

@@ -4,7 +4,6 @@ import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeOldLog } from '../support/old-log.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -5,7 +5,6 @@ import { isStoreFailure, kindOfStoreFailure } from '../../src/store/failures.ts'
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { drivers } from '../support/drivers.ts';
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

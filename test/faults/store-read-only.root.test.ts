@@ -5,7 +5,6 @@ import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { diagnose } from '../hosting/doctor/doctor-place.ts';
 import { drivers } from '../support/drivers.ts';
 import { runWithFault } from '../support/fault-points.ts';

@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type ImportOptions, type ImportReport, importJobs } from '../../src/queue/import/foreign-queue.ts';
 import { readLaterJob } from '../../src/queue/import/laterjob.ts';
-
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
 import type { JobRow } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-
 import { type LaterRows, makeLaterJob } from '../support/foreign-queues.ts';
 import { openSqliteOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

@@ -15,7 +15,6 @@ import { expect, test } from 'vitest';
 import type { LockHolder } from '../../src/system/lock/holder.ts';
 import { clearDeadLock, isLockHeldBy, type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { makeStateOf } from '../support/state-of.ts';

@@ -3,7 +3,6 @@ import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { checkLiveness, identifyProcess } from '../../src/system/process/identity.ts';
 import { holderOf, takeTierSlot, type WorkerRequest } from '../../src/worker/lock/registry.ts';
 import { takeTier } from '../../src/worker/lock/tier-lock.ts';
-
 import { engine } from '../support/engines.ts';
 
 /** What a racer takes: the whole lock of a tier, or one of the two things that it is made of. */

@@ -10,7 +10,6 @@ import { identifyProcess, type ProcessIdentity } from '../../src/system/process/
 import type { WorkerRequest } from '../../src/worker/lock/registry.ts';
 import { type TierLock, type TierLockRefused, takeTier } from '../../src/worker/lock/tier-lock.ts';
 import { markDeadWorkers } from '../../src/worker/recovery/dead-workers.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readFreeMemory } from '../../src/system/process/memory.ts';
 import { countOwnProcesses } from '../../src/worker/loop/limits.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const MB = 1024 * 1024;

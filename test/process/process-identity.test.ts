@@ -11,7 +11,6 @@ import {
   readStatFields,
 } from '../../src/system/process/identity.ts';
 import { listTree } from '../../src/system/process/tree.ts';
-
 import { startNode, startProcess } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';

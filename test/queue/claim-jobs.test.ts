@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { claimJobs, type QueueSelection, selectionOf } from '../../src/queue/claim/claim.ts';
-
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

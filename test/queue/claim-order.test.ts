@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { QueueSelection } from '../../src/queue/claim/claim.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { inRoot } from '../support/in-root.ts';
 import { changeLog } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';

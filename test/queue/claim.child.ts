@@ -1,5 +1,4 @@
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { engine } from '../support/engines.ts';
 import { meet } from '../support/meet.ts';
 import { openWorker, startWorker } from './worker-claims.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobRef, Queue } from '../../src/queue/api.ts';
 import type { JobState } from '../../src/store/schema.ts';
-
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';

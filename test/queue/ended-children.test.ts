@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { describeChildren, readEndedChildren } from '../../src/queue/settle/families.ts';
-
 import { changeLog } from '../support/open-log.ts';
 import { openTestQueue, type TestQueue } from '../support/test-queue.ts';
 

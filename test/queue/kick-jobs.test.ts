@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { kickJobs } from '../../src/queue/settle/by-caller.ts';
-
 import { changeLog, readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';

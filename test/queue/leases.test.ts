@@ -5,7 +5,6 @@ import { beatMs, endExpiredLeases } from '../../src/queue/claim/leases.ts';
 import { LEASE_GRACE_MS, policyOf } from '../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { Store } from '../../src/store/contract.ts';
-
 import { holdLog } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

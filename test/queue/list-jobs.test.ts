@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
 import { jobStates, listJobs } from '../../src/queue/read/list.ts';
-
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';

@@ -5,7 +5,6 @@ import { settleRuns } from '../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { ClaimRef, RunStart } from '../../src/store/contract.ts';
 import type { FinishedRun, JobState } from '../../src/store/schema.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeScript } from '../support/plain-script.ts';

@@ -5,7 +5,6 @@ import { createArchive } from '../../src/queue/settle/archive.ts';
 import { asRefused, type RunToSettle } from '../../src/queue/settle/settle.ts';
 import type { ClaimedRow } from '../../src/store/contract.ts';
 import type { FinishedRun, JobRow } from '../../src/store/schema.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { queryLog } from '../support/open-log.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Queue } from '../../src/queue/api.ts';
 import { QueueError } from '../../src/queue/errors.ts';
-
 import { changeLog } from '../support/open-log.ts';
 import { HOUR_MS, openTestQueue, type TestQueue } from '../support/test-queue.ts';
 

@@ -12,7 +12,6 @@ import type { ScriptOptions } from '../../src/settings/readers.ts';
 import type { ClaimedRow, RunStart, Store } from '../../src/store/contract.ts';
 import type { FinishedRun } from '../../src/store/schema.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import type { TestQueue } from '../support/test-queue.ts';
 

@@ -5,7 +5,6 @@ import { policyOf } from '../../src/queue/settle/retry-policy.ts';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { meet } from '../support/meet.ts';
 import { SPOOL_AT } from '../support/spool.ts';

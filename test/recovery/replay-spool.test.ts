@@ -17,7 +17,6 @@ import type { SpoolEntry, SpooledEnd, SpoolRecord } from '../../src/store/spool/
 import { type StateFolder, stateFolderAt } from '../../src/system/place/state-folder.ts';
 import { createSpoolWriter } from '../../src/worker/record/spool-recorder.ts';
 import { replaySpool, type SpoolReplay } from '../../src/worker/recovery/replay-spool.ts';
-
 import { identifyDeadProcess } from '../support/dead-process.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

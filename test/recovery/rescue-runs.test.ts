@@ -10,7 +10,6 @@ import {
   rescueRuns,
 } from '../../src/worker/recovery/dead-workers.ts';
 import { hasOrphanedClaim } from '../../src/worker/recovery/needed.ts';
-
 import { openWorker } from '../queue/worker-claims.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { checkInvariants } from '../support/invariants.ts';

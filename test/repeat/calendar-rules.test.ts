@@ -3,7 +3,6 @@ import { createClock } from '../../src/report/text/format.ts';
 import { listTimes } from '../../src/schedule/repeat/plan.ts';
 import { initialTime } from '../../src/schedule/repeat/series.ts';
 import { formatInstant, hostZone } from '../../src/schedule/repeat/time.ts';
-
 import { at, next, ranAt, ruleOf } from './support.ts';
 
 /** The times after a moment, as the clocks of the rule's zone show them. */

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { planNext } from '../../src/schedule/repeat/plan.ts';
 import { applyModifiers } from '../../src/schedule/repeat/series.ts';
-
 import { tries } from '../support/tries.ts';
 import { at, plan, ranAt, ruleOf } from './support.ts';
 

@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { nextTime } from '../../src/schedule/repeat/series.ts';
 import { formatInstant } from '../../src/schedule/repeat/time.ts';
-
 import { parseDurationMs } from '../../src/settings/readers.ts';
-
 import { at, momentsOf, next, plan, problemOf, ranAt, ruleOf } from './support.ts';
 import reference from './vectors.json' with { type: 'json' };
 

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { runsToCsv, scriptsToCsv } from '../../src/commands/show/report.ts';
 import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { running, writeLog } from '../support/written-log.ts';
 

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { discover } from '../../src/discovery/discover.ts';
 import { findTarget, type Target } from '../../src/report/why/why.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
-
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const sh = executable('#!/bin/sh\n');

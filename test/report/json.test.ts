@@ -5,7 +5,6 @@ import { readOverview } from '../../src/report/model/overview.ts';
 import { selectRun } from '../../src/report/model/runs.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, writeLog } from '../support/written-log.ts';
 

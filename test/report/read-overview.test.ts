@@ -8,7 +8,6 @@ import {
 } from '../../src/report/model/overview.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, type WrittenLog, writeLog } from '../support/written-log.ts';
 

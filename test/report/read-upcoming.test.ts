@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
 import type { NewJob } from '../../src/queue/api.ts';
 import { readUpcoming } from '../../src/report/model/jobs.ts';
-
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
 

@@ -7,7 +7,6 @@ import { newSpoolPath } from '../../src/store/spool/files.ts';
 import { takeLockFile } from '../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
 import { mayNeedReconciling } from '../../src/worker/recovery/needed.ts';
-
 import { inRoot } from '../support/in-root.ts';
 import { runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';

@@ -4,7 +4,6 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { readRunOutput, tailScript } from '../../src/report/model/output.ts';
 import { selectRun } from '../../src/report/model/runs.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';

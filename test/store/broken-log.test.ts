@@ -5,7 +5,6 @@ import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
 import { drivers } from '../support/drivers.ts';

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Connection, ConnectionOptions, Driver } from '../../src/store/sqlite/connection.ts';
 import { sqliteErrorName, withoutSqliteWarning } from '../../src/store/sqlite/driver.ts';
-
 import { drivers } from '../support/drivers.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

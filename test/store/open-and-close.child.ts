@@ -1,6 +1,5 @@
 import { openStore } from '../../src/store/sqlite/open.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { meet } from '../support/meet.ts';
 
 /** Opens the log of a root in the same moment as so many others, reads from it, and closes it. */

@@ -6,7 +6,6 @@ import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID } from '../../src/store/sqlite/file.ts';
 import { SCHEMA_VERSION } from '../../src/store/sqlite/migrations.ts';
 import { openExistingStore, openStore } from '../../src/store/sqlite/open.ts';
-
 import { queryLog } from '../support/open-log.ts';
 import { startNode, startProcess } from '../support/start-command.ts';
 import { makeStateOf, openSqliteOf } from '../support/state-of.ts';

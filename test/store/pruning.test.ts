@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import type { RunStart } from '../../src/store/contract.ts';
 import type { JobState, Outcome } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { openSqliteOf } from '../support/state-of.ts';

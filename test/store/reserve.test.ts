@@ -3,7 +3,6 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { keepReserve, releaseReserve } from '../../src/store/sqlite/reserve.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 

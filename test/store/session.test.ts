@@ -5,7 +5,6 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { RunStart, StoreSession } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-
 import { drivers } from '../support/drivers.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { makeStateOf } from '../support/state-of.ts';

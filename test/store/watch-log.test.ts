@@ -10,7 +10,6 @@ import { openStore } from '../../src/store/sqlite/open.ts';
 import { SqliteSession } from '../../src/store/sqlite/session.ts';
 import { type SqliteStore, watchLog } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { drivers } from '../support/drivers.ts';
 import { nodeCache } from '../support/run-command.ts';
 import { makeStateOf } from '../support/state-of.ts';

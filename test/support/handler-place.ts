@@ -8,7 +8,6 @@ import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import { createHandlerRunner, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
-
 import { makeStateOf } from './state-of.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 

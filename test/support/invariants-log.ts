@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { checkLiveness } from '../../src/system/process/identity.ts';
-
 import { engine, type LogConnection } from './engines.ts';
 import type { LoggedActivity, LoggedJob, LoggedRun, LoggedWorker } from './log-tables.ts';
 import { lookIntoLog } from './open-log.ts';

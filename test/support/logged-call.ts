@@ -2,7 +2,6 @@ import { defaultSettings, type Settings } from '../../src/settings/settings.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import type { StoreInvocation } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest } from '../../src/worker/invocation/stop.ts';
-
 import { makeStateOf, openStoreOf } from './state-of.ts';
 
 /** A call that has a root's log, as `runner work` makes one. */

@@ -3,7 +3,6 @@ import { onTestFinished } from 'vitest';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-
 import { makeStateOf } from './state-of.ts';
 
 /** Explains how SQLite answers each query that a function asks of a root's log. */

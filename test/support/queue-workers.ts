@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import type { JobOptions } from '../../src/queue/api.ts';
-
 import { cronPlace } from './cron-place.ts';
 import type { LoggedJob, LoggedRun } from './log-tables.ts';
 import { queryLog } from './open-log.ts';

@@ -4,7 +4,6 @@ import { onTestFinished } from 'vitest';
 import { findDriver } from '../../src/store/sqlite/driver.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
-
 import { makeStateOf } from './state-of.ts';
 
 interface Commits {

@@ -6,7 +6,6 @@ import { createMasker } from '../../src/execution/secrets.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 
 const probePath = join(import.meta.dirname, '../../dist/probe.cjs');

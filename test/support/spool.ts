@@ -1,6 +1,5 @@
 import type { SpooledEnd, SpooledRun, SpoolHeader, SpoolingWorker, SpoolRun } from '../../src/store/spool/format.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-
 import { identifyDeadProcess } from './dead-process.ts';
 import { makeFinishedRun } from './finished-run.ts';
 

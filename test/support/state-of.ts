@@ -3,7 +3,6 @@ import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
-
 import { engine } from './engines.ts';
 
 /** The state folder of a root, made. */

@@ -6,7 +6,6 @@ import { openStore } from '../../src/store/sqlite/open.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../src/system/process/identity.ts';
-
 import { makeFinishedRun } from './finished-run.ts';
 
 /** A run's row and its output, as far as a test says. */

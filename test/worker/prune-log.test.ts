@@ -5,7 +5,6 @@ import { defaultSettings, type Retention } from '../../src/settings/settings.ts'
 import type { JobState } from '../../src/store/schema.ts';
 import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import { pruneLog } from '../../src/worker/prune/prune-log.ts';
-
 import { cronPlace } from '../support/cron-place.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';

@@ -11,7 +11,6 @@ import { createStopRequest, type StopRequest } from '../../src/worker/invocation
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
 import { createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
-
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';

@@ -4,7 +4,6 @@ import { type KnownTier, readOverview } from '../../../src/report/model/overview
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/format.ts';
-
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, type WrittenLog, writeLog } from '../../support/written-log.ts';
 

@@ -6,7 +6,6 @@ import type { SpoolFile } from '../../../src/store/spool/files.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-
 import { makeSpooledRun, makeSpoolHeader, SPOOL_AT, toLines } from '../../support/spool.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 

@@ -8,7 +8,6 @@ import type { SpoolEntry } from '../../../src/store/spool/format.ts';
 import { isReady, readSpool } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { createSpoolWriter, newSpoolId } from '../../../src/worker/record/spool-recorder.ts';
-
 import { makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, makeSpoolRun, SPOOL_AT } from '../../support/spool.ts';
 import { startNode } from '../../support/start-command.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';

@@ -4,7 +4,6 @@ import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { startHeartbeat } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
-
 import { holdLog } from '../../support/hold-log.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';

@@ -4,7 +4,6 @@ import { endUnmeasured, noOutput, type RunEnd } from '../../../src/execution/res
 import { createSelector } from '../../../src/worker/loop/selection.ts';
 import { createQueueRecorder, type HeldJob, idleTurn } from '../../../src/worker/record/queue-recorder.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
-
 import { checkInvariants } from '../../support/invariants.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { makeScript } from '../../support/plain-script.ts';

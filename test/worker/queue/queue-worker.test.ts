@@ -3,7 +3,6 @@ import { openQueue } from '../../../src/index.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { finishWorker } from '../../../src/worker/invocation/invocation.ts';
 import { startQueueWorker } from '../../../src/worker/start/work-queue.ts';
-
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { runCommand } from '../../support/run-command.ts';

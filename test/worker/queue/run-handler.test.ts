@@ -8,7 +8,6 @@ import { createActiveExecutors, type Equipment } from '../../../src/worker/loop/
 import { QueueExecutor } from '../../../src/worker/loop/queue-executor.ts';
 import { type HandlerEquipment, runHandler } from '../../../src/worker/loop/run-job.ts';
 import type { HeldJob } from '../../../src/worker/record/queue-recorder.ts';
-
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { changeLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
