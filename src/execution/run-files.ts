@@ -1,16 +1,6 @@
-import {
-  chmodSync,
-  closeSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmdirSync,
-  rmSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { removeTree } from '../child/remove-tree.ts';
 import { errorCode } from '../system/base/errors.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 
@@ -122,23 +112,6 @@ function removeFolder(path: string): void {
   } catch {
     removeTree(path);
   }
-}
-
-/** Also what its owner may not enter or change: a script has taken that right away, from us as well. */
-export function removeTree(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true });
-  } catch {
-    unlockFolders(path);
-    rmSync(path, { recursive: true, force: true });
-  }
-}
-
-/** Follows no link, which may lead anywhere. */
-function unlockFolders(path: string): void {
-  if (!lstatSync(path).isDirectory()) return;
-  chmodSync(path, 0o700);
-  for (const name of readdirSync(path)) unlockFolders(join(path, name));
 }
 
 /**

@@ -244,11 +244,15 @@ export default () => ({
   test.each([
     ['removed', ''],
     ['made a file', `writeFileSync(folder, '');`],
+    ['made a link', "symlinkSync(process.env.RUNNER_ROOT + '/jobs', folder);"],
+    ['closed', 'mkdirSync(folder, { mode: 0o400 });'],
+    ['opened to all', 'mkdirSync(folder); chmodSync(folder, 0o755);'],
   ])('of its temporary folder, which it has %s, is made anew', async (_, code) => {
     const place = openPlace({
-      'a.mjs': `import { rmSync, writeFileSync } from 'node:fs';
+      'a.mjs': `import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 export default ({ data }) => {
   const folder = process.env.TMPDIR;
+  if (lstatSync(folder).mode !== 0o40700) throw new Error('it is no private folder');
   writeFileSync(folder + '/mine', '');
   if (!data) return;
   rmSync(folder, { recursive: true });
@@ -259,6 +263,7 @@ export default ({ data }) => {
       expect(await place.run('a', { data })).toMatchObject({ outcome: 'succeeded', reason: null });
     }
     expect(countProcesses(place)).toBe(1);
+    expect(readdirSync(join(place.root, 'jobs/queue'))).toContain('a.mjs');
   });
 
   test('but what its module sets up at its import stays', async () => {

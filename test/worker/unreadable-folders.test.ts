@@ -118,14 +118,21 @@ test('a temporary folder is removed with what its script has locked itself out o
     'jobs/hourly/a.sh': `ln -s "$RUNNER_ROOT/outside" "$TMPDIR/link"\n${lockOut}`,
     'jobs/hourly/b.sh': `${lockOut}chmod 0 "$TMPDIR"\n`,
     'jobs/queue/mail.mjs': `import { execSync } from 'node:child_process';
-export default () => void execSync(${JSON.stringify(lockOut)});\n`,
+import { readdirSync } from 'node:fs';
+export default () => {
+  if (readdirSync(process.env.TMPDIR).length > 0) throw new Error('it is not empty');
+  execSync(${JSON.stringify(`${lockOut}chmod 0 "$TMPDIR"\n`)});
+};\n`,
   });
   const outside = join(root, 'outside');
   chmodSync(outside, 0o500);
   onTestFinished(() => chmodSync(outside, 0o700));
   expect(await run(root, 'hourly')).toEqual({ status: 0, stdout: '', stderr: '' });
-  await run(root, 'add', 'mail');
+  for (let job = 0; job < 3; job += 1) await run(root, 'add', 'mail');
   expect(await run(root, 'work')).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, "select 1 from jobs where name = 'mail' and attempts = 1 and state = 'finished'")).toHaveLength(
+    3,
+  );
   expect(readdirSync(join(root, '.runner/tmp'))).toEqual([]);
   expect(statSync(outside).mode & 0o777).toBe(0o500);
 });

@@ -14,11 +14,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
+import { removeTree } from '../../child/remove-tree.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
 
-import { ifPossible, type RunFiles, removeTree, restoreFolders } from '../run-files.ts';
+import { ifPossible, type RunFiles, restoreFolders } from '../run-files.ts';
 
 let made = 0;
 

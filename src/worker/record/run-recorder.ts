@@ -124,7 +124,11 @@ class LogRecorder implements RunRecorder {
     const claim = { id: job.id as number, token: key };
     const claims = [{ ...claim, state: 'claimed' as const, at: now() }];
     const [claimed] = await session.scriptJobs.claim(claims);
-    return claimed === undefined ? null : { ...job, key, state, claim };
+    if (claimed !== undefined) return { ...job, key, state, claim };
+    const rows = await session.scriptJobs.ofTier(job.script.tier);
+    if (rows.some(({ id }) => id === job.id)) return null;
+    // Nobody else runs it then.
+    throw new Error(`the row of ${job.script.name} was removed during its pass`);
   }
 
   async release(run: ClaimedRun): Promise<void> {
