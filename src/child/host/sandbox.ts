@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, unlinkSync, writeSync } from 'node:fs';
+import { linkSync, lstatSync, mkdirSync, openSync, readdirSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -10,6 +10,7 @@ import {
   readFileState,
   runVariableNames,
 } from '../contract.ts';
+import { removeTree } from '../remove-tree.ts';
 
 type Exit = typeof process.exit;
 
@@ -44,10 +45,10 @@ export class TemporaryFolder {
     this.#path = path;
   }
 
-  /** As far as it can be; where it is a folder no more, it is made anew. */
+  /** As far as it can be; where it is a folder for its owner alone no more, it is made anew. */
   empty(): void {
     try {
-      const { mtimeMs } = statSync(this.#path);
+      const mtimeMs = timeOfPrivateFolder(this.#path);
       // Listing it takes five times as long.
       if (mtimeMs === this.#emptySince) return;
       this.#emptySince = this.#removeAll() || Date.now() - mtimeMs < CLOCK_STEP_MS ? Number.NaN : mtimeMs;
@@ -60,14 +61,21 @@ export class TemporaryFolder {
   /** Whether there was anything. */
   #removeAll(): boolean {
     const names = readdirSync(this.#path);
-    for (const name of names) rmSync(join(this.#path, name), { recursive: true, force: true });
+    for (const name of names) removeTree(join(this.#path, name));
     return names.length > 0;
   }
 }
 
+/** When it last changed; @throws where a job has put a link there, which may lead anywhere, or has closed it */
+function timeOfPrivateFolder(path: string): number {
+  const stats = lstatSync(path);
+  if (!stats.isDirectory() || (stats.mode & 0o777) !== 0o700) throw new Error(`${path} is no private folder`);
+  return stats.mtimeMs;
+}
+
 function makeAnew(path: string): void {
   try {
-    rmSync(path, { recursive: true, force: true });
+    removeTree(path);
     restoreParent(path);
     mkdirSync(path, { mode: 0o700 });
   } catch {}
