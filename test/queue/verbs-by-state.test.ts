@@ -129,7 +129,7 @@ const told: Readonly<Record<Verb, readonly string[]>> = {
 const recorded = ['job-buried', 'job-cancelled'];
 
 /** Of one that runs also the end of its run is told. */
-const toldOfRun: Partial<Record<Verb, readonly string[]>> = { bury: ['job-failed'], requeue: ['job-queued'] };
+const toldOfRun: Partial<Record<Verb, readonly string[]>> = { bury: ['job-failed'], requeue: ['job-released'] };
 
 describe.each(Object.keys(verbs) as Verb[])('%s', (verb) => {
   test.each(Object.entries(table[verb]) as [Situation, string][])('%s: %s', async (from, to) => {
