@@ -115,7 +115,7 @@ export interface EndedChildren {
 
 /** A claimed job, for a worker outside of the runner. */
 export interface ClaimedJob<Data = JsonValue> extends Job<Data> {
-  /** Needed to end it: `queue.finish(job)`. Invalid once the lease has expired and another has the job. */
+  /** Needed to end it: `queue.finish(job)`. Invalid from two seconds after the end of the lease. */
   readonly token: string;
   /** 1 for the first. */
   readonly attempt: number;

@@ -84,11 +84,16 @@ export function noSuchJob(id: number): QueueError {
 }
 
 export function staleClaim(job: NamedJob): QueueError {
-  const now = job.state === 'running' ? 'another worker has claimed it' : `the job is ${job.state}`;
-  return new QueueError(
-    'stale-claim',
-    `The claim of job ${job.id} (${job.name}) has expired: ${now}; nothing was changed.`,
-  );
+  return refuseClaim(job, job.state === 'running' ? 'another worker has claimed it' : `the job is ${job.state}`);
+}
+
+/** Nobody else has the job yet. */
+export function expiredClaim(job: NamedJob): QueueError {
+  return refuseClaim(job, 'it was not renewed in time, and the job will be given to another worker');
+}
+
+function refuseClaim({ id, name }: NamedJob, why: string): QueueError {
+  return new QueueError('stale-claim', `The claim of job ${id} (${name}) has expired: ${why}; nothing was changed.`);
 }
 
 /** `Job 7 (mail/welcome)` */

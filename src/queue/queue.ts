@@ -328,8 +328,7 @@ interface Touching {
 
 /**
  * Begins the lease of a running job anew; only a lease that is said ends it sooner than it would end without.
- * One that has expired, but was not taken back yet, holds again: being late alone loses no claim. To be called
- * in a transaction.
+ * To be called in a transaction.
  *
  * @returns until when it holds
  */

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { HOUR_MS, MINUTE_MS, openTestQueue, SECOND_MS, START } from '../support/test-queue.ts';
+import type { ClaimedJob } from '../../src/queue/api.ts';
+import { LEASE_GRACE_MS } from '../../src/queue/settle/retry-policy.ts';
+import { MINUTE_MS, openTestQueue, SECOND_MS, START, type TestQueue } from '../support/test-queue.ts';
 
 test.each([
   ['by the word of who touches', { lease: '10m' }, { lease: '30s' }, 10 * MINUTE_MS],
@@ -37,14 +39,32 @@ test('only a lease that is said ends a claim sooner', async () => {
   expect(await queue.touch(claimed, { lease: '5s' })).toEqual(new Date(clock.at + 5 * SECOND_MS));
 });
 
-test('being late loses no claim as long as nobody took it back', async () => {
-  const { queue, take, clock, row } = await openTestQueue();
-  const claimed = await take();
-  clock.at += HOUR_MS;
-  await queue.touch(claimed);
-  expect(await queue.claim()).toBeNull();
-  await queue.finish(claimed);
-  expect(row(claimed.id)).toMatchObject({ state: 'finished', attempts: 1 });
+test.each([
+  ['touch', ({ queue }: TestQueue, job: ClaimedJob) => queue.touch(job)],
+  ['finish', ({ queue }: TestQueue, job: ClaimedJob) => queue.finish(job)],
+  ['retry', ({ queue }: TestQueue, job: ClaimedJob) => queue.retry(job)],
+  ['update', ({ queue }: TestQueue, job: ClaimedJob) => queue.update(job, { priority: 1 })],
+  ['delete', ({ queue }: TestQueue, job: ClaimedJob) => queue.delete(job)],
+])('%s by its holder: a claim is over a little after its lease, whether anybody has looked or not', async (_, verb) => {
+  const log = await openTestQueue();
+  const overAt = START + MINUTE_MS + LEASE_GRACE_MS;
+  for (const looks of [false, true]) {
+    log.clock.at = START;
+    const job = await log.take('mail/a');
+    log.clock.at = overAt + 1;
+    if (looks) expect(await log.queue.claim('mail/*')).toMatchObject({ id: job.id, attempt: 2 });
+    const before = log.dump();
+    await expect(verb(log, job)).rejects.toMatchObject({
+      code: 'stale-claim',
+      message: expect.stringMatching(/^The claim of job \d+ \(mail\/a\) has expired: .*; nothing was changed\.$/),
+    });
+    expect(log.dump()).toBe(before);
+    await log.queue.finish(job.id);
+  }
+  log.clock.at = START;
+  const job = await log.take('mail/a');
+  log.clock.at = overAt;
+  await verb(log, job);
 });
 
 test('without a token, whoever has the job keeps it longer', async () => {

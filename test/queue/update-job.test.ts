@@ -62,7 +62,7 @@ describe('a new rule', () => {
 
   test('of a job that runs counts once that has finished', async () => {
     const { queue, take, clock, row } = await openTestQueue();
-    const job = await take('a');
+    const job = await take('a', { lease: '1h' });
     clock.at += MINUTE_MS;
     await queue.update(job, { repeat: 'FINISHED, +1 HOUR' });
     expect(row(job.id)).toMatchObject({ state: 'running', run_at: START });

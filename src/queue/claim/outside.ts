@@ -208,7 +208,8 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
   return {
     ask,
     change: async (work) => {
-      const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, work)));
+      const askedAt = now();
+      const result = await ask(() => store.retryWhenFull(() => changeOnceBegun(store, askedAt, work)));
       ownWrite?.abort('written');
       ownWrite = null;
       return result;
@@ -240,12 +241,16 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
 const LONGEST_BEGINNING_MS = 500;
 const BEGINNING_LOOK_MS = 10;
 
-async function changeOnceBegun<T>(store: Store, work: (session: VerbSession) => Promise<T>): Promise<T> {
+async function changeOnceBegun<T>(
+  store: Store,
+  askedAt: number,
+  work: (session: VerbSession) => Promise<T>,
+): Promise<T> {
   const deadline = performance.now() + LONGEST_BEGINNING_MS;
   for (;;) {
     const takesClaimed = performance.now() >= deadline;
     try {
-      return await store.transaction((session) => work({ ...session, takesClaimed }));
+      return await store.transaction((session) => work({ ...session, askedAt, takesClaimed }));
     } catch (error) {
       if (!(error instanceof JobIsBeginning)) throw error;
     }

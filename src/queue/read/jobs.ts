@@ -3,8 +3,8 @@ import type { JobRow } from '../../store/schema.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';
 import type { Job, JobRef, JsonValue } from '../api.ts';
-import { noSuchJob, staleClaim } from '../errors.ts';
-import { readRetry } from '../settle/retry-policy.ts';
+import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
+import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
 
 /** A job as it was referred to; token null: whoever holds it. */
 interface ReadRef {
@@ -31,6 +31,8 @@ export class JobIsBeginning extends Error {}
 
 /** What a verb asks the store with. */
 export interface VerbSession extends StoreSession {
+  /** When the verb was called: what waits for the log's lock is not late for that. Epoch milliseconds. */
+  readonly askedAt: number;
   /** Whether a job that is claimed counts as running; else it is waited for, as it begins in a moment. */
   readonly takesClaimed?: boolean;
 }
@@ -38,7 +40,7 @@ export interface VerbSession extends StoreSession {
 /**
  * A job of the queue; to be asked in the transaction that changes it.
  *
- * @throws {QueueError} if there is none of that number, or a token is given that does not hold it
+ * @throws {QueueError} if there is none of that number, or a token is given that does not hold it, or no longer
  * @throws {JobIsBeginning} if it may begin at any moment
  */
 export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow> {
@@ -46,7 +48,16 @@ export async function findJob(session: VerbSession, ref: JobRef): Promise<JobRow
   const job = await findRow(session, id);
   if (job === null) throw noSuchJob(id);
   if (token !== null && job.claim_token !== token) throw staleClaim(job);
+  if (token !== null && (await hasExpired(session, job))) throw expiredClaim(job);
   return job;
+}
+
+/** Whoever looks takes the job back from then on: that nobody has looked yet makes no difference. */
+async function hasExpired({ claims, askedAt }: VerbSession, { id, lease_expires_at }: JobRow): Promise<boolean> {
+  if (lease_expires_at === null || lease_expires_at >= askedAt) return false;
+  const expired = await claims.expired(askedAt, LEASE_GRACE_MS);
+  // That of a worker of the runner is over only once it was given more time.
+  return expired.some(({ job, workerId }) => job.id === id && workerId === null);
 }
 
 /**

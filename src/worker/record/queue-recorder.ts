@@ -202,10 +202,11 @@ class LogQueueRecorder implements QueueRecorder {
   }
 
   async update({ id, token }: ClaimRef, data: string): Promise<void> {
-    const { store } = this.#recording;
+    const { store, runner } = this.#recording;
     if (await store.jobs.updateData(id, token, data)) return;
     // Its handler works in vain: the refusal says why.
-    await store.transaction((session) => findJob(session, { id, token }));
+    const askedAt = runner.now();
+    await store.transaction((session) => findJob({ ...session, askedAt }, { id, token }));
   }
 }
 

@@ -70,7 +70,7 @@ export const retryCases: Cases = {
   74: {
     title: 'STARTED counts from the last claim',
     check: async ({ queue, take, row, clock }) => {
-      const job = await take('a', { repeat: 'STARTED, +1 HOUR' });
+      const job = await take('a', { repeat: 'STARTED, +1 HOUR', lease: '1h' });
       clock.at += 10 * MINUTE_MS;
       await queue.retry(job);
       const { run_at, started_at, state } = row(job.id);
