@@ -88,7 +88,7 @@ test('an imported job of LaterJob has the tries that were left to it', async () 
     },
   );
   expect((await inRoot(root, 'import', 'laterjob', 'later.db', '--name', 'mail/send')).status).toBe(0);
-  expect((await inRoot(root, 'work', '--wait', '3s')).status).toBe(1);
+  expect((await inRoot(root, 'work', '--wait', '2s')).status).toBe(1);
   expect(selectJobs(root)).toMatchObject([{ state: 'failed', attempts: 3 }]);
 });
 

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { callCommand } from '../support/in-root.ts';
+import { commandPath, withCompileCache } from '../support/run-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { running, writeLog } from '../support/written-log.ts';
-
-const bin = join(import.meta.dirname, '../../dist/bin.cjs');
 
 const berlin = { PATH: process.env.PATH, TZ: 'Europe/Berlin' };
 
@@ -19,9 +18,9 @@ interface Ended {
 }
 
 function start(root: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): ChildProcess {
-  const child = spawn(process.execPath, [bin, ...args], {
+  const child = spawn(process.execPath, [commandPath, ...args], {
     cwd: root,
-    env: { ...berlin, ...env },
+    env: withCompileCache({ cwd: root, env: { ...berlin, ...env } }).env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
