@@ -93,6 +93,7 @@ function useZone(zone: string): void {
   });
 }
 
+// What `expect` would say of 150,000 of them takes longer than they do; fast-check tells which is wrong.
 const instants = fc.integer({ min: Date.UTC(2015, 0, 1), max: Date.UTC(2035, 0, 1) });
 
 describe.each(zones)('in %s', (zone) => {
@@ -103,9 +104,7 @@ describe.each(zones)('in %s', (zone) => {
     fc.assert(
       fc.property(instants, (instant) => {
         const start = periodStart(name, instant) ?? Number.NaN;
-        expect(start).toBeLessThanOrEqual(instant);
-        expect(instant - start).toBeLessThan(longestMs);
-        expect(periodStart(name, start)).toBe(start);
+        return start <= instant && instant - start < longestMs && periodStart(name, start) === start;
       }),
       { numRuns: tries(300) },
     );
@@ -115,9 +114,8 @@ describe.each(zones)('in %s', (zone) => {
     fc.assert(
       fc.property(instants, (instant) => {
         const next = nextPeriodStart(name, instant) ?? Number.NaN;
-        expect(next).toBeGreaterThan(instant);
-        expect(periodStart(name, next)).toBe(next);
-        expect(periodStart(name, next - 1)).toBe(periodStart(name, instant));
+        const isOwn = periodStart(name, next) === next;
+        return next > instant && isOwn && periodStart(name, next - 1) === periodStart(name, instant);
       }),
       { numRuns: tries(300) },
     );
@@ -127,7 +125,7 @@ describe.each(zones)('in %s', (zone) => {
     fc.assert(
       fc.property(instants, fc.integer({ min: 0, max: 3 * day }), (instant, laterMs) => {
         const [start, later] = [periodStart(name, instant), periodStart(name, instant + laterMs)];
-        expect(later).toBeGreaterThanOrEqual(start ?? Number.NaN);
+        return (later ?? Number.NaN) >= (start ?? Number.NaN);
       }),
       { numRuns: tries(300) },
     );
