@@ -85,13 +85,6 @@ describe('of a real run', () => {
     expect(end.durationMs).toBeLessThan(10_000);
   });
 
-  test('who ignores SIGTERM is killed after the grace', async () => {
-    const source = `# @max-rss 20mb\n# @rss-sustain 0s\n$SIG{TERM} = 'IGNORE'; ${allocate(60)} sleep 1 while 1;\n`;
-    const end = await runOne('deaf.pl', source, { graceMs: 300 });
-    expect(end).toMatchObject({ outcome: 'failed', signal: 'SIGKILL' });
-    expect(end.reason).toMatch(/^used \d+ MB of .* ended with SIGKILL after 300ms of grace$/);
-  });
-
   test('a short peak ends nothing', async () => {
     const source = `# @max-rss 60mb\n# @rss-sustain 5s\n${hold(100, 2)}\nsleep 0.3\n`;
     const end = await runOne('peak.sh', source);
