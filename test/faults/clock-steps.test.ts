@@ -68,6 +68,25 @@ test('a clock that is set in the midst of a pass, wherever', async () => {
   expect(told.flat()).toEqual([]);
 }, 300_000);
 
+test('a pass in which the clock was set back lasted nobody knows how long, and its runs are its own', async () => {
+  const files = { ...keepsAll, 'jobs/hourly/a.sh': shellScript(), 'jobs/hourly/b.sh': shellScript() };
+  const points = await listFaultPoints(makeTemporaryRoot(files), ['hourly']);
+  const clockFrom = points.findIndex((point) => point.startsWith('spawn')) + 1;
+  const root = makeTemporaryRoot(files);
+  expect((await runWithFault(root, ['hourly'], { clockMs: -DAY, clockFrom })).status).toBe(0);
+  const { stdout } = await runWithFault(root, ['report']);
+  expect(stdout).toMatch(/^hourly · every hour · last pass \S+ \S+ · 2 succeeded in –$/m);
+});
+
+test('what was called while the clock was ahead keeps nothing from being expected', async () => {
+  const root = makeTemporaryRoot(scripts);
+  const next = async () => /^hourly .* in (.*)$/m.exec((await runWithFault(root, ['status'])).stdout)?.[1];
+  await runPassWithRetry(root, ['hourly'], { clockMs: 3_650 * DAY });
+  expect(await next()).toMatch(/^(1h|\d+m.*)$/);
+  await runPassWithRetry(root, ['hourly'], {});
+  expect(await next()).toMatch(/^(1h|59m.*)$/);
+});
+
 test.each(sampleCases(steps))('`due` neither loops nor starves when the clock was set by %d ms', async (clockMs) => {
   const root = makeTemporaryRoot(scripts);
   const ran = async (fault: Fault = {}): Promise<number> => {

@@ -27,6 +27,16 @@ test('a tier of a day is overdue after an hour, not after half a day', () => {
   expect(expectCall('daily', byCron(last), at('05:07:00'))?.isOverdue).toBe(true);
 });
 
+test.each([
+  ['hourly', '14:50:00', false, '14:50:00'],
+  ['hourly', '14:10:00', false, '15:10:00'],
+  ['15min', '14:20:00', false, '14:35:00'],
+  ['hourly', '14:50:00', true, '15:00:00'],
+])('%s, called in three years at %s as the clock was ahead, `due` %j: now next at %s', (tier, time, isDue, next) => {
+  const atMs = at(time) + 3 * 365 * 24 * 3_600_000;
+  expect(expectCall(tier, { atMs, isDue }, at('14:30:00'))).toEqual({ atMs: at(next), isOverdue: false });
+});
+
 test('nothing is expected of what was never called or has no period', () => {
   expect(expectCall('hourly', null, at('14:00:00'))).toBeNull();
   expect(expectCall('by-hand', byCron(at('13:00:00')), at('14:00:00'))).toBeNull();

@@ -148,8 +148,10 @@ function readJob(content: string, line: number): NewJob<unknown> {
   }
   for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
   // Only data is passed on; a number among the options is to be one.
-  const options = JSON.parse(content) as NewJob<unknown>;
-  return 'data' in job ? { ...options, data: job.data } : options;
+  const { name, ...options } = JSON.parse(content) as NewJob<unknown>;
+  // Programs in other languages write null for what they leave out.
+  const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null));
+  return { name, ...said, ...('data' in job && { data: job.data }) };
 }
 
 function unknownKey(key: string, line: number): UsageError {

@@ -1,6 +1,6 @@
 import { describeExcess } from '../../child/contract.ts';
 import {
-  parseDurationMs,
+  parseDelayMs,
   type Reader,
   readDelayMs as readDelayOf,
   readDurationMs as readDurationOf,
@@ -83,8 +83,14 @@ export function readLeaseMs(text: unknown): number {
   return requireDurationMs('A lease', text);
 }
 
+/** As seconds the year 5138, as milliseconds 1973: what is less, and not zero, was meant as seconds. */
+const LEAST_MS = 1e11;
+
 /** Epoch milliseconds of a date, of a number of them, or of words. */
 export function readWhen(when: When, nowMs: number): number {
+  if (typeof when === 'number' && Number.isInteger(when) && when > 0 && when < LEAST_MS) {
+    throw invalid('A time', `milliseconds since 1970 such as ${when * 1000}, not seconds`, when);
+  }
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
   if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
   throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
@@ -102,7 +108,7 @@ const zonedTime = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-
 function parseWhen(text: string, nowMs: number): number | null {
   if (text === 'now') return nowMs;
   if (text.startsWith('+')) {
-    const delayMs = parseDurationMs(text.slice(1).trim());
+    const delayMs = parseDelayMs(text.slice(1).trim());
     return delayMs === null ? null : nowMs + delayMs;
   }
   const local = localTime.exec(text);
