@@ -41,26 +41,6 @@ test('a repeating job that is buried repeats no more, until it is kicked', async
   expect(row(job.id)).toMatchObject({ state: 'queued' });
 });
 
-test('the last child that is buried resumes its parent, which is told of it', async () => {
-  const { queue, take } = await openTestQueue();
-  const parent = await take('parent');
-  const child = await queue.add('child', { n: 1 }, { parent: parent.id });
-  await queue.finish(parent);
-  await queue.bury(child);
-  expect(await queue.claim('parent')).toMatchObject({
-    id: parent.id,
-    children: { finished: [], failed: [{ id: child, data: { n: 1 } }], cancelled: [] },
-  });
-});
-
-test('what waits of the children of a buried parent is cancelled', async () => {
-  const { queue, take, row } = await openTestQueue();
-  const parent = await take('parent');
-  const child = await queue.add('child', {}, { parent: parent.id });
-  await queue.bury(parent);
-  expect(row(child)).toMatchObject({ state: 'cancelled' });
-});
-
 test.each([1.5, '500', Number.POSITIVE_INFINITY])('the priority %s is refused', async (priority) => {
   const { queue, take, dump } = await openTestQueue();
   const job = await take();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { kickJobs } from '../../src/queue/settle/by-caller.ts';
 import { changeLog, readActivity } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
-import { HOUR_MS, MINUTE_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
 
 async function bury({ queue, clock }: TestQueue, name: string, options = {}): Promise<number> {
   clock.at += 1;
@@ -114,24 +114,6 @@ describe('a failed child that is kicked', () => {
 });
 
 describe('kickMany', () => {
-  test('kicks failed jobs in the order in which they failed, and only so many', async () => {
-    const log = await openTestQueue();
-    const { queue, clock, row } = log;
-    const ids = await queue.addMany([1, 2, 3].map((n) => ({ name: `mail/${n}` })));
-    const [first, second, third] = ids as [number, number, number];
-    for (const id of [second, third, first]) {
-      clock.at += MINUTE_MS;
-      await queue.bury(id);
-    }
-    const delayed = await queue.add('mail/4', {}, { runAt: '+1h' });
-    expect(await queue.kickMany('mail/*', 2)).toBe(2);
-    expect([second, third].map((id) => row(id).state)).toEqual(['queued', 'queued']);
-    expect(row(first).state).toBe('failed');
-    expect(await queue.kickMany('mail/*', 2)).toBe(1);
-    expect(log.events(delayed)).toEqual(['job-queued']);
-    expect(log.events(second)).toEqual(['job-queued', 'job-buried', 'job-kicked']);
-  });
-
   test('kicks delayed jobs, the next ones first, only where none has failed', async () => {
     const log = await openTestQueue();
     const { queue, row } = log;
