@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FromChild, STRAY_FILE, type Stray } from '../child/contract.ts';
+import { readPlainFile } from '../system/base/plain-file.ts';
 import { isProbeResult } from './result/probe-result.ts';
 
 /** Longer than any message of ours: a result of 1 MiB is written as JSON within JSON. */
@@ -44,7 +44,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 /** Why a child that waited has ended itself; null: it has not. */
 export function readStray(temporary: string): Stray | null {
   try {
-    const stray: unknown = JSON.parse(readFileSync(join(temporary, STRAY_FILE), 'utf8'));
+    const stray: unknown = JSON.parse(readPlainFile(join(temporary, STRAY_FILE)));
     return isStray(stray) ? stray : null;
   } catch {
     return null;

@@ -3,6 +3,7 @@ import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { UsageError } from '../system/base/errors.ts';
+import { readPlainFile } from '../system/base/plain-file.ts';
 import { describeDistrust, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
 
 import { describeProblem, type Problem } from './problem.ts';
@@ -96,7 +97,7 @@ interface ConfigFile {
 async function readConfigFile(root: string, name: string): Promise<ConfigFile> {
   const path = join(root, name);
   try {
-    const source = readFileSync(path, 'utf8').replace(/^\ufeff/, '');
+    const source = readPlainFile(path).replace(/^\ufeff/, '');
     const content = name.endsWith('.json') ? JSON.parse(source) : await importDefault(path, name);
     return { name, source, content };
   } catch (error) {

@@ -52,6 +52,20 @@ test('without a config file the defaults apply', async () => {
   expect(await load({})).toMatchObject({ settings: defaults, stderr: '' });
 });
 
+test('a named pipe in the place of the config file is named, and not waited for', () => {
+  const root = makeTemporaryRoot();
+  const place = join(root, 'runner.config.json');
+  spawnSync('mkfifo', ['-m', '600', place]);
+  const args = ['--input-type=module', '-e', program, root];
+  const { stdout } = spawnSync(process.execPath, args, { env: nodeCache, encoding: 'utf8', timeout: 20_000 });
+  expect(JSON.parse(stdout)).toEqual({
+    name: 'UsageError',
+    message:
+      `runner.config.json cannot be loaded: ${place} is a named pipe, a socket or a device; ` +
+      'a file is needed there. Remove it.',
+  });
+});
+
 test('an empty config file leaves the defaults', async () => {
   expect(await load({ 'runner.config.json': '{}' })).toMatchObject({ settings: defaults, stderr: '' });
 });

@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
@@ -39,5 +40,38 @@ test('a script takes the folders away that others need: they are made again', as
   expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
   expect(outcomes(root)).toEqual([{ script: 'hourly/0', outcome: 'succeeded' }, ...succeeded]);
   expect((await runWithFault(root, ['hourly'])).status).toBe(0);
+  checkInvariants(root);
+});
+
+/* Whoever opens a named pipe waits for the other end, which nobody opens. */
+
+test.each(['activity.db', 'activity.db-journal', 'activity.db-wal', 'reserve', 'activity.lock', 'activity.suspect'])(
+  '%s is a named pipe: scripts run all the same, and nothing waits for it',
+  async (name) => {
+    const root = makeTemporaryRoot(scripts);
+    const place = join(root, '.runner', name);
+    if (name === 'activity.db') mkdirSync(join(root, '.runner'), { mode: 0o700 });
+    else expect((await runWithFault(root, ['hourly'])).status).toBe(0);
+    rmSync(place, { force: true });
+    execFileSync('mkfifo', ['-m', '600', place]);
+    const { status, stderr } = await runWithFault(root, ['hourly']);
+    expect(status).toBe(0);
+    const isOfLog = /^activity\.db(?:-journal|-wal)?$/.test(name);
+    expect(stderr).toBe(
+      isOfLog ? `runner: ${place} is a named pipe, a socket or a device; a file is needed there. Remove it.\n` : '',
+    );
+    for (const reads of ['status', 'report', 'doctor'])
+      expect((await runWithFault(root, [reads])).status).not.toBeNull();
+    rmSync(place, { force: true });
+    expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
+    checkInvariants(root);
+  },
+);
+
+test('a script puts named pipes where its own files are looked for', async () => {
+  const makes = '#!/bin/sh\nmkfifo -m 600 "$RUNNER_ROOT/.runner/results/$(basename "$TMPDIR").json" "$TMPDIR/pipe"\n';
+  const root = makeTemporaryRoot({ ...scripts, 'jobs/hourly/0.sh': executable(makes) });
+  expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
+  expect(outcomes(root)).toEqual([{ script: 'hourly/0', outcome: 'succeeded' }, ...succeeded]);
   checkInvariants(root);
 });

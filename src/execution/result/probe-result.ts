@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { ProbeError, ProbeResult } from '../../child/contract.ts';
+import { readPlainFile } from '../../system/base/plain-file.ts';
 import type { Masker } from '../secrets.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { Masker } from '../secrets.ts';
  */
 export function readProbeResult(path: string, masker: Masker): ProbeResult | null {
   try {
-    const result: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    const result: unknown = JSON.parse(readPlainFile(path));
     return isProbeResult(result) ? maskResult(result, masker) : null;
   } catch {
     return null;

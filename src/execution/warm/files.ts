@@ -4,7 +4,6 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
-  readFileSync,
   readSync,
   statSync,
   unlinkSync,
@@ -15,6 +14,7 @@ import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
 import { removeTree } from '../../child/remove-tree.ts';
+import { readPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
@@ -152,7 +152,7 @@ export function readLedgers({ results }: StateFolder): ReadonlyMap<string, Ledge
   for (const child of listNames(results).filter((each) => ownerOf(each) !== null)) {
     const path = join(results, child);
     ifPossible(() => {
-      const keys = readFileSync(path, 'latin1').slice(ledgerPlaces.keys, ledgerPlaces.begun);
+      const keys = readPlainFile(path, 'latin1').slice(ledgerPlaces.keys, ledgerPlaces.begun);
       const startedAt = Math.round(statSync(path).mtimeMs);
       for (const key of listRuns(keys)) ledgers.set(key, { child, startedAt });
     });

@@ -1,10 +1,11 @@
 import { statSync } from 'node:fs';
 import type { Pause, Store } from '../../store/contract.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
-import { assertWritable } from '../../store/sqlite/file.ts';
+import { assertWritable, findSpecial } from '../../store/sqlite/file.ts';
 import { findSchemaFlaws, SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
+import { describeSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type Answer, askProgram, NO_SQLITE, reasonOfFailure, type SqliteAccess, sqliteCommand } from './probes.ts';
 
@@ -73,6 +74,8 @@ async function readUnwritable(
 }
 
 async function readLogFile(path: string, access: SqliteAccess, env: NodeJS.ProcessEnv): Promise<Reading> {
+  const special = findSpecial(path);
+  if (special !== null) return unread(describeSpecial(special));
   const request = await sqliteCommand(EXAMINE, { path, access, env });
   if (request === null) return unread(NO_SQLITE);
   const answer = await askProgram(request.command, { env: request.env, timeoutMs: TIMEOUT_MS });

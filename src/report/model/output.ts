@@ -1,9 +1,10 @@
-import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { runFilesOf } from '../../execution/run-files.ts';
+import { openPlainFile } from '../../system/base/plain-file.ts';
 import { printableLine, toPrintableLines } from '../../system/base/text.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 
@@ -130,7 +131,7 @@ async function waitForOutput({ pollMs, signal }: LiveOutput): Promise<void> {
 
 function openIfThere(path: string): number | null {
   try {
-    return openSync(path, 'r');
+    return openPlainFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, readSync, statSync } from 'node:fs';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
+import { openPlainFile } from '../../system/base/plain-file.ts';
 import type { Connection } from '../sqlite/connection.ts';
 import { findDriver } from '../sqlite/driver.ts';
 
@@ -93,7 +94,7 @@ const START = 'SQLite format 3\0';
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   withPlainErrors(path, () => {
-    const fd = openSync(path, 'r');
+    const fd = openPlainFile(path);
     try {
       readSync(fd, header);
     } finally {

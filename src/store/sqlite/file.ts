@@ -10,8 +10,9 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { describeSpecial, isSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { isCorruption } from '../failures.ts';
+import { isCorruption, StoreUnavailable } from '../failures.ts';
 import type { Connection, Driver } from './connection.ts';
 import { findSchemaFlaws, SCHEMA_VERSION } from './migrations.ts';
 
@@ -45,6 +46,7 @@ export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog 
   // Never opened by `node:fs`: closing it again would drop SQLite's locks on it.
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return { is: 'missing' };
+  assertPlain(path);
   assertWritable(folder);
   // It is made whole, under another name: a short one was cut off by something.
   if (stats.isFile() && stats.size < LEAST_BYTES) {
@@ -55,6 +57,22 @@ export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog 
     };
   }
   return openAndJudge(folder, opening);
+}
+
+/** What SQLite would open without a look at what it is, and wait for ever; null: there is nothing of that kind. */
+export function findSpecial(path: string): string | null {
+  const paths = databaseSuffixes.map((suffix) => path + suffix);
+  const isSpecialAt = (each: string): boolean => {
+    const stats = statSync(each, { throwIfNoEntry: false });
+    return stats !== undefined && isSpecial(stats);
+  };
+  return paths.find(isSpecialAt) ?? null;
+}
+
+/** @throws where there is such a file */
+export function assertPlain(path: string): void {
+  const special = findSpecial(path);
+  if (special !== null) throw new StoreUnavailable('foreign', describeSpecial(special));
 }
 
 /** @throws what keeps this user from writing the log */

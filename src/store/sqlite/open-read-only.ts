@@ -3,7 +3,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
 import type { Connection, ConnectionOptions } from './connection.ts';
-import { judgeMarks, type Opening, readVersion } from './file.ts';
+import { assertPlain, judgeMarks, type Opening, readVersion } from './file.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 
 type Access = NonNullable<ConnectionOptions['access']>;
@@ -40,6 +40,7 @@ function unreadable(path: string, reason: unknown): StoreUnavailable {
 }
 
 function openAs(access: Access, path: string, opening: Opening): Connection {
+  assertPlain(path);
   const connection = opening.driver.open(path, { timeoutMs: opening.busyTimeoutMs, access });
   try {
     const judged = judgeMarks(connection);

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, lstatSync, openSync, rmSync, writeSync } from 'node:fs';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** Enough for the last records of a pass, in the log and beside it. */
@@ -7,7 +7,10 @@ const RESERVE_BYTES = 256 * 1024;
 /** Has a file ready that can be given up when the disk is full. Never throws: it is there if it can be. */
 export function keepReserve({ reserve }: StateFolder): void {
   try {
-    if (statSync(reserve, { throwIfNoEntry: false })?.size === RESERVE_BYTES) return;
+    const found = lstatSync(reserve, { throwIfNoEntry: false });
+    if (found?.isFile() && found.size === RESERVE_BYTES) return;
+    // Opening a named pipe would wait for a reader, and a link may lead to anything.
+    if (found?.isFile() === false) rmSync(reserve);
     fill(reserve);
   } catch {
     remove(reserve);
@@ -17,7 +20,7 @@ export function keepReserve({ reserve }: StateFolder): void {
 /** Gives up the reserve; false: there was none. Never throws. */
 export function releaseReserve({ reserve }: StateFolder): boolean {
   try {
-    if (statSync(reserve, { throwIfNoEntry: false }) === undefined) return false;
+    if (lstatSync(reserve, { throwIfNoEntry: false }) === undefined) return false;
     rmSync(reserve);
     return true;
   } catch {

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { isSpecial } from '../base/plain-file.ts';
 import { checkLiveness, isStartKnown, type ProcessIdentity } from '../process/identity.ts';
 
 /** Who holds a lock, as it is written in it. */
@@ -46,10 +47,12 @@ export function isHolderAlive({ holder, lastSeenAt }: HolderFile, readNow: () =>
 export function readHolderFile(path: string): HolderFile | null {
   try {
     // Opened, not only looked at: on opening, an NFS client asks the server for the file's time.
-    const file = openSync(path, 'r');
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const lastSeenAt = Math.round(fstatSync(file).mtimeMs);
-      return { holder: parseHolder(readFileSync(file, 'utf8')), lastSeenAt };
+      const stats = fstatSync(file);
+      // Nobody has written down who they are in a pipe or a device.
+      const text = isSpecial(stats) ? '' : readFileSync(file, 'utf8');
+      return { holder: parseHolder(text), lastSeenAt: Math.round(stats.mtimeMs) };
     } finally {
       closeSync(file);
     }

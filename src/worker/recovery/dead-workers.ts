@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync, unlinkSync } from 'node:fs';
+import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
@@ -24,6 +24,7 @@ import { withoutParameters } from '../../settings/readers.ts';
 import type { ClaimOfWorker, RunStart, Store } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
+import { openPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
 import { clearDeadLock } from '../../system/lock/lock-file.ts';
@@ -328,7 +329,7 @@ function lastSeenMemory({ lastSeenRssBytes }: LostRunRequest): Partial<RunEnd> {
 async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }: LostRunRequest): Promise<KeptOutput> {
   let fd: number;
   try {
-    fd = openSync(path, 'r+');
+    fd = openPlainFile(path, constants.O_RDWR);
   } catch {
     return { text: '', bytes: 0, droppedBytes: 0, file: null, fileBytes: null };
   }
