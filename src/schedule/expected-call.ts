@@ -25,11 +25,19 @@ export interface PreviousCall {
  */
 export function expectCall(tier: string, last: PreviousCall | null, nowMs: number): ExpectedCall | null {
   if (last === null) return null;
-  const [start, next] = [periodStart(tier, last.atMs), nextPeriodStart(tier, last.atMs)];
-  if (start === null || next === null) return null;
-  const atMs = last.isDue ? next : next + last.atMs - start;
+  const start = periodStart(tier, last.atMs);
+  if (start === null) return null;
+  const minuteMs = last.isDue ? 0 : last.atMs - start;
+  const atMs = startOfNext(tier, last.atMs, nowMs, minuteMs) + minuteMs;
   const delayMs = last.isDue ? LONGEST_DUE_DELAY_MS : longestDelayMs(tier);
   return { atMs, isOverdue: nowMs > atMs + delayMs };
+}
+
+/** Of a call that is still to come, as the clock was ahead then, just the minute tells something. */
+function startOfNext(tier: string, lastMs: number, nowMs: number, minuteMs: number): number {
+  const current = periodStart(tier, nowMs) as number;
+  const isStillToCome = lastMs > nowMs && current + minuteMs > nowMs;
+  return isStillToCome ? current : (nextPeriodStart(tier, Math.min(lastMs, nowMs)) as number);
 }
 
 /** Hosts shift cron's minutes, but not by hours. */

@@ -146,10 +146,11 @@ export async function selectLastCall(
     .selectFrom('workers')
     .select(['started_at', 'triggered_by'])
     .where('tier', '=', tier)
-    .where('kind', '=', 'tier')
-    // A literal: calls by hand are few, and have an index of their own.
+    // Literals: calls by hand are few, and have an index of their own.
+    .where('kind', '=', sql.lit('tier' as const))
     .where('triggered_by', isByHand ? '=' : '!=', sql.lit('manual' as const))
-    .orderBy('started_at', 'desc')
+    // By number, not by time: the clock may have been set back.
+    .orderBy(isByHand ? 'started_at' : 'id', 'desc')
     .limit(1)
     .executeTakeFirst();
   return last === undefined ? null : { atMs: last.started_at, isDue: last.triggered_by === 'due' };
@@ -327,18 +328,20 @@ export async function selectSkippedPass(db: Kysely<ActivityLog>, tier: string): 
   return newest?.state === 'skipped' ? toPass(newest) : null;
 }
 
-/** How the runs of one pass ended: they began after it did, and before it ended. */
+/** How the runs of one pass ended: they began after it did, and before it ended, unless the clock was set back. */
 export async function selectPassOutcomes(
   db: Kysely<ActivityLog>,
   { id, startedAtMs, finishedAtMs }: RecordedPass,
 ): Promise<Outcome[]> {
+  const untilMs = finishedAtMs ?? Number.MAX_SAFE_INTEGER;
+  const isInOrder = untilMs >= startedAtMs;
   const runs = await db
     .selectFrom('scripts')
     .crossJoin('runs')
     .select('outcome')
     .whereRef('runs.script_id', '=', 'scripts.id')
-    .where('started_at', '>=', startedAtMs)
-    .where('started_at', '<=', finishedAtMs ?? Number.MAX_SAFE_INTEGER)
+    .where('started_at', '>=', isInOrder ? startedAtMs : 0)
+    .where('started_at', '<=', isInOrder ? untilMs : Number.MAX_SAFE_INTEGER)
     .where('worker_id', '=', id)
     .execute();
   return runs.map(({ outcome }) => outcome);

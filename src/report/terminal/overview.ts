@@ -147,7 +147,10 @@ function describeResult(pass: LastPassSummary): string {
     pass.succeeded > 0 ? `${formatCount(pass.succeeded)} succeeded` : '',
     pass.failed > 0 ? `${formatCount(pass.failed)} failed` : '',
   ].filter(Boolean);
-  const took = formatDuration(pass.finishedAtMs === null ? null : pass.finishedAtMs - pass.startedAtMs);
+  const { startedAtMs, finishedAtMs } = pass;
+  // Where the clock was set back meanwhile, nobody knows.
+  const isKnown = finishedAtMs !== null && finishedAtMs >= startedAtMs;
+  const took = formatDuration(isKnown ? finishedAtMs - startedAtMs : null);
   return `${counts.join(', ') || 'nothing to run'} in ${took}`;
 }
 

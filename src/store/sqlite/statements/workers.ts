@@ -88,7 +88,7 @@ function find(db: Statements, worker: NewWorker): WorkerRow | null {
   );
 }
 
-/** One step into the index for each tier, where `group by` would read all of it. */
+/** One step into the index for each tier, where `group by` would read all of it; by number, as below. */
 function lastCalls(db: Statements): ReadonlyMap<string, number> {
   const rows = db.all<{ tier: string; at: number | null }>(
     `with recursive tiers (name) as (
@@ -96,7 +96,7 @@ function lastCalls(db: Statements): ReadonlyMap<string, number> {
        union all
        select (select min(tier) from workers where tier > tiers.name) from tiers where name is not null)
      select name as tier, (select started_at from workers where tier = tiers.name and kind = 'tier'
-       and triggered_by <> 'manual' order by started_at desc limit 1) as at
+       and triggered_by <> 'manual' order by id desc limit 1) as at
      from tiers where name is not null`,
   );
   return new Map(rows.flatMap(({ tier, at }) => (at === null ? [] : [[tier, at] as const])));
