@@ -211,6 +211,18 @@ describe('runner add --many', () => {
     expect(json.stdout).toBe('{"ids":[3],"kept":[]}\n');
   });
 
+  test('takes null for an option that is left out; data may be null', () => {
+    const root = makeQueueSite();
+    const keys = ['runAt', 'priority', 'retries', 'retryDelay', 'uniqueKey', 'onDuplicate', 'repeat', 'missed'];
+    const others = ['parent', 'onChildFailure', 'group', 'lease', 'data'];
+    const unsaid = Object.fromEntries([...keys, ...others].map((key) => [key, null]));
+    const input = line({ name: 'export', ...unsaid });
+    expect(withInput(root, input, 'add', '--many').stderr).toBe('');
+    expect(jobsOf(root)).toEqual([{ id: 1, name: 'export', data: 'null', priority: 500 }]);
+    const nameless = withInput(root, line({ name: null }), 'add', '--many');
+    expect([nameless.status, nameless.stderr]).toEqual([2, expect.stringContaining("A job's name expects")]);
+  });
+
   test('tells how many were not added, as another has the unique key', () => {
     const root = makeQueueSite();
     const keyed = line({ name: 'export', uniqueKey: 'k' });

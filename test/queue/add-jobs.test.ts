@@ -69,6 +69,8 @@ describe('what a job is added with', () => {
     [{ runAt: START + 5 }, { run_at: START + 5 }],
     [{ runAt: new Date(START + 7) }, { run_at: START + 7 }],
     [{ runAt: '+10 minutes' }, { run_at: START + 10 * MINUTE_MS }],
+    [{ runAt: '+0s' }, { run_at: START }],
+    [{ runAt: 1e11 }, { run_at: 1e11 }],
     [{ runAt: ' + 1h ' }, { run_at: START + HOUR_MS }],
     [{ runAt: '2026-12-24' }, { run_at: local(2026, 12, 24) }],
     [{ runAt: '2026-12-24 18:00' }, { run_at: local(2026, 12, 24, 18) }],
@@ -179,6 +181,10 @@ describe('what is refused, in a sentence', () => {
       ...['2026-01-01 00:60', '2026-1-1', '26-01-01', -1, 1.5, 8.64e15 + 1, Number.NaN, null, true],
       ...[[], new Date(Number.NaN)],
     ].map((runAt): [object, string] => [{ runAt }, `${time}, found ${JSON.stringify(runAt) ?? String(runAt)}.`]),
+    ...[1, START / 1000 + 3_600, 1e11 - 1].map((runAt): [object, string] => [
+      { runAt },
+      `A time expects milliseconds since 1970 such as ${runAt}000, not seconds, found ${runAt}.`,
+    ]),
     [{ data: circular }, "A job's data cannot be written as JSON: Converting circular structure"],
   ])('%o', async (options, message) => {
     const { queue, dump } = await openTestQueue();
