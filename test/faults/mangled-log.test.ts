@@ -95,9 +95,34 @@ function toSql(database: Database.Database, { kind, object, column, value }: Cha
   }
 }
 
-/** Found by chance once: the rows of the scripts that a pass has yet to start are deleted. */
+/** Places of columns in `jobs`, and of that among the tables. */
+const [STATE, TOKEN, FINISHED_AT] = [3, 23, 25];
+const setJobs = { kind: 'set', object: 2, isUnchecked: false } as const;
+
+/** Hardly to be found by chance. */
 const wellTried: [{ before: Change[]; during: Change[] }][] = [
-  [{ before: [], during: [{ kind: 'empty', object: 2, column: 0, value: 'null', isUnchecked: false }] }],
+  // The rows of the scripts that a pass has yet to start are deleted.
+  [{ before: [], during: [{ ...setJobs, kind: 'empty', column: 0, value: 'null' }] }],
+  // Nobody has what is told to be running: without a token, or with one of no worker.
+  [
+    {
+      before: [
+        { ...setJobs, column: STATE, value: "'running'" },
+        { ...setJobs, column: FINISHED_AT, value: 'null' },
+      ],
+      during: [],
+    },
+  ],
+  [
+    {
+      before: [
+        { ...setJobs, column: STATE, value: "'claimed'" },
+        { ...setJobs, column: FINISHED_AT, value: 'null' },
+        { ...setJobs, column: TOKEN, value: "'text'" },
+      ],
+      during: [],
+    },
+  ],
 ];
 
 /** What SQLite refuses, nobody can have done. */

@@ -30,7 +30,7 @@ export interface Collector {
  * So no script is ever twice under way, and what was deferred is first in line.
  */
 export async function collectJobs(collector: Collector): Promise<readonly PassJob[]> {
-  const open = chooseOpenJobs(collector);
+  const open = await freeUnheld(collector, chooseOpenJobs(collector));
   const due = open.filter((job) => mayRun(collector, job));
   const left = due.flatMap((job) => toPassJob(collector.request, job) ?? []);
   await recordRunning(collector, open);
@@ -43,6 +43,19 @@ function chooseOpenJobs({ openJobs, request }: Collector): readonly ScriptJobRow
   if (request.kind !== 'script') return openJobs;
   const wanted = new Set(request.scripts.map(({ name }) => name));
   return openJobs.filter(({ name }) => wanted.has(name));
+}
+
+/** What no worker has a claim to, nobody runs, whatever its row says: somebody else has written it. */
+async function freeUnheld({ session, at }: Collector, open: readonly ScriptJobRow[]): Promise<readonly ScriptJobRow[]> {
+  if (!open.some(isHeld)) return open;
+  const held = new Set((await session.claims.ofWorkers()).map(({ job }) => job.id));
+  const unheld = open.filter((job) => isHeld(job) && !held.has(job.id));
+  const free = { state: 'queued' as const, claim_token: null };
+  await session.jobs.change(
+    unheld.map(({ id }) => ({ id, set: free })),
+    at,
+  );
+  return open.map((job) => (unheld.includes(job) ? { ...job, ...free } : job));
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
