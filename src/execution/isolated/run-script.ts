@@ -1,28 +1,13 @@
 import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
-import type { HandlerJob, ProbeResult } from '../../child/contract.ts';
-import { fieldsOf, type HandlerReply, joinWarnings, readProgramWords } from '../result/handler-reply.ts';
+import type { HandlerJob } from '../../child/contract.ts';
+import { judgeEnd } from '../result/end.ts';
+import { readProgramWords } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
-
 import { readProbeResult } from '../result/probe-result.ts';
-import {
-  addCpu,
-  describeScriptError,
-  endNotStarted,
-  type KeptOutput,
-  measureBySelf,
-  type RunEnd,
-  roundMs,
-} from '../result/result.ts';
-import {
-  decideOutcome,
-  describeEnd,
-  describeWarnings,
-  type EndFacts,
-  findMemoryFailure,
-  isDiskFull,
-} from '../result/wording.ts';
+import { addCpu, endNotStarted, measureBySelf, type RunEnd } from '../result/result.ts';
+import { isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
 import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
@@ -73,58 +58,12 @@ async function endRun(
   const { fd, droppedBytes } = observed;
   const { maxOutputBytes: maxBytes, masker } = request;
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
-  const words = readProgramWords(request, observed.exit.code, fd);
-  const facts = collectFacts(request, observed, result, output, words);
-  const outcome = decideOutcome(facts, words.ask);
-  return {
-    ...(result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result)),
-    outcome,
-    finishedAt: Date.now(),
-    durationMs: roundMs(observed.durationMs),
-    exitCode: observed.exit.code,
-    signal: observed.exit.signal,
-    reason: describeEnd(facts),
-    warning: joinWarnings(describeAll(request, observed, result), words.warning),
-    // What the script's own `uncaughtException` handler dealt with is no cause of anything.
-    error: outcome === 'succeeded' ? null : (result?.error ?? null),
-    output,
-    ...fieldsOf(words, outcome),
-  };
-}
-
-function describeAll(request: RunRequest, observed: Observed, result: ProbeResult | null): string | null {
-  const selfPeakBytes = result?.maxRssBytes ?? null;
-  return describeWarnings({
-    ...observed,
+  return judgeEnd(request, {
+    ...{ ...observed, result, output },
+    measured: result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result),
+    words: readProgramWords(request, observed.exit.code, fd),
     isDiskFull: isDiskFull(request.state.output),
-    selfPeakBytes,
   });
-}
-
-function collectFacts(
-  request: RunRequest,
-  { exit, termination, sampled, memory, startFailure, durationMs }: Observed,
-  result: ProbeResult | null,
-  output: KeptOutput,
-  words: HandlerReply,
-): EndFacts {
-  const { options } = request.script;
-  return {
-    exitCode: exit.code,
-    signal: exit.signal,
-    termination: termination.cause,
-    killedAfterGrace: termination.killed,
-    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
-    startFailure,
-    timeoutMs: request.timeoutMs,
-    graceMs: request.graceMs,
-    durationMs,
-    heapLimitBytes: options.memoryBytes ?? null,
-    memoryFailure: findMemoryFailure(exit, output.text),
-    lastSeenRssBytes: sampled.maxRssBytes,
-    errorSentence: describeScriptError(result),
-    ownSentence: words.sentence,
-  };
 }
 
 /** What was seen of a run from outside. */

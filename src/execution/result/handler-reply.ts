@@ -24,7 +24,7 @@ export interface HandlerReply {
   readonly rssDeltaBytes?: number;
 }
 
-const noWords: HandlerReply = { sentence: null, warning: null };
+export const noWords: HandlerReply = { sentence: null, warning: null };
 
 /**
  * What a program that is a handler has left of words.

@@ -1,25 +1,10 @@
 import type { EndMessage, ProbeResult } from '../../child/contract.ts';
-import { fieldsOf, type HandlerReply, joinWarnings, readNodeWords } from '../result/handler-reply.ts';
+import { judgeEnd } from '../result/end.ts';
+import { noWords, readNodeWords } from '../result/handler-reply.ts';
 import { keepOutput } from '../result/output.ts';
 import { maskResult, readProbeResult } from '../result/probe-result.ts';
-import {
-  addCpu,
-  describeScriptError,
-  type KeptOutput,
-  type Measurement,
-  measureBySelf,
-  noOutput,
-  type RunEnd,
-  roundMs,
-} from '../result/result.ts';
-import {
-  decideOutcome,
-  describeEnd,
-  describeWarnings,
-  type EndFacts,
-  findMemoryFailure,
-  isDiskFull,
-} from '../result/wording.ts';
+import { addCpu, type KeptOutput, type Measurement, measureBySelf, noOutput, type RunEnd } from '../result/result.ts';
+import { isDiskFull } from '../result/wording.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { Exit, StartFailure } from '../start/process.ts';
 import type { HandlerRequest } from '../start/request.ts';
@@ -47,23 +32,18 @@ export async function endWarmRun(
   const exit = 'exit' in observed.served ? observed.served.exit : null;
   const result = readResult(request, observed);
   const output = await keepWarmOutput(request, child, observed);
-  const words: HandlerReply | null = result && readNodeWords(result, request.masker);
-  const facts = collectFacts(request, observed, { exit, result, output, words });
-  const outcome = decideOutcome(facts, words?.ask);
-  const leftProcesses = exit === null ? 0 : await countLeft(child.pid);
-  return {
-    ...(result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result)),
-    outcome,
-    finishedAt: Date.now(),
-    durationMs: roundMs(observed.durationMs),
-    exitCode: exit?.code ?? null,
-    signal: exit?.signal ?? null,
-    reason: describeEnd(facts),
-    warning: describeAll(request, { ...observed, leftProcesses }, result, output),
-    error: outcome === 'succeeded' ? null : (result?.error ?? null),
-    output,
-    ...(words && fieldsOf(words, outcome)),
-  };
+  const stray = 'message' in observed.served ? observed.served.message.stray : undefined;
+  return judgeEnd(request, {
+    ...{ ...observed, exit, result, output },
+    measured: result === null ? measureFromOutside(child, observed, exit) : measureBySelf(result),
+    words: result === null ? noWords : readNodeWords(result, request.masker),
+    leftProcesses: exit === null ? 0 : await countLeft(child.pid),
+    isDiskFull: output !== noOutput && isDiskFull(request.state.output),
+    startFailure: null,
+    firstFailure: null,
+    isGarbled: 'exit' in observed.served && observed.served.isGarbled,
+    notes: [observed.note, stray ? describeStray(stray.jobId, stray.sentence) : null],
+  });
 }
 
 /** From itself; where its process ended with it, from the file that it has left at its end. */
@@ -80,56 +60,6 @@ async function keepWarmOutput(
 ): Promise<KeptOutput> {
   if (!isLast || child.files.end() === 0) return noOutput;
   return await keepOutput({ path, fd: child.files.fd, droppedBytes, maxBytes, masker });
-}
-
-interface WarmEnd {
-  readonly exit: Exit | null;
-  readonly result: ProbeResult | null;
-  readonly output: KeptOutput;
-  readonly words: HandlerReply | null;
-}
-
-function collectFacts(
-  request: HandlerRequest,
-  { termination, memory, sampled, durationMs, served }: WarmObservation,
-  { exit, result, output, words }: WarmEnd,
-): EndFacts {
-  const isFine = exit === null && result?.exitCode === 0 && termination.cause === null;
-  return {
-    exitCode: exit === null ? (isFine ? 0 : null) : exit.code,
-    signal: exit?.signal ?? null,
-    termination: termination.cause,
-    killedAfterGrace: termination.killed,
-    memoryExcess: termination.cause === 'memory' ? (memory?.excess() ?? null) : null,
-    startFailure: null,
-    timeoutMs: request.timeoutMs,
-    graceMs: request.graceMs,
-    durationMs,
-    heapLimitBytes: request.script.options.memoryBytes ?? null,
-    memoryFailure: exit && findMemoryFailure(exit, output.text),
-    lastSeenRssBytes: sampled.maxRssBytes,
-    errorSentence: describeScriptError(result),
-    ownSentence: words?.sentence ?? null,
-    isGarbled: 'exit' in served && served.isGarbled,
-  };
-}
-
-function describeAll(
-  request: HandlerRequest,
-  { memory, note, served, leftProcesses }: WarmObservation & { readonly leftProcesses: number },
-  result: ProbeResult | null,
-  output: KeptOutput,
-): string | null {
-  const warnings = describeWarnings({
-    memory,
-    selfPeakBytes: result?.maxRssBytes ?? null,
-    isDiskFull: output !== noOutput && isDiskFull(request.state.output),
-    leftProcesses,
-    firstFailure: null,
-    startFailure: null,
-  });
-  const stray = 'message' in served ? (served.message.stray ?? null) : null;
-  return joinWarnings(warnings, note, stray && describeStray(stray.jobId, stray.sentence));
 }
 
 /** What an earlier run has left behind and that failed after its end. */
