@@ -106,11 +106,11 @@ export function removeRunFiles(files: RunFiles): void {
 }
 
 /** Most scripts leave it empty, and looking for what is in it takes four times as long. */
-function removeFolder(path: string): void {
+export function removeFolder(path: string): void {
   try {
     rmdirSync(path);
-  } catch {
-    removeTree(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') removeTree(path);
   }
 }
 

@@ -258,8 +258,10 @@ export class WarmChild {
 
   /** Settles when the process is gone; it leaves at once, as no job is there. */
   async close(): Promise<Exit> {
-    if (this.#exit === null) this.#channel.send({ bye: true });
-    if (!(await settleWithin(this.#gone, CLOSE_MS))) signalGroup(this.pid, 'SIGKILL');
+    if (this.#exit === null) {
+      this.#channel.send({ bye: true });
+      if (!(await settleWithin(this.#gone, CLOSE_MS))) signalGroup(this.pid, 'SIGKILL');
+    }
     return await this.#gone;
   }
 

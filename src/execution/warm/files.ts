@@ -13,13 +13,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
-import { removeTree } from '../../child/remove-tree.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
 
-import { ifPossible, type RunFiles, restoreFolders } from '../run-files.ts';
+import { ifPossible, type RunFiles, removeFolder, restoreFolders } from '../run-files.ts';
 
 let made = 0;
 
@@ -175,5 +174,5 @@ const MOST_IN_RANGE = 1_000;
 export function removeWarmFiles(state: StateFolder, name: string): void {
   ifPossible(() => unlinkSync(join(state.results, name)));
   ifPossible(() => unlinkSync(join(state.output, name)));
-  ifPossible(() => removeTree(join(state.temporary, name)));
+  ifPossible(() => removeFolder(join(state.temporary, name)));
 }
