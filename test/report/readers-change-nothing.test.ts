@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { isAlive } from '../support/dead-process.ts';
 import { killGroup } from '../support/end-orphans.ts';
 import { inRoot } from '../support/in-root.ts';
 import { killRunner } from '../support/killed-runner.ts';
@@ -13,14 +14,6 @@ import { until } from '../support/until.ts';
 import { NO_SUCH_PID } from '../support/written-log.ts';
 
 const readers: readonly string[] = [...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'list']];
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}
 
 async function endGroup(pid: number): Promise<void> {
   killGroup(pid);

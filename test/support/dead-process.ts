@@ -6,3 +6,12 @@ export function identifyDeadProcess(): ProcessIdentity {
   const { pid } = spawnSync('/bin/true');
   return { ...identifyProcess(process.pid), pid };
 }
+
+/** Of a negative number, whether any process of that group is. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

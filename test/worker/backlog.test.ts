@@ -1,14 +1,12 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { cronPlace } from '../support/cron-place.ts';
+import { cronPlace, runner } from '../support/cron-place.ts';
 import { changeLog, queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-
-const runner = (root: string, ...args: readonly string[]) => runCommand([...args, '--root', root], cronPlace(root));
 
 /** Fails until the file `works` is there. */
 const failing = (tags: readonly string[]) =>

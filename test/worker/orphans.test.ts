@@ -2,6 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
+import { isAlive } from '../support/dead-process.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -32,14 +33,6 @@ async function killRunner(root: string, afterMs = 0): Promise<void> {
 
 function recordedPid(root: string): number | null {
   return queryLog<{ pid: number | null }>(root, 'select pid from runs')[0]?.pid ?? null;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 const nextPass = (root: string) => runCommand(['hourly', '--root', root], cronPlace(root));

@@ -1,19 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { cronPlace } from '../support/cron-place.ts';
+import { cronPlace, runner } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
-import { type Ended, runCommand } from '../support/run-command.ts';
+import { runCommand } from '../support/run-command.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const silent = { status: 0, stdout: '', stderr: '' };
 
 function shell(...lines: string[]): FileContent {
   return executable(['#!/bin/sh', ...lines, ''].join('\n'));
-}
-
-function runner(root: string, ...args: string[]): Ended {
-  return runCommand([...args, '--root', root], cronPlace(root));
 }
 
 const runs = 'select script, outcome, reason from runs order by id';

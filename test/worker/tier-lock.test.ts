@@ -2,11 +2,10 @@ import { existsSync, globSync, mkdirSync, readdirSync, rmSync, statSync, utimesS
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { cronPlace } from '../support/cron-place.ts';
+import { cronPlace, runner } from '../support/cron-place.ts';
 import { endOrphans, killGroup } from '../support/end-orphans.ts';
 import { startWithFault } from '../support/fault-points.ts';
 import { queryLog } from '../support/open-log.ts';
-import { type Ended, runCommand } from '../support/run-command.ts';
 import { type Started, startCommand } from '../support/start-command.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -19,10 +18,6 @@ function makeRoot(files: Parameters<typeof makeTemporaryRoot>[0]): string {
   const root = makeTemporaryRoot(files);
   for (const tier of ['15min', 'hourly', 'daily', 'weekly']) mkdirSync(join(root, tier));
   return root;
-}
-
-function runner(root: string, ...args: string[]): Ended {
-  return runCommand([...args, '--root', root], cronPlace(root));
 }
 
 function start(root: string, tier: string): Started {

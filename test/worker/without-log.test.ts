@@ -3,15 +3,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { cronPlace } from '../support/cron-place.ts';
+import { cronPlace, runner } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { queryLog } from '../support/open-log.ts';
-import { runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-
-const runner = (root: string, ...args: readonly string[]) => runCommand([...args, '--root', root], cronPlace(root));
 
 const scripts = {
   'jobs/hourly/a.sh': 'echo first\n',
