@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path';
-import { shellWord } from '../system/base/values.ts';
+import { describeFound, shellWord } from '../system/base/values.ts';
 import type { Launch } from './script.ts';
 import type { ScriptFile } from './script-file.ts';
 import type { CommentStyle } from './tags.ts';
@@ -101,7 +101,7 @@ function describeByteOrderMark(file: string): string {
 
 function describeCarriageReturn(file: string, { line }: Shebang): string {
   const cure = String.raw`sed -i 's/\r$//' ${shellWord(file)}`;
-  return `${file}:1: the #! line expects an interpreter and a plain line end, found ${JSON.stringify(line)} with a Windows line end (CRLF); convert the file with: ${cure}`;
+  return `${file}:1: the #! line expects an interpreter and a plain line end, found ${describeFound(line)} with a Windows line end (CRLF); convert the file with: ${cure}`;
 }
 
 function describeEmptyShebang(file: string): string {

@@ -293,7 +293,7 @@ export function withoutParameters(name: string): string {
 }
 
 function isHandlerPath(name: string): boolean {
-  return name.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  return name.split('/').every((part) => part.trim() !== '' && part !== '.' && part !== '..');
 }
 
 function hasControl(name: string): boolean {

@@ -89,6 +89,16 @@ test('a file that is there is replaced only if that is asked for', async () => {
   expect(readCopy(copy).events).toBe(1);
 });
 
+test('an empty name is no file', async () => {
+  const root = await makeRootWithLog();
+  expect(backUp(root, '')).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: 'runner: `runner backup` expects the name of a file for the copy, found an empty one.\n',
+  });
+  expect(namesIn(root)).toEqual(['.runner', 'jobs']);
+});
+
 test.each(['activity.db', 'activity.db-wal', 'activity.db-journal'])(
   'the log is never written over: %s',
   async (name) => {

@@ -11,6 +11,8 @@ test.each([
   ['soon', '"soon"'],
   [undefined, 'undefined'],
   [10n, '10n'],
+  [7.5, '7.5'],
+  [Number.NaN, 'NaN'],
   [Symbol('a'), 'Symbol(a)'],
   ['x'.repeat(100), `"${'x'.repeat(79)}…`],
   [circle, 'what is no JSON'],

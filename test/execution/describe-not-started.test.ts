@@ -13,10 +13,19 @@ test.for([
     'no process could be started for php: the host has no memory left for it; run fewer scripts at the same time, or set limits.minFreeMemory to wait',
   ],
   ['EMFILE', "could not start php: too many files are open for the host's limit (ulimit -n)"],
-  ['E2BIG', 'could not start php: spawn E2BIG'],
+  ['E2BIG', 'could not start php: its environment is larger than the host allows; shorten `env` in the settings'],
+  ['ENOEXEC', 'could not start php: spawn ENOEXEC'],
 ] as const)('%s: %s', ([code, sentence]) => {
   const error = Object.assign(new Error(`spawn ${code}`), { code });
   expect(describeNotStarted(error, 'php')).toBe(sentence);
+});
+
+test('a program of 5,000 characters is not told of in full', () => {
+  const program = `/${'x'.repeat(5_000)}`;
+  const shown = `${program.slice(0, 200)}…`;
+  const error = Object.assign(new Error(`spawn ${program} ENAMETOOLONG`), { code: 'ENAMETOOLONG' });
+  expect(describeNotStarted(error, program)).toBe(`could not start ${shown}: spawn ${shown} ENAMETOOLONG`);
+  expect(describeNotStarted(Object.assign(error, { code: 'ENOENT' }), program)).toBe(`interpreter not found: ${shown}`);
 });
 
 const fatal = '\n\n#\n# Fatal process out of memory: Failed to reserve virtual memory\n#\n';

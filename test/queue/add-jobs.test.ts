@@ -124,6 +124,8 @@ describe('what is refused, in a sentence', () => {
     [{ name: 7 }, `${name}, found 7.`],
     [{ name: 'n'.repeat(256) }, `${name}, found "${'n'.repeat(79)}….`],
     [{ name: '/mail' }, `${name}, found "/mail".`],
+    [{ name: ' ' }, `${name}, found " ".`],
+    [{ name: 'mail/ ' }, `${name}, found "mail/ ".`],
     [{ name: 'mail//a' }, `${name}, found "mail//a".`],
     [{ name: 'mail/../a' }, `${name}, found "mail/../a".`],
     [{ name: '?user=7' }, `${name}, found "?user=7".`],
@@ -178,13 +180,14 @@ describe('what is refused, in a sentence', () => {
     ...[
       ...['', 'tomorrow', '+', '+soon', '-1h', '10:00', '2026-13-01', '2026-02-30', '2025-02-29'],
       ...['2026-02-30T10:00Z', '2026-01-01T25:00Z', '2026-01-01T00:00+25:00', '2026-01-01 24:00'],
-      ...['2026-01-01 00:60', '2026-1-1', '26-01-01', -1, 1.5, 8.64e15 + 1, Number.NaN, null, true],
+      ...['2026-01-01 00:60', '2026-1-1', '26-01-01', -1, 1.5, 8.64e15 + 1, null, true],
       ...[[], new Date(Number.NaN)],
     ].map((runAt): [object, string] => [{ runAt }, `${time}, found ${JSON.stringify(runAt) ?? String(runAt)}.`]),
     ...[1, START / 1000 + 3_600, 1e11 - 1].map((runAt): [object, string] => [
       { runAt },
       `A time expects milliseconds since 1970 such as ${runAt}000, not seconds, found ${runAt}.`,
     ]),
+    [{ runAt: Number.NaN }, `${time}, found NaN.`],
     [{ data: circular }, "A job's data cannot be written as JSON: Converting circular structure"],
   ])('%o', async (options, message) => {
     const { queue, dump } = await openTestQueue();

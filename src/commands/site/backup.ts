@@ -40,6 +40,7 @@ export function backupCommand(context: CommandContext): Command {
 async function backup(context: CommandContext, word: string, options: BackupOptions): Promise<void> {
   const root = rootOf(context, options.root);
   const state = stateFolderOf(root);
+  if (word === '') throw new UsageError('`runner backup` expects the name of a file for the copy, found an empty one.');
   const path = targetOf(resolve(context.cwd, word), context.now());
   assertUsable(path, state, options.force === true);
   await checkCopy(root, path, context.env);

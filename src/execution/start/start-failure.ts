@@ -2,15 +2,19 @@ const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
 
 /** Why a script could not even be started. */
 export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
-  const sentence = sentences[error.code ?? ''];
-  return sentence === undefined
-    ? `could not start ${program}: ${error.message}`
-    : sentence.replace('<program>', () => program);
+  const shown = program.length <= LONGEST_SHOWN ? program : `${program.slice(0, LONGEST_SHOWN)}…`;
+  const sentence =
+    sentences[error.code ?? ''] ?? `could not start <program>: ${error.message.replaceAll(program, shown)}`;
+  return sentence.replace('<program>', () => shown);
 }
+
+/** It is what a `#!` line says, and cron would mail all of it. */
+const LONGEST_SHOWN = 200;
 
 const sentences: Readonly<Record<string, string>> = {
   ENOENT: 'interpreter not found: <program>',
   EACCES: 'not allowed to execute <program>',
+  E2BIG: 'could not start <program>: its environment is larger than the host allows; shorten `env` in the settings',
   EAGAIN:
     "no process could be started for <program>: the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
   ENOMEM:

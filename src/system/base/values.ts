@@ -20,6 +20,8 @@ export function describeFound(found: unknown): string {
 /** Anything can be given: what holds a circle or a BigInt is no JSON. */
 function writeFound(found: unknown): string {
   if (typeof found === 'bigint') return `${found}n`;
+  // JSON has no NaN: it would be shown as null.
+  if (typeof found === 'number') return String(found);
   try {
     return JSON.stringify(found) ?? String(found);
   } catch {
