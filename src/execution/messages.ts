@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type FromChild, STRAY_FILE, type Stray } from '../child/contract.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
 import { isProbeResult } from './result/probe-result.ts';
@@ -61,9 +60,11 @@ function isStray(value: unknown): value is Stray {
 
 /** Whether it has settled in time. */
 export async function settleWithin(promise: Promise<unknown>, withinMs: number): Promise<boolean> {
-  const timer = new AbortController();
-  const late = sleep(withinMs, false, { signal: timer.signal }).catch(() => false);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, withinMs, false);
+  });
   const isInTime = await Promise.race([promise.then(() => true), late]);
-  timer.abort();
+  clearTimeout(timer);
   return isInTime;
 }
