@@ -67,12 +67,6 @@ test.each([
   await verb(log, job);
 });
 
-test('without a token, whoever has the job keeps it longer', async () => {
-  const { queue, take } = await openTestQueue();
-  const { id } = await take();
-  expect(await queue.touch(id)).toEqual(new Date(START + MINUTE_MS));
-});
-
 test.each(['soon', '', 7, null, '100001d'])('a lease of %j is refused', async (lease) => {
   const { queue, take } = await openTestQueue();
   const touched = queue.touch(await take(), { lease: lease as string });
