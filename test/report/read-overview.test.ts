@@ -43,18 +43,10 @@ describe('the overview of scripts', () => {
   test('has no greatest number', async () => {
     const log = await writeLog(makeTemporaryRoot());
     await log.addRun('queue/a', now - HOUR);
-    log.store.connection
-      .prepare(
-        `with recursive n (i) as (select 1 union all select i + 1 from n where i < 33000)
-         insert into scripts (name) select 'queue/a' || i from n`,
-      )
-      .run([]);
-    log.store.connection
-      .prepare(
-        `insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
-         select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`,
-      )
-      .run([]);
+    log.store.connection.exec(`insert into scripts (name)
+      with recursive n (i) as (select 1 union all select i + 1 from n where i < 33000) select 'queue/a' || i from n;
+      insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
+      select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`);
     expect((await readOverview(log, week)).scripts).toHaveLength(33_001);
   });
 
