@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { requestRun } from '../support/run-one.ts';
 
 const hasProc = existsSync('/proc/self/stat');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { type MemoryLimits, watchMemory } from '../../src/execution/watch/watch.ts';
 import { listGroup } from '../../src/system/process/tree.ts';
 import { requestRun, runOne } from '../support/run-one.ts';

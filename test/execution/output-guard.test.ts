@@ -3,8 +3,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { requestRun } from '../support/run-one.ts';
 

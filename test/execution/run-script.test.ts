@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { requestRun, runOne } from '../support/run-one.ts';
 import { runPass } from '../support/run-pass.ts';
 import { executable, type FileContent } from '../support/temporary-root.ts';

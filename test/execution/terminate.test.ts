@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { signalGroup } from '../../src/execution/watch/terminate.ts';
 import { requestRun, runOne } from '../support/run-one.ts';
 import { standStill } from '../support/stand-still.ts';

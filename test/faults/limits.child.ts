@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { discover } from '../../src/discovery/discover.ts';
-import { runScript } from '../../src/execution/isolated/run-script.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
+import { runScript } from '../../src/execution/script/run-script.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';

@@ -6,7 +6,7 @@ const project = join(import.meta.dirname, '../..');
 
 /** What a test does to its process, or has from it, that the next file's tests would notice. */
 const marks =
-  /from 'node:(child_process|worker_threads)'|src\/execution\/(isolated|warm)\/|\bvi\.|\bprocess\.(umask|chdir|kill|on|cpuUsage|resourceUsage)\(|process\.env\.\w+ =|delete process\.env/;
+  /from 'node:(child_process|worker_threads)'|src\/execution\/(script|warm)\/|\bvi\.|\bprocess\.(umask|chdir|kill|on|cpuUsage|resourceUsage)\(|process\.env\.\w+ =|delete process\.env/;
 
 const files = globSync('test/**/*.test.ts', { cwd: project }).sort();
 

@@ -4,12 +4,11 @@ import prettyMilliseconds from 'pretty-ms';
 import type { JobMessage } from '../../child/contract.ts';
 import type { Script } from '../../discovery/script.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { runScript } from '../isolated/run-script.ts';
 import { joinWarnings } from '../result/handler-reply.ts';
 import { readHead } from '../result/output.ts';
-
 import { endNotStarted, type RunEnd, unmeasured } from '../result/result.ts';
 import { ifPossible, type RunFiles, removeRunFiles, runFilesOf } from '../run-files.ts';
+import { runScript } from '../script/run-script.ts';
 import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
 import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';

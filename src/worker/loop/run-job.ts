@@ -1,8 +1,8 @@
 import type { Script } from '../../discovery/script.ts';
-import type { HeldScript } from '../../execution/isolated/held-script.ts';
-import { runScript } from '../../execution/isolated/run-script.ts';
 import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
+import type { HeldScript } from '../../execution/script/held-script.ts';
+import { runScript } from '../../execution/script/run-script.ts';
 import { createMasker, type Masker } from '../../execution/secrets.ts';
 import type { HandlerRequest, StartRequest } from '../../execution/start/request.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';

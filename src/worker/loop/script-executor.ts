@@ -1,5 +1,5 @@
-import { hasRoomToHold, holdScript } from '../../execution/isolated/held-script.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
+import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
 import type { Store } from '../../store/contract.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
