@@ -297,7 +297,7 @@ test('no claim of a job has a token that another one had', async () => {
 
 test('three processes at once take each job exactly once', async () => {
   const { queue, root } = await openTestQueue();
-  await queue.addMany(Array.from({ length: 120 }, (_, n) => ({ name: `a/${n % 5}`, runAt: n })));
+  await queue.addMany(Array.from({ length: 120 }, (_, n) => ({ name: `a/${n % 5}`, runAt: START + n })));
   const claimers = [1, 2, 3].map(() => startNode([child, root, '3']));
   const claims = await readAnswers<{ id: number; token: string }[]>(claimers);
   for (const own of claims) {

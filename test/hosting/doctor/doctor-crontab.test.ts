@@ -166,7 +166,7 @@ test('what else stands in a line is not done', async () => {
 test('lines with a sieve, quotes and an escaped % are read as cron reads them', async () => {
   const root = join(makeTemporaryRoot({ "it's 100%/jobs/3days/a.mjs": '' }), "it's 100%");
   const { env } = makeFakeCrontab();
-  await callCommand(['cron', '--install'], { cwd: root, env });
+  await callCommand(['cron', '--install'], { cwd: root, env: { ...env, TZ: process.env.TZ } });
   expect(await check(root, env, 'crontab')).toMatchObject([
     { status: 'ok', found: 'line 3, 3days: works in cron’s bare environment' },
   ]);
