@@ -139,6 +139,7 @@ test('what a living pass has queued is left to it', async () => {
   });
   const daily = startCommand(['daily', '--root', root], cronPlace(root));
   await until('the first script runs', () => existsSync(join(root, 'started')));
+  await until('it is recorded, a moment later', () => queryLog(root, runs).length === 1);
   expect(runner(root, 'hourly').status).toBe(0);
   expect(queryLog(root, runs)).toEqual([
     { script: 'daily/a', attempt: 1, outcome: 'running' },
