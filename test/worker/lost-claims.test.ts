@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { heldOutputOf, runFilesOf } from '../../src/execution/run-files.ts';
@@ -88,6 +88,21 @@ test('of a child that serves many jobs its ledger names the one that had begun',
   put(join(state.results, 'warm.web3.4711.12.1'), tokens.queue.padEnd(64));
   expect(await find()).toMatchObject([{ key: tokens.queue, jobId: 7, attempt: 1 }]);
   expect(jobs()).toMatchObject([untouched[0], { state: 'claimed' }]);
+});
+
+test.each([
+  [3, 0],
+  [1_000, 1_000],
+])('a ledger written %i ms before the job was due tells of a run that began %i ms before', async (early, began) => {
+  const { root, state, tokens, find } = await leaveClaims();
+  const [{ run_at: dueAt } = { run_at: 0 }] = queryLog<{ run_at: number }>(
+    root,
+    'select run_at from jobs where id = 7',
+  );
+  const path = join(state.results, 'warm.web3.4711.12.1');
+  put(path, tokens.queue.padEnd(64));
+  utimesSync(path, new Date(dueAt - early), new Date(dueAt - early));
+  expect(await find()).toMatchObject([{ key: tokens.queue, startedAt: dueAt - began }]);
 });
 
 test('jobs that were claimed ahead of the one under which their worker died are done once, as first tries', async () => {

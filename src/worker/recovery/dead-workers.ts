@@ -131,7 +131,15 @@ function beganAt(
   // Its process was started before its turn, and waits for that: without this file it never begins.
   if (ifPossible(() => unlinkSync(heldOutputOf(files)))) return null;
   // The output of a child that serves many runs is older than the run.
-  return ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
+  const written = ledgers.get(token)?.startedAt ?? timeOf(files.output) ?? timeOf(files.result);
+  return written === null ? null : notBefore(job.run_at, written);
+}
+
+/** The clock that files are dated by goes by steps, and lags behind by one at most. */
+const CLOCK_STEP_MS = 20;
+
+function notBefore(dueAt: number, at: number): number {
+  return at < dueAt && at >= dueAt - CLOCK_STEP_MS ? dueAt : at;
 }
 
 function timeOf(path: string): number | null {
