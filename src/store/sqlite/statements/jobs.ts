@@ -95,17 +95,19 @@ const ROWS_AT_ONCE = 20;
 /** Columns that no row sets are left out, which are most of them. */
 function add(db: Statements, jobs: readonly NewJobRow[], at: number): number[] {
   const columns = newColumns.filter((column) => jobs.some((row) => (row[column] ?? null) !== null));
-  const ids: number[] = [];
-  for (let start = 0; start < jobs.length; ) {
-    const count = jobs.length - start < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE;
-    const rows = jobs.slice(start, start + count);
-    const values = rows.flatMap((row) => valuesOf(row, columns, at));
-    const last = db.insert(insertInto(columns, count), values);
-    // They are numbered in their order, without a gap, as nobody else writes meanwhile.
-    ids.push(...rows.map((_, index) => last - count + 1 + index));
-    start += count;
-  }
-  return ids;
+  const addEach = (rows: readonly NewJobRow[], count: number): number[] => {
+    const insert = rows.length === 0 ? '' : insertInto(columns, count);
+    const ids: number[] = [];
+    for (let start = 0; start < rows.length; start += count) {
+      const values = rows.slice(start, start + count).flatMap((row) => valuesOf(row, columns, at));
+      const last = db.insert(insert, values);
+      // They are numbered in their order, without a gap, as nobody else writes meanwhile.
+      for (let id = last - count + 1; id <= last; id += 1) ids.push(id);
+    }
+    return ids;
+  };
+  const whole = jobs.length - (jobs.length % ROWS_AT_ONCE);
+  return [...addEach(jobs.slice(0, whole), ROWS_AT_ONCE), ...addEach(jobs.slice(whole), 1)];
 }
 
 function insertInto(columns: readonly string[], rows: number): string {
