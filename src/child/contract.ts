@@ -186,6 +186,9 @@ export const HOST_VARIABLE = 'RUNNER_HOST';
  */
 export const ledgerPlaces = { keys: 0, begun: 64, revoked: 72, end: 80 } as const;
 
+/** Files are dated by a clock that goes by steps, and lags behind by one at most. */
+export const FILE_CLOCK_STEP_MS = 20;
+
 /** The descriptor of a warm child that leads to its runner. */
 export const CHANNEL_FD = 4;
 

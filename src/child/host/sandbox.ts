@@ -3,6 +3,7 @@ import { registerHooks } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
+  FILE_CLOCK_STEP_MS,
   type FileState,
   type HandlerEnd,
   ledgerPlaces,
@@ -32,9 +33,6 @@ export function guardExit(mayExit: () => boolean): Exit {
   return exit;
 }
 
-/** Clocks of file systems go by steps of this at most. */
-const CLOCK_STEP_MS = 20;
-
 /** A folder that is emptied after each job, which hardly any job puts something into. */
 export class TemporaryFolder {
   readonly #path: string;
@@ -51,7 +49,7 @@ export class TemporaryFolder {
       const mtimeMs = timeOfPrivateFolder(this.#path);
       // Listing it takes five times as long.
       if (mtimeMs === this.#emptySince) return;
-      this.#emptySince = this.#removeAll() || Date.now() - mtimeMs < CLOCK_STEP_MS ? Number.NaN : mtimeMs;
+      this.#emptySince = this.#removeAll() || Date.now() - mtimeMs < FILE_CLOCK_STEP_MS ? Number.NaN : mtimeMs;
     } catch {
       this.#emptySince = Number.NaN;
       makeAnew(this.#path);

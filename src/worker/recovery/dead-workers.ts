@@ -1,7 +1,7 @@
 import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
+import { FILE_CLOCK_STEP_MS, type HandlerDecision, type ProbeResult } from '../../child/contract.ts';
 import { fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
 import { readProbeResult } from '../../execution/result/probe-result.ts';
@@ -135,11 +135,8 @@ function beganAt(
   return written === null ? null : notBefore(job.run_at, written);
 }
 
-/** The clock that files are dated by goes by steps, and lags behind by one at most. */
-const CLOCK_STEP_MS = 20;
-
 function notBefore(dueAt: number, at: number): number {
-  return at < dueAt && at >= dueAt - CLOCK_STEP_MS ? dueAt : at;
+  return at < dueAt && at >= dueAt - FILE_CLOCK_STEP_MS ? dueAt : at;
 }
 
 function timeOf(path: string): number | null {
