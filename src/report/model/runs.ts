@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { type ActivityLog, isFailure, type Outcome, outcomes } from '../../store/schema.ts';
+import { inPages } from '../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
@@ -143,13 +144,9 @@ export async function selectRecentRuns(
   return new Map([...byScript].map(([script, runs]) => [script, runs.slice(0, limit)]));
 }
 
-/** Far fewer than one statement takes values. */
-const IDS_AT_ONCE = 500;
-
 export async function selectRunsById(log: LogView, ids: readonly number[]): Promise<RunRecord[]> {
   const found: RunRecord[] = [];
-  for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
-    const page = ids.slice(start, start + IDS_AT_ONCE);
+  for (const page of inPages(ids)) {
     found.push(...(await selectRecords(log, (runs) => runs.where('runs.id', 'in', page))));
   }
   return found;

@@ -6,14 +6,6 @@ export type Sync<T> = {
   readonly [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R> ? (...args: A) => R : never;
 };
 
-/** Far fewer than one statement of SQLite takes values (32,766), however many columns a row has. */
-const PAGE = 500;
-
-/** In their order, so many at a time as one statement may name. */
-export function* inPages<T>(all: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < all.length; start += PAGE) yield all.slice(start, start + PAGE);
-}
-
 /** Makes an area that answers at once one that answers when its turn has come. */
 export function asAsync<T extends object>(area: Sync<T>, call: <R>(work: () => R) => Promise<R>): T {
   const made: Record<string, unknown> = {};

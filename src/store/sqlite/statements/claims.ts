@@ -1,3 +1,4 @@
+import { inPages } from '../../../system/base/values.ts';
 import type {
   ClaimedRow,
   ClaimOfWorker,
@@ -15,7 +16,7 @@ import type {
 } from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
-import { inPages, type Sync } from './areas.ts';
+import type { Sync } from './areas.ts';
 import { runningRunOf } from './runs.ts';
 import { workersById } from './workers.ts';
 

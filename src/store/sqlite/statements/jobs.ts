@@ -1,7 +1,8 @@
+import { inPages } from '../../../system/base/values.ts';
 import type { ImportedRow, JobCounterRow, JobCountRow, JobFilter, JobStore, NewJobRow } from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
-import { inPages, type Sync } from './areas.ts';
+import type { Sync } from './areas.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],

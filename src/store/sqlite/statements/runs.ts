@@ -1,7 +1,8 @@
+import { inPages } from '../../../system/base/values.ts';
 import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRow } from '../../contract.ts';
 import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
-import { inPages, type Sync } from './areas.ts';
+import type { Sync } from './areas.ts';
 
 /** What is known of a run when it begins, in the order of {@link startValues}. */
 const beginningColumns = [

@@ -1,7 +1,8 @@
+import { inPages } from '../../../system/base/values.ts';
 import type { NewWorker, PassFilter, PassRow, WorkerEnd, WorkerStore } from '../../contract.ts';
 import type { SkipCode, WorkerRow, WorkerState } from '../../schema.ts';
 import type { Statements } from '../session.ts';
-import { inPages, type Sync } from './areas.ts';
+import type { Sync } from './areas.ts';
 
 const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
   scheduled_for, started_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
