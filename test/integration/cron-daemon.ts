@@ -47,7 +47,7 @@ const SENDMAIL = '/usr/sbin/sendmail';
 export function catchMail(): MailCatcher {
   const folder = mkdtempSync(join(tmpdir(), 'cron-mail-'));
   chmodSync(folder, 0o1777);
-  // Fails where there is a real one: its mails would go to somebody.
+  // Fails where there is one, which .ci/run hides: its mails would go to somebody.
   writeFileSync(SENDMAIL, `#!/bin/sh\numask 022\ncat >"$(mktemp ${folder}/XXXXXX)"\n`, { flag: 'wx', mode: 0o755 });
   return {
     readMails: () => readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8')),
