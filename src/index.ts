@@ -1,4 +1,5 @@
 import type { Queue } from './queue/api.ts';
+import { QueueError } from './queue/errors.ts';
 import type { OpenQueueOptions } from './queue/queue.ts';
 
 export {
@@ -56,12 +57,18 @@ export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/schema.
  * await queue.add('mail/welcome', { to: 'a@example.org' }, { uniqueKey: 'welcome:7' });
  * await queue.close();
  *
- * @throws {QueueError} `invalid`, if there is no root, its settings are wrong, or others could read or
- *   write its log
+ * @throws {QueueError} `invalid`, if there is no root, its settings are wrong, others could read or write its
+ *   log, or Node is too old
  * @throws {StoreUnavailable} if the log cannot be opened
  */
 export async function openQueue(options: OpenQueueOptions = {}): Promise<Queue> {
-  // Not before it is needed: a settings file that imports the package for its types pays for no database.
+  const { node } = process.versions;
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  if (major < 22 || (major === 22 && minor < 18)) {
+    throw new QueueError('invalid', `openQueue needs Node 22.18 or newer, and this is ${node} (${process.execPath}).`);
+  }
+  // Not before it is needed: an older Node could not even load it, and a settings file that imports the package for
+  // its types pays for no database.
   const { buildQueue } = await import('./queue/queue.ts');
   return await buildQueue(options);
 }

@@ -170,10 +170,12 @@ async function guessWords(words: readonly string[], commands: readonly string[])
   const { jobVerbs } = await import('./jobs/job.ts');
   const [first = '', second = ''] = words;
   const id = words.find((word) => /^\d+$/.test(word));
-  const verb = nearestName(first === id ? second : first, jobVerbs);
-  if (verb !== null && id !== undefined) return `job ${id} ${verb}`;
+  const verb = first === id ? second : first;
+  const meant = nearestName(verb, jobVerbs);
+  if (meant !== null && id !== undefined) return `job ${id} ${meant}`;
   if (first.includes('/')) return `run ${first}`;
-  return nearestName(first, commands) ?? (verb === null ? null : `job <id> ${verb}`);
+  // Without a job's number, a word that is only near to a verb is rather near to a tier.
+  return nearestName(first, commands) ?? (meant === verb ? `job <id> ${verb}` : null);
 }
 
 function nameCommand(error: UsageError, meant: string | null): UsageError {

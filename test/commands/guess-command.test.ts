@@ -70,6 +70,11 @@ test('a word that is near to nothing leads to the commands', async () => {
   );
 });
 
+test('a slip in the name of a tier, near to a verb of jobs, names the tier alone', async () => {
+  const said = new UsageError('There is no tier "hurly" in jobs; did you mean hourly?');
+  expect(await guess(said, 'hurly')).toBe(said);
+});
+
 test.each([new UsageError('Something else.'), new Error('There is no tier')])('%s stays as it is', async (error) => {
   expect(await guess(error, 'bury 5')).toBe(error);
 });

@@ -46,10 +46,11 @@ test('a missing interpreter is told by name and stops no other script', () => {
     'a-plain': executable('#!/opt/none/bin/no-such-language\n'),
     'b-env': executable('#!/usr/bin/env no-such-language\n'),
     'c-folder': executable('#!/usr/bin\n'),
+    'c-root': executable('#!/\n'),
     'd.sh': 'echo fine\n',
   });
   expect(status).toBe(1);
-  expect(runs).toHaveLength(4);
+  expect(runs).toHaveLength(5);
   for (const label of ['a-plain', 'b-env']) {
     expect(run(label)).toMatchObject({
       outcome: 'not-started',
@@ -64,5 +65,6 @@ test('a missing interpreter is told by name and stops no other script', () => {
     });
   }
   expect(run('c-folder')).toMatchObject({ outcome: 'not-started', reason: 'not allowed to execute bin' });
+  expect(run('c-root')).toMatchObject({ outcome: 'not-started', reason: 'not allowed to execute /' });
   expect(run('d')).toMatchObject({ outcome: 'succeeded', output: 'fine\n' });
 });

@@ -55,6 +55,16 @@ describe('openQueue', () => {
     expect(error).toMatchObject({ code: 'invalid', message: expect.stringMatching(message) });
   });
 
+  test('says that Node is too old, which could not even load it', async () => {
+    const { versions } = process;
+    onTestFinished(() => void Object.defineProperty(process, 'versions', { value: versions }));
+    for (const node of ['20.20.2', '22.17.9']) {
+      Object.defineProperty(process, 'versions', { value: { ...versions, node } });
+      const message = `openQueue needs Node 22.18 or newer, and this is ${node} (${process.execPath}).`;
+      await expect(openQueue({ root: makeTemporaryRoot() })).rejects.toMatchObject({ code: 'invalid', message });
+    }
+  });
+
   test('tells of a log that cannot be opened', async () => {
     const root = makeTemporaryRoot({ '.runner/activity.db': 'x'.repeat(100) });
     writeFileSync(join(root, '.runner/activity.db'), '');

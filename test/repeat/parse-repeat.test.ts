@@ -78,10 +78,10 @@ describe('what is wrong is named, with its cure:', () => {
   const noModifier =
     'is not understood: a modifier is +N or -N SECONDS, MINUTES, HOURS, DAYS, MONTHS or YEARS, START OF HOUR, DAY, MONTH or YEAR, or WEEKDAY 0 (Sunday) to 6.';
   const noEvery =
-    'every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; for a time of the day write daily at 10:00 or weekly on monday at 01:00, say.';
+    'every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.';
 
   test.each([
-    ['', 'it is empty: write FINISHED, +1 HOUR or daily at 10:00, say.'],
+    ['', 'it is empty: write a rule such as FINISHED, +1 HOUR or daily at 10:00.'],
     ['finishd, +1 hour', 'it begins with "finishd"; did you mean FINISHED?'],
     ['dayly', 'it begins with "dayly"; did you mean DAILY?'],
     ['daily ', 'DAILY stands alone, without blanks or anything else around it.'],
@@ -122,7 +122,7 @@ describe('what is wrong is named, with its cure:', () => {
     ['every 90 months', noEvery],
     [
       'every 5 minutes in UTC',
-      'every needs no time zone; for a time of the day write daily at 10:00 or weekly on monday at 01:00, say.',
+      'every needs no time zone; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.',
     ],
     ['every 36526 days', 'every expects at most 36525 days, which are 100 years.'],
     ['daily at', 'daily expects a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin.'],

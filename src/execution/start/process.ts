@@ -77,7 +77,7 @@ export async function startCommand(
   try {
     return await withBackoff(start, request.stop);
   } catch (error) {
-    return { failure: describeNotStarted(error as NodeJS.ErrnoException, basename(program)) };
+    return { failure: describeNotStarted(error as NodeJS.ErrnoException, basename(program) || program) };
   }
 }
 

@@ -53,7 +53,7 @@ const everyForm = /^every (?:([1-9]\d{0,7}) )?(second|minute|hour|day|week)s?( i
 
 const LONGEST_EVERY_MS = 36_525 * DAY_MS;
 
-const calendarHint = 'for a time of the day write daily at 10:00 or weekly on monday at 01:00, say';
+const calendarHint = 'for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00';
 const everyExpected = `every expects a whole number from 1 to 99999999 and seconds, minutes, hours, days or weeks; ${calendarHint}`;
 
 /** `every 90 seconds`, `every week`. */
@@ -197,7 +197,7 @@ function splitParts(text: string): string[] {
 
 function describeBase(text: string, first: string): string {
   const word = upperCase(first.trim());
-  if (text.trim() === '') return 'it is empty: write FINISHED, +1 HOUR or daily at 10:00, say';
+  if (text.trim() === '') return 'it is empty: write a rule such as FINISHED, +1 HOUR or daily at 10:00';
   if (bases.has(word)) return `there is a blank behind ${word}: remove it`;
   if (cannedRules.has(word)) return `${word} stands alone, without blanks or anything else around it`;
   if (parseModifier(word) !== null) {
