@@ -3,6 +3,7 @@ import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
 import type { Pause } from '../store/contract.ts';
+import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
 import type { JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
@@ -15,7 +16,7 @@ import type { RecordedPass, TierHolder, TierState, WaitingScriptJob } from './mo
  * take for a control character is escaped, and read back unchanged.
  */
 export function formatJson(value: unknown): string {
-  return `${JSON.stringify(value, null, 2).replace(unsafe, escapeUnits)}\n`;
+  return `${writeExactly(value).replace(unsafe, escapeUnits)}\n`;
 }
 
 /** The overview: `runner report --json`. */

@@ -75,6 +75,24 @@ describe('runner add', () => {
     ]);
   });
 
+  test('keeps the order of keys and what stands twice, to where a program reads it', async () => {
+    const root = makeQueueSite();
+    const data = '{"b":1.0,"10":{"x":[]},"2":"\\u0041","b":-0}';
+    const file = 'jobs/queue/export.sh';
+    writeFileSync(join(root, file), '#!/bin/sh\njob=$(cat); echo "$job"; echo \'{"z":1,"1":2.0,"z":3}\'\n');
+    await inRoot(root, 'add', 'export', `${data.replaceAll(',', ' ,\n')} `);
+    withInput(root, `{"data": ${data}, "name": "export"}\n`, 'add', '--many');
+    await inRoot(root, 'work');
+    const [first, second] = queryLog<{ data: string; result: string; output: string }>(
+      root,
+      'select data, result, outputs.output from jobs join runs on job_id = jobs.id join outputs on run_id = runs.id',
+    );
+    expect(second).toMatchObject({ data, result: '{"z":1,"1":2.0,"z":3}' });
+    expect(first).toMatchObject({ data, output: expect.stringContaining(`"data":${data}`) });
+    const shown = (await inRoot(root, 'job', '1', '--json')).stdout;
+    expect(shown.replaceAll(/\n *|(?<=":) /g, '')).toContain(`"data":${data},"result":{"z":1,"1":2.0,"z":3},`);
+  });
+
   test('tells what became of a job whose unique key another has', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export', '{"a":1}', '--unique', 'k');

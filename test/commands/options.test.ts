@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { nameLine, numberIn, parseJson, readJobLines, readJobOptions } from '../../src/commands/shared/options.ts';
 import { QueueError } from '../../src/queue/errors.ts';
+import { ExactJson } from '../../src/system/base/exact-json.ts';
 
 test('what was not said is left out', () => {
   expect(readJobOptions({})).toEqual({});
@@ -49,15 +50,6 @@ test.each([
   expect(numberIn(word)).toBe(value);
 });
 
-test.each([['{"a":1}'], ['[]'], ['"x"'], ['1'], ['null'], [' true ']])('%s is JSON', (text) => {
-  expect(parseJson(text, 'The data')).toEqual(JSON.parse(text));
-});
-
-test('JSON that is nested too deep is reported', () => {
-  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
-  expect(() => parseJson(deep, 'The data')).toThrow(/\(nested too deep\); expected JSON/);
-});
-
 test.each([
   ['', '(it is empty)'],
   ['  \n', '(it is empty)'],
@@ -79,14 +71,15 @@ test.each([
 test('each line that is not empty is a job, and keeps its number', () => {
   expect(readJobLines('{"name":"a"}\r\n\n  {"name":"b","data":[1],"priority":7}\n')).toEqual([
     { line: 1, job: { name: 'a' } },
-    { line: 3, job: { name: 'b', data: [1], priority: 7 } },
+    { line: 3, job: { name: 'b', data: new ExactJson('[1]'), priority: 7 } },
   ]);
   expect(readJobLines('')).toEqual([]);
 });
 
-test('numbers of the data stay as they are written, those of options are numbers', () => {
-  const [line] = readJobLines('{"name":"a","data":[1.0,9007199254740993],"priority":5e2}');
-  expect(JSON.stringify(line?.job.data)).toBe('[1.0,9007199254740993]');
+test('data stays text, letter by letter; options are read', () => {
+  const data = '{"b":[1.0,9007199254740993],"10":{"data":"\\"}"},"2":{},"b":null}';
+  const [line] = readJobLines(`{"data":1,"name":"a","data": ${data} ,"priority":5e2}`);
+  expect(line?.job.data).toEqual(new ExactJson(data));
   expect(line?.job.priority).toBe(500);
 });
 

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { Job, JobRef, JsonValue, Queue } from '../../queue/api.ts';
+import type { Job, JobRef, Queue } from '../../queue/api.ts';
 import { noSuchJob } from '../../queue/errors.ts';
 import { readJob } from '../../queue/read/jobs.ts';
 import { formatJson, type JobStory, jobToJson } from '../../report/json.ts';
@@ -13,9 +13,9 @@ import {
 import { createClock } from '../../report/text/format.ts';
 import { describeJob, findHold } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { parseExactly } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { type OpenLog, print, withLog } from '../shared/open.ts';
 import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/options.ts';
@@ -241,8 +241,8 @@ type Change = (queue: Queue, job: Exclude<JobRef, number>, words: Words) => Prom
 
 /** Words with their JSON read. */
 type Words = Omit<JobWords, 'data' | 'result'> & {
-  readonly data: JsonValue | undefined;
-  readonly result: JsonValue | undefined;
+  readonly data: ExactJson | null | undefined;
+  readonly result: ExactJson | null | undefined;
 };
 
 const changes: Readonly<Record<JobSubcommand, Change>> = {

@@ -1,8 +1,9 @@
 import { constants } from 'node:os';
 import { Command, Option } from 'commander';
-import type { AddedJob, ClaimedJob, ClaimOptions, Job, JsonValue, Queue } from '../../queue/api.ts';
+import type { AddedJob, ClaimedJob, ClaimOptions, Job, Queue } from '../../queue/api.ts';
 import { countOf } from '../../report/text/format.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import type { ExactJson } from '../../system/base/exact-json.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import {
   type AddWords,
@@ -81,7 +82,7 @@ async function add(context: CommandContext, { name, data }: AddArguments, option
   await addOne(context, name, await readData(data, options), options);
 }
 
-async function readData(word: string | undefined, { stdin }: AddOptions): Promise<JsonValue | undefined> {
+async function readData(word: string | undefined, { stdin }: AddOptions): Promise<ExactJson | null | undefined> {
   if (stdin === true && word !== undefined && word !== '-') {
     throw new UsageError('Give the data either as an argument or, with --stdin, on stdin; not both.');
   }
@@ -94,7 +95,7 @@ async function readData(word: string | undefined, { stdin }: AddOptions): Promis
 async function addOne(
   context: CommandContext,
   name: string,
-  data: JsonValue | undefined,
+  data: ExactJson | null | undefined,
   options: AddOptions,
 ): Promise<void> {
   await withQueue(context, options.root, async (queue, root) => {

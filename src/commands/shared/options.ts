@@ -1,9 +1,9 @@
-import type { JobOptions, JsonValue, NewJob } from '../../queue/api.ts';
+import type { JobOptions, NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { type ExactJson, memberOf, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { parseExactly } from '../../system/base/values.ts';
 
 /** The options of `runner add`, as they were typed. */
 export interface AddWords {
@@ -63,11 +63,11 @@ export function readCount(option: string, word: string, most = MOST): number {
 export const STDIN = '-';
 
 /**
- * The value of an argument that is JSON, or names stdin.
+ * The value of an argument that is JSON, or names stdin; as text, which is only passed on.
  *
  * @throws {UsageError} that never shows the value: it may be secret
  */
-export async function readJsonArgument(word: string, what: string): Promise<JsonValue> {
+export async function readJsonArgument(word: string, what: string): Promise<ExactJson | null> {
   return parseJson(word === STDIN ? await readStdin(what, LONGEST_JSON_MIB) : word, what);
 }
 
@@ -88,10 +88,9 @@ export async function readStdin(what: string, mostMib: number): Promise<string> 
 
 const shellExample = `'{"to":"a@example.org"}' in single quotes`;
 
-/** Numbers stay as they are written, also where they have more digits than JavaScript keeps. */
-export function parseJson(json: string, what: string, such = shellExample): JsonValue {
+export function parseJson(json: string, what: string, such = shellExample): ExactJson | null {
   try {
-    return parseExactly(json) as JsonValue;
+    return parseExactly(json);
   } catch (error) {
     throw new UsageError(`${what} is not valid JSON (${describeFault(json, error)}); expected JSON such as ${such}.`);
   }
@@ -99,7 +98,6 @@ export function parseJson(json: string, what: string, such = shellExample): Json
 
 function describeFault(json: string, error: unknown): string {
   if (json.trim() === '') return 'it is empty';
-  if (error instanceof RangeError) return 'nested too deep';
   const [, position] = /at position (\d+)/.exec(String(error)) ?? [];
   if (position !== undefined) return `error at character ${Number(position) + 1}`;
   return /end of JSON/.test(String(error)) ? 'it ends too early' : 'not a JSON value';
@@ -142,16 +140,16 @@ export function readJobLines(text: string): JobLine[] {
 }
 
 function readJob(content: string, line: number): NewJob<unknown> {
-  const job = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
-  if (typeof job !== 'object' || job === null || Array.isArray(job)) {
+  const json = parseJson(content, `Line ${line}`, '{"name":"mail/welcome","data":{}}');
+  if (json === null || !json.text.startsWith('{')) {
     throw new UsageError(`Line ${line} expects an object such as {"name":"mail/welcome","data":{}}.`);
   }
+  const job = JSON.parse(content) as NewJob<unknown>;
   for (const key of Object.keys(job)) if (!Object.hasOwn(keys, key)) throw unknownKey(key, line);
-  // Only data is passed on; a number among the options is to be one.
-  const { name, ...options } = JSON.parse(content) as NewJob<unknown>;
+  const { name, ...options } = job;
   // Programs in other languages write null for what they leave out.
   const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null));
-  return { name, ...said, ...('data' in job && { data: job.data }) };
+  return { name, ...said, ...('data' in job && { data: memberOf(json, 'data') }) };
 }
 
 function unknownKey(key: string, line: number): UsageError {

@@ -1,5 +1,5 @@
 import type { Queue } from '../../queue/api.ts';
-import { parseExactly } from '../../system/base/values.ts';
+import { parseExactly } from '../../system/base/exact-json.ts';
 import type { CommandContext } from './context.ts';
 import { rootOf } from './open.ts';
 

@@ -7,6 +7,7 @@ import {
   readJobName as readName,
   readRetryDelay,
 } from '../../settings/readers.ts';
+import { ExactJson } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
@@ -17,9 +18,9 @@ export function requireJobName(name: unknown): string {
   return readBy(readName, "A job's name", name);
 }
 
-/** As text. @throws {QueueError} if it is no JSON, or too much */
+/** As text; what is only passed on stays what it is. @throws {QueueError} if it is no JSON, or too much */
 export function writeJson(what: string, value: unknown): string {
-  return checkJson(what, toJson(what, value));
+  return checkJson(what, value instanceof ExactJson ? value.text : toJson(what, value));
 }
 
 /** @throws {QueueError} if this JSON is more than a job may hold */

@@ -6,7 +6,7 @@ import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
 import type { ActivityEvent, JobState } from '../../store/schema.ts';
-import { parseExactly } from '../../system/base/values.ts';
+import { parseExactly } from '../../system/base/exact-json.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 

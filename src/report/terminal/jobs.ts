@@ -1,6 +1,7 @@
 import type { Job, JobCount, JobCounters } from '../../queue/api.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { JobState } from '../../store/schema.ts';
+import { writeExactly } from '../../system/base/exact-json.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { JobStory } from '../json.ts';
 import type { JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
@@ -229,7 +230,7 @@ const LONGEST_LINE = 2000;
 
 /** JSON for people: indented, and cut where it is long. */
 function renderData(title: string, value: unknown, palette: Palette): string[] {
-  const lines = printable(JSON.stringify(value, null, 2)).split('\n');
+  const lines = printable(writeExactly(value)).split('\n');
   const more = lines.length - MOST_DATA_LINES;
   const isCut = more > 0 || lines.some((line) => line.length > LONGEST_LINE);
   const note = more > 0 ? `${title}, without its last ${countOf(more, 'line')}` : `${title}, cut`;

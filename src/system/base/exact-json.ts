@@ -1,0 +1,85 @@
+/**
+ * JSON that is only passed on. It stays text, without the white space between its words: what is parsed
+ * and written again loses the order of keys such as "10", keys that stand twice, and long numbers.
+ */
+export class ExactJson {
+  readonly text: string;
+
+  /** @param text what is known to be valid */
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/**
+ * Reads JSON that is only to be written again; null is null.
+ *
+ * @throws {SyntaxError} if it is none
+ */
+export function parseExactly(text: string): ExactJson | null {
+  if (JSON.parse(text) === null) return null;
+  return new ExactJson(text.replace(words, (word) => word.trim()));
+}
+
+/** Texts, signs, and numbers and names; white space is a word, too, or stands around a number or name. */
+const words = /"(?:[^"\\]+|\\.)*"|[[\]{},:]|[^"[\]{},:]+/g;
+
+/** The text of an object's key; undefined where it has none. Of a key that stands twice, the last one counts. */
+export function memberOf({ text }: ExactJson, key: string): ExactJson | undefined {
+  let found: ExactJson | undefined;
+  let name: string | null = null;
+  let depth = 0;
+  let [before, start] = ['', 0];
+  for (const { 0: word, index } of text.matchAll(words)) {
+    const isOutside = depth === 1;
+    if (isOutside && name === null && word === ':') {
+      name = JSON.parse(before) as string;
+      start = index + 1;
+    } else if (isOutside && (word === ',' || word === '}')) {
+      if (name === key) found = new ExactJson(text.slice(start, index));
+      name = null;
+    }
+    if (word === '{' || word === '[') depth += 1;
+    if (word === '}' || word === ']') depth -= 1;
+    before = word;
+  }
+  return found;
+}
+
+/** Not among TypeScript's types yet. */
+const { rawJSON } = JSON as unknown as {
+  /** Stands for this text wherever it is written as JSON. */
+  rawJSON(text: string): object;
+};
+
+/** As `JSON.stringify(value, null, 2)`, with what is passed on word for word. */
+export function writeExactly(value: unknown): string {
+  const texts: string[] = [];
+  // `JSON.stringify` never writes a digit as `\u0030`: nothing else looks like this.
+  const keepPlace = (_: string, each: unknown): unknown =>
+    each instanceof ExactJson ? rawJSON(`"\\u0030${texts.push(each.text) - 1}"`) : each;
+  const written = JSON.stringify(value, keepPlace, 2);
+  if (texts.length === 0) return written;
+  return written.replace(
+    /^( *)(.*)"\\u0030(\d+)"/gm,
+    (_, margin: string, key: string, index: string) =>
+      `${margin}${key}${indent(texts[Number(index)] as string, margin)}`,
+  );
+}
+
+/** Text without white space, two spaces deep. */
+function indent(text: string, margin: string): string {
+  let line = `\n${margin}`;
+  return text.replace(words, (word, index: number) => {
+    if (word === ':') return ': ';
+    if (word === ',') return `,${line}`;
+    if (word === '{' || word === '[') {
+      if (/[\]}]/.test(text.charAt(index + 1))) return word;
+      line += '  ';
+      return word + line;
+    }
+    if ((word !== '}' && word !== ']') || /[[{]/.test(text.charAt(index - 1))) return word;
+    line = line.slice(0, -2);
+    return line + word;
+  });
+}
