@@ -46,15 +46,21 @@ export function failure(message: string): ProbeError {
   return { name: 'Error', message, stack: null };
 }
 
-/** A full disk must not change how the script ends; without the file the runner's samples serve. */
+/** A full disk, or a folder that is closed by now, must not change how the script ends; without the file the runner's samples serve. */
 export function writeResult(path: string, result: ProbeResult): void {
   const temporary = `${path}.${process.pid}`;
   try {
-    writeFileSync(temporary, JSON.stringify(result), { mode: 0o600 });
+    writeFileSync(temporary, JSON.stringify(result), { mode: 0o600, flag: 'wx' });
     renameSync(temporary, path);
   } catch {
-    rmSync(temporary, { force: true });
+    removeIfPossible(temporary);
   }
+}
+
+function removeIfPossible(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {}
 }
 
 type CpuUsage = Pick<NodeJS.ResourceUsage, 'userCPUTime' | 'systemCPUTime'>;

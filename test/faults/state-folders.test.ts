@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
+import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { nodeScript, shellScript } from '../support/invariants-evidence.ts';
@@ -68,10 +69,54 @@ test.each(['activity.db', 'activity.db-journal', 'activity.db-wal', 'reserve', '
   },
 );
 
-test('a script puts named pipes where its own files are looked for', async () => {
-  const makes = '#!/bin/sh\nmkfifo -m 600 "$RUNNER_ROOT/.runner/results/$(basename "$TMPDIR").json" "$TMPDIR/pipe"\n';
-  const root = makeTemporaryRoot({ ...scripts, 'jobs/hourly/0.sh': executable(makes) });
+test('a script puts named pipes and links where its own files are looked for', async () => {
+  const makes = `#!/bin/sh
+cd "$RUNNER_ROOT/.runner" && mkfifo -m 600 results/$RUNNER_RUN.json output/$RUNNER_RUN.log.gz "$TMPDIR/pipe"
+ln -s "$RUNNER_ROOT/theirs" output/\${RUNNER_RUN%.*}.2.log.gz
+head -c 100000 /dev/zero | tr '\\0' x
+`;
+  const prints = executable("#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' y\n");
+  const files = { 'jobs/hourly/0.sh': executable(makes), 'jobs/hourly/1.sh': prints, theirs: 'untouched' };
+  const root = makeTemporaryRoot({ ...scripts, ...files });
   expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
-  expect(outcomes(root)).toEqual([{ script: 'hourly/0', outcome: 'succeeded' }, ...succeeded]);
+  const ofBoth = ['hourly/0', 'hourly/1'].map((script) => ({ script, outcome: 'succeeded' }));
+  expect(outcomes(root)).toEqual([...ofBoth, ...succeeded]);
+  expect(queryLog(root, 'select count(output_file) as kept from runs')).toEqual([{ kept: 2 }]);
+  expect(readFileSync(join(root, 'theirs'), 'utf8')).toBe('untouched');
+  for (const [at, kept] of readdirSync(stateFolderOf(root).output).entries()) {
+    const path = join(stateFolderOf(root).output, kept);
+    rmSync(path);
+    if (at === 0) execFileSync('mkfifo', ['-m', '600', path]);
+    else symlinkSync('/dev/zero', path);
+    const { status, stdout } = await runWithFault(root, ['tail', `hourly/${at}`]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`${path} cannot be read`)]);
+    rmSync(path);
+  }
+});
+
+test('a result that cannot be written down changes nothing about how its script ends', async () => {
+  const closes = "import { rmSync, writeFileSync } from 'node:fs';\n".concat(
+    "rmSync('.runner/results', { recursive: true });\nwriteFileSync('.runner/results', '');\nprocess.exitCode = 3;\n",
+  );
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.mjs': closes });
+  expect((await runWithFault(root, ['hourly'])).status).toBe(1);
+  expect(queryLog(root, 'select exit_code from runs')).toEqual([{ exit_code: 3 }]);
+  expect((await runWithFault(root, ['tail', 'a'])).stdout).toBe('');
+});
+
+test("a holder's file without end, or that leads to one, is not read", async () => {
+  const root = makeTemporaryRoot(scripts);
+  const place = join(root, '.runner/locks/hourly.lock/1.json');
+  for (const make of [() => symlinkSync('/dev/zero', place), () => writeSparse(place)]) {
+    mkdirSync(dirname(place), { recursive: true });
+    make();
+    expect(await runWithFault(root, ['hourly'])).toMatchObject({ status: 0, stderr: '' });
+  }
   checkInvariants(root);
 });
+
+/** Larger than Node can read at once. */
+function writeSparse(path: string): void {
+  writeFileSync(path, '');
+  truncateSync(path, 2 ** 32);
+}

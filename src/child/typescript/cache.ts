@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export type ModuleFormat = 'module' | 'commonjs';
@@ -34,6 +34,8 @@ function fileKey(path: string): string {
 
 function readEntry(file: string, source: string): Compiled | null {
   try {
+    // Whoever opens a named pipe waits for its other end.
+    if (!lstatSync(file).isFile()) return null;
     const entry = readFileSync(file, 'utf8');
     const start = `${header('module')}${source}\n`;
     if (entry.startsWith(start)) return { format: 'module', code: entry.slice(start.length) };
@@ -51,7 +53,7 @@ function writeEntry(folder: string, file: string, source: string, compiled: Comp
     makeFolder(folder);
     const temporary = `${file}.${process.pid}`;
     const entry = `${header(compiled.format)}${source}\n${compiled.code}`;
-    writeFileSync(temporary, entry, { mode: 0o600 });
+    writeFileSync(temporary, entry, { mode: 0o600, flag: 'wx' });
     renameSync(temporary, file);
   } catch {}
 }

@@ -71,7 +71,9 @@ const PIECE_BYTES = 256 * 1024;
 async function compressOutput(output: WrittenOutput, size: number, path: string): Promise<void> {
   const { createGzip } = await import('node:zlib');
   const { pipeline } = await import('node:stream/promises');
-  await pipeline(readWithGap(output, size), createGzip(), createWriteStream(path, { mode: 0o600 }));
+  // What lies there already may be a link, or a named pipe that nobody reads.
+  rmSync(path, { force: true });
+  await pipeline(readWithGap(output, size), createGzip(), createWriteStream(path, { flags: 'wx', mode: 0o600 }));
 }
 
 async function* readWithGap(output: WrittenOutput, size: number) {

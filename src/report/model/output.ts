@@ -39,7 +39,7 @@ async function* readKeptFile(state: StateFolder, file: string, ends: string | nu
 }
 
 async function* unzip(path: string): AsyncGenerator<string> {
-  const file = createReadStream(path);
+  const file = createReadStream(path, { fd: openPlainFile(path) });
   const unzipped = createGunzip().setEncoding('utf8');
   file.on('error', (error) => unzipped.destroy(error));
   try {

@@ -2,8 +2,8 @@ import {
   accessSync,
   closeSync,
   constants,
-  existsSync,
   fsyncSync,
+  lstatSync,
   openSync,
   rmSync,
   statfsSync,
@@ -221,16 +221,17 @@ export function chooseJournalMode(folder: string): JournalMode {
  */
 export function markSuspect(folder: StateFolder): void {
   try {
-    closeSync(openSync(markOf(folder), 'a', 0o600));
+    createPrivateFile(markOf(folder));
   } catch {}
 }
 
+/** Whatever it is that lies there: a link may lead to nothing. */
 export function isSuspect(folder: StateFolder): boolean {
-  return existsSync(markOf(folder));
+  return lstatSync(markOf(folder), { throwIfNoEntry: false }) !== undefined;
 }
 
 export function clearSuspicion(folder: StateFolder): void {
-  rmSync(markOf(folder), { force: true });
+  rmSync(markOf(folder), { force: true, recursive: true });
 }
 
 function markOf({ path }: StateFolder): string {

@@ -12,9 +12,15 @@ export function openPlainFile(path: string, access = constants.O_RDONLY): number
   throw new Error(describeSpecial(path));
 }
 
+/** No file that we write and read again is larger: a result is JSON of 1 MB at most. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** All of a file, unless it is so large that it cannot be what it should be. */
 export function readPlainFile(path: string, encoding: BufferEncoding = 'utf8'): string {
   const fd = openPlainFile(path);
   try {
+    const { size } = fstatSync(fd);
+    if (size > MOST_BYTES) throw new Error(`${path} has ${size} bytes, and at most ${MOST_BYTES} are read of it.`);
     return readFileSync(fd, encoding);
   } finally {
     closeSync(fd);

@@ -1,5 +1,4 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
-import { isSpecial } from '../base/plain-file.ts';
 import { checkLiveness, isStartKnown, type ProcessIdentity } from '../process/identity.ts';
 
 /** Who holds a lock, as it is written in it. */
@@ -43,6 +42,8 @@ export function isHolderAlive({ holder, lastSeenAt }: HolderFile, readNow: () =>
   return age < (liveness === 'alive' ? timing.unprovenMs : timing.staleMs);
 }
 
+const MOST_BYTES = 64 * 1024;
+
 /** What a holder's file says; null when it is gone. */
 export function readHolderFile(path: string): HolderFile | null {
   try {
@@ -50,8 +51,8 @@ export function readHolderFile(path: string): HolderFile | null {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stats = fstatSync(file);
-      // Nobody has written down who they are in a pipe or a device.
-      const text = isSpecial(stats) ? '' : readFileSync(file, 'utf8');
+      // Nobody has written down who they are in a pipe, a device, a folder, or that much.
+      const text = stats.isFile() && stats.size <= MOST_BYTES ? readFileSync(file, 'utf8') : '';
       return { holder: parseHolder(text), lastSeenAt: Math.round(stats.mtimeMs) };
     } finally {
       closeSync(file);

@@ -52,7 +52,7 @@ const TRIED_BYTES = 64 * 1024;
 
 function tryWrite({ temporary }: StateFolder): void {
   const path = join(temporary, `${TRY_PREFIX}${process.pid}`);
-  const fd = openSync(path, 'w', 0o600);
+  const fd = openSync(path, 'wx', 0o600);
   // At once: who is killed meanwhile leaves nothing behind.
   unlinkSync(path);
   try {

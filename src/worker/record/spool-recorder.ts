@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   ftruncateSync,
@@ -233,7 +234,7 @@ function handOver(path: string, folder: string): void {
 
 /** Without it a power loss could leave the file's bytes on the disk, and no name for them. */
 function syncFolder(path: string): void {
-  const fd = openSync(path, 'r');
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     fsyncSync(fd);
   } finally {
