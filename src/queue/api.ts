@@ -277,9 +277,9 @@ export interface Queue {
   get<Data = JsonValue, Result = JsonValue>(id: number): Promise<Job<Data, Result> | null>;
   list(options?: ListOptions): Promise<Job[]>;
   count(pattern?: string | readonly string[]): Promise<JobCount[]>;
-  /** Pauses jobs with matching names. */
-  pause(pattern: string, options?: PauseOptions): Promise<void>;
-  /** False: it was not paused. */
-  resume(pattern: string): Promise<boolean>;
+  /** Pauses jobs with matching names; each pattern is a pause of its own. */
+  pause(pattern: string | readonly string[], options?: PauseOptions): Promise<void>;
+  /** Ends the pauses of these patterns. False: none of them was paused. */
+  resume(pattern: string | readonly string[]): Promise<boolean>;
   close(): Promise<void>;
 }

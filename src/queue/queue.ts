@@ -24,7 +24,7 @@ import {
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JobRef, PauseOptions, Queue, UpdateOptions } from './api.ts';
 import { claimForCaller, leaseOfToken, openQueueLog, type QueueLog } from './claim/outside.ts';
 import { QueueError, wrongState } from './errors.ts';
-import { readPatterns } from './patterns.ts';
+import { type Patterns, readPatterns } from './patterns.ts';
 import { pause, pauseNameOf, resume } from './pauses.ts';
 import { findJob, type JsonReader, readJob, type VerbSession } from './read/jobs.ts';
 import { countJobs, isWaiting, listJobs } from './read/list.ts';
@@ -201,26 +201,30 @@ function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list
 
 function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'> {
   return {
-    pause: (pattern, options = {}) =>
-      log.change((session) => pause(session, readPause(pattern, checkOptions('pause', options), now()))),
-    resume: async (pattern) => {
-      const name = readPauseName(pattern);
-      return (await log.change((session) => resume(session, name, now()))).length > 0;
-    },
+    pause: (patterns, options = {}) =>
+      log.change(async (session) => {
+        const how = readPause(checkOptions('pause', options), now());
+        for (const name of readPauseNames(patterns)) await pause(session, { ...how, name });
+      }),
+    resume: (patterns) =>
+      log.change(async (session) => {
+        const ended: string[] = [];
+        for (const name of readPauseNames(patterns)) ended.push(...(await resume(session, name, now())));
+        return ended.length > 0;
+      }),
   };
 }
 
-function readPause(pattern: string, { for: duration, fail }: PauseOptions, at: number) {
+function readPause({ for: duration, fail }: PauseOptions, at: number) {
   return {
-    name: readPauseName(pattern),
     kind: fail === true ? ('fail-fast' as const) : ('pause' as const),
     until: duration === undefined ? null : at + requireDurationMs('How long it is paused', duration),
     createdAt: at,
   };
 }
 
-function readPauseName(pattern: string): string {
-  return pauseNameOf(readPatterns([pattern])[0] as string);
+function readPauseNames(patterns: Patterns): readonly string[] {
+  return [...new Set(readPatterns(patterns).map(pauseNameOf))];
 }
 
 interface Updating {

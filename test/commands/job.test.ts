@@ -76,6 +76,10 @@ describe('runner job', () => {
     [['x', '1'], 2, 'found "x"; `runner jobs` lists them.'],
     [['9'], 1, 'There is no job 9 in the queue; `runner jobs` lists all jobs.'],
     [['9', 'kick'], 1, 'There is no job 9 in the queue'],
+    [['9', 'requeue'], 1, 'There is no job 9 in the queue'],
+    [['1', '2'], 2, 'runner job shows one job; for several, say what to do: `runner job 1 2 kick`.'],
+    [['1', 'finish', '2'], 2, 'expects numbers, then one verb; found "finish 2" behind 1.'],
+    [['1', '2', 'finish', '--token', 'x'], 2, 'A --token is that of one claim: give one number with it.'],
     [['1', 'explode'], 2, 'runner job <id> expects one of finish, retry'],
     [['1', 'cancel', '--reason', 'x'], 2, '`runner job <id> cancel` takes no --reason'],
     [['1', '--result', '{}'], 2, '--result goes with a verb: `runner job <id> finish --result …`.'],
@@ -186,5 +190,75 @@ describe('runner job <id>', () => {
     writeFileSync(join(root, 'runner.config.json'), settings);
     await inRoot(root, 'claim');
     expect((await job('finish')).stdout).toBe('Job 1 has ended and was removed, as the settings say.\n');
+  });
+});
+
+describe('runner job <id…> <verb>', () => {
+  /** Jobs 1 to 4: running, failed, queued and due, queued for later. */
+  async function makeJobs() {
+    const { root } = await makeJob();
+    await inRoot(root, 'add', 'mail/welcome');
+    await inRoot(root, 'add', 'mail/welcome');
+    await inRoot(root, 'add', 'export', '--at', '2036-12-24 18:00');
+    await inRoot(root, 'job', '2', 'bury');
+    const states = async () =>
+      jsonOf(await inRoot(root, 'jobs', '--json')).jobs.map((job: { id: number; state: string }) => job.state);
+    return { root, states, job: (...args: string[]) => inRoot(root, 'job', ...args) };
+  }
+
+  test('changes each by itself, and says of those that are refused why', async () => {
+    const { job, states } = await makeJobs();
+    const ended = await job('2', '9', '1', '3', '4', '2', 'kick');
+    expect(ended).toEqual({
+      status: 1,
+      stdout: 'Job 2 (mail/welcome) is queued, due now.\nJob 4 (export) is queued, due now.\n',
+      stderr:
+        'runner: There is no job 9 in the queue; `runner jobs` lists all jobs.\n' +
+        'runner: Job 1 (export) is running, and only a job that has failed or is not due yet can be kicked; ' +
+        'bury it first, or wait for its end.\n' +
+        'runner: Job 3 (mail/welcome) is queued, and only a job that has failed or is not due yet can be kicked; ' +
+        'it is due, and will run in its turn.\n',
+    });
+    expect(await states()).toEqual(['queued', 'queued', 'queued', 'running']);
+  });
+
+  test.each([
+    ['requeue', 'queued'],
+    ['bury', 'failed'],
+    ['cancel', 'cancelled'],
+  ])('%s of all of them exits 0', async (verb, state) => {
+    const { job, states } = await makeJobs();
+    await job('1', 'retry');
+    await job('2', 'kick');
+    expect(await job('1', '2', '3', '4', verb)).toMatchObject({ status: 0, stderr: '' });
+    expect(await states()).toEqual(Array(4).fill(state));
+  });
+
+  test('as JSON names the jobs as they are then, and those that were refused', async () => {
+    const { job } = await makeJobs();
+    const { status, stdout } = await job('3', '1', 'delete', '--json');
+    const reason = expect.stringContaining('Job 1 (export) is running');
+    expect({ status, told: JSON.parse(stdout) }).toEqual({
+      status: 1,
+      told: { jobs: [{ id: 3 }], refused: [{ id: 1, reason }] },
+    });
+    const told = jsonOf(await job('2', '4', 'update', '--priority', '9', '--json'));
+    expect(told).toMatchObject({
+      jobs: [
+        { id: 2, priority: 9 },
+        { id: 4, priority: 9 },
+      ],
+      refused: [],
+    });
+  });
+
+  test('says once what is wrong with an option, and changes nothing', async () => {
+    const { job, states } = await makeJobs();
+    expect(await job('1', '2', '3', 'update', '--priority', 'x')).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: 'runner: A priority expects a whole number such as 500, found "x".\n',
+    });
+    expect(await states()).toEqual(['queued', 'queued', 'failed', 'running']);
   });
 });

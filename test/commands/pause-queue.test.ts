@@ -49,6 +49,27 @@ describe('a pause of jobs of the queue', () => {
     expect(jsonOf(await inRoot(root, 'resume', '--json'))).toEqual({ resumed: ['queue/mail/*'], pause: null });
   });
 
+  test('takes several names: all of them, or none if one is wrong', async () => {
+    const root = makeQueueSite();
+    const names = ['hourly', 'mail/*', 'export'];
+    expect(await inRoot(root, 'pause', ...names, 'exprt')).toMatchObject({ status: 2, stdout: '' });
+    expect(await inRoot(root, 'pause', ...names, '--fail')).toMatchObject({ status: 2, stdout: '' });
+    expect(await inRoot(root, 'status', '--json').then(jsonOf)).toMatchObject({ pauses: [] });
+    expect((await inRoot(root, 'pause', ...names)).stdout).toBe(
+      'hourly is paused until `runner resume hourly`.\n' +
+        "mail/* is paused until `runner resume 'mail/*'`.\n" +
+        'export is paused until `runner resume export`.\n',
+    );
+    const told = jsonOf(await inRoot(root, 'pause', 'mail/*', 'export', '--for', '1h', '--json'));
+    expect(told).toMatchObject({ pauses: [{ name: 'queue/mail/*' }, { name: 'queue/export' }] });
+    expect(await inRoot(root, 'resume', 'hourly', 'nothing')).toMatchObject({ status: 2, stdout: '' });
+    expect((await inRoot(root, 'resume', 'hourly', 'hourly/clean', 'export')).stdout).toBe(
+      'Resumed: hourly, export.\nhourly/clean was not paused.\n',
+    );
+    const rest = jsonOf(await inRoot(root, 'resume', 'export', 'mail/welcome', '--json'));
+    expect(rest).toMatchObject({ resumed: [], pauses: [{ name: 'queue/mail/*' }] });
+  });
+
   test('everything is the queue, too', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export');

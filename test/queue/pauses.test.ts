@@ -59,6 +59,18 @@ describe('Queue.pause', () => {
     expect(await queue.resume('mail/*')).toBe(false);
   });
 
+  test('takes several patterns, each a pause of its own', async () => {
+    const { queue } = await openTestQueue();
+    await queue.addMany([{ name: 'mail/a' }, { name: 'export' }]);
+    await queue.pause(['mail/*', 'export', 'mail/*']);
+    expect(await queue.claim()).toBeNull();
+    expect(await queue.resume(['export', 'other'])).toBe(true);
+    expect(await queue.claim()).toMatchObject({ name: 'export' });
+    expect(await queue.claim()).toBeNull();
+    expect(await queue.resume(['export', 'other'])).toBe(false);
+    await expect(queue.pause([])).rejects.toMatchObject({ code: 'invalid' });
+  });
+
   test('of * keeps back the whole queue; what runs comes to its end', async () => {
     const { queue, take, row, root } = await openTestQueue();
     const job = await take();

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Job, JobRef, Queue } from '../../queue/api.ts';
-import { noSuchJob } from '../../queue/errors.ts';
+import { noSuchJob, QueueError } from '../../queue/errors.ts';
 import { readJob } from '../../queue/read/jobs.ts';
 import { formatJson, type JobStory, jobToJson } from '../../report/json.ts';
 import {
@@ -16,6 +16,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { printableName } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { type OpenLog, print, withLog } from '../shared/open.ts';
 import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/options.ts';
@@ -44,17 +45,19 @@ Examples:
   runner job 12 finish --token "$token" --result '{"sent":true}'
   runner job 12 retry --delay 10m --reason 'the server is busy'
   runner job 12 update --data - < data.json         large or secret data, from stdin
+  runner job 12 13 14 requeue                       each by itself: one that is refused keeps none back
 
 With \`--token\`, the command works only while that claim is valid.
-Exit codes: 0 done, 1 not possible in the present state, 2 usage error.`;
+Exit codes: 0 done, 1 not possible in the present state, 2 usage error. With several numbers, stderr
+says why a job was refused, the others are changed, and the exit code is the highest of all.`;
 
 /** `runner job`: shows one job of the queue, or does something to it. */
 export function jobCommand(context: CommandContext): Command {
   const command = new Command('job');
   return command
-    .description('show one job of the queue, or change it: finish, retry, kick, cancel …')
-    .argument('<id>', 'number of the job')
-    .argument('[verb]', 'what to do with it (default: show it)')
+    .description('show one job of the queue, or change jobs: finish, retry, kick, cancel …')
+    .usage('[options] <id...> [verb]')
+    .argument('<id...>', 'number of the job, or several; then what to do with them (default: show it)')
     .option('--token <token>', 'token of the claim')
     .option('--result <json>', 'its result; - reads it from stdin')
     .option('--data <json>', 'replaces its data; - reads it from stdin')
@@ -71,46 +74,101 @@ export function jobCommand(context: CommandContext): Command {
     .option('--forget-try', 'do not count the last claim as a try')
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
-    .action((id: string, verb: string | undefined) =>
-      job(context, { id, verb }, command.optsWithGlobals<JobCommandOptions>()),
-    );
+    .action((words: string[]) => job(context, words, command.optsWithGlobals<JobCommandOptions>()));
 }
 
-async function job(
-  context: CommandContext,
-  { id: word, verb: verbWord }: { readonly id: string; readonly verb: string | undefined },
-  options: JobCommandOptions,
-): Promise<void> {
-  const id = readJobNumber(word, verbWord);
+async function job(context: CommandContext, words: readonly string[], options: JobCommandOptions): Promise<void> {
+  const [ids, verbWord] = readJobNumbers(words);
   const verb = verbWord === undefined ? null : readVerb(verbWord);
   assertOptions(verb, options);
+  const [id, ...others] = ids;
   if (verb === null) await showJob(context, id, options);
-  else await change(context, { id, verb, options });
+  else if (others.length === 0) await changeOne(context, { id, verb, options });
+  else await changeEach(context, { ids, verb, options });
 }
 
 interface Request {
-  readonly id: number;
   readonly verb: JobSubcommand;
   readonly options: JobCommandOptions;
 }
 
-async function change(context: CommandContext, { id, verb, options }: Request): Promise<void> {
+async function changeOne(context: CommandContext, { id, verb, options }: Request & { id: number }): Promise<void> {
   const { withQueue } = await import('../shared/with-queue.ts');
 
   const words = await readJobWords(options);
   const text = await withQueue(context, options.root, async (queue) => {
     await changeJob(queue, id, verb, words);
-    return await describeChanged(context, await queue.get(id), { id, verb, ...options });
+    const job = await queue.get(id);
+    return options.json ? formatJson(changedToJson(id, job)) : describeChanged(context, job, { id, verb });
   });
   context.stdout.write(text);
 }
 
-function readJobNumber(word: string, verbWord: string | undefined): number {
-  if (isJobNumber(word)) return Number(word);
-  const isSwapped = verbWord !== undefined && isJobNumber(verbWord);
-  const verb = isSwapped ? nearestName(word, jobVerbs) : null;
-  const cure = verb === null ? '`runner jobs` lists them.' : `did you mean \`runner job ${verbWord} ${verb}\`?`;
-  throw new UsageError(`runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`);
+/** Each in a transaction of its own: one that is refused keeps none of the others back. */
+async function changeEach(
+  context: CommandContext,
+  { ids, verb, options }: Request & { ids: readonly number[] },
+): Promise<void> {
+  const { withQueue } = await import('../shared/with-queue.ts');
+
+  if (options.token !== undefined) throw new UsageError('A --token is that of one claim: give one number with it.');
+  const words = await readJobWords(options);
+  const jobs: object[] = [];
+  const refused = new Map<number, QueueError>();
+  await withQueue(context, options.root, async (queue) => {
+    for (const id of ids) {
+      try {
+        await changeJob(queue, id, verb, words);
+      } catch (error) {
+        if (!(error instanceof QueueError)) throw error;
+        refused.set(id, error);
+        continue;
+      }
+      const job = await queue.get(id);
+      if (options.json) jobs.push(changedToJson(id, job));
+      else context.stdout.write(describeChanged(context, job, { id, verb }));
+    }
+  });
+  if (options.json) context.stdout.write(formatJson({ jobs, refused: [...refused].map(refusalToJson) }));
+  tellRefused(context, [...refused.values()]);
+}
+
+function refusalToJson([id, { message: reason }]: readonly [number, QueueError]): object {
+  return { id, reason };
+}
+
+/** What is wrong with an option is so for each job, and is said once. */
+function tellRefused({ stderr, setExitCode }: CommandContext, refused: readonly QueueError[]): void {
+  for (const message of new Set(refused.map(({ message }) => message))) {
+    stderr.write(`runner: ${printableName(message)}\n`);
+  }
+  if (refused.length > 0) setExitCode(refused.some(({ code }) => code === 'invalid') ? 2 : 1);
+}
+
+/** The numbers, in their order, and the word behind them, if there is one. */
+function readJobNumbers(words: readonly string[]): readonly [readonly [number, ...number[]], string | undefined] {
+  const end = words.findIndex((word) => !isJobNumber(word));
+  const [id, ...others] = [...new Set((end === -1 ? words : words.slice(0, end)).map(Number))];
+  const [verb, ...more] = end === -1 ? [] : words.slice(end);
+  if (id === undefined) throw noNumber(words);
+  if (more.length > 0) {
+    const found = printableLine([verb, ...more].join(' '));
+    throw new UsageError(`runner job expects numbers, then one verb; found ${JSON.stringify(found)} behind ${id}.`);
+  }
+  if (verb === undefined && others.length > 0) {
+    throw new UsageError(
+      `runner job shows one job; for several, say what to do: \`runner job ${id} ${others[0]} kick\`.`,
+    );
+  }
+  return [[id, ...others], verb];
+}
+
+function noNumber([word = '', next = '']: readonly string[]): UsageError {
+  const verb = isJobNumber(next) ? nearestName(word, jobVerbs) : null;
+  const cure = verb === null ? '`runner jobs` lists them.' : `did you mean \`runner job ${next} ${verb}\`?`;
+  return new UsageError(
+    `runner job expects the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
+  );
 }
 
 function isJobNumber(word: string): boolean {
@@ -256,7 +314,10 @@ const changes: Readonly<Record<JobSubcommand, Change>> = {
   touch: (queue, job, { lease }) => queue.touch(job, withoutUndefined({ lease })),
   delete: (queue, job) => queue.delete(job),
   update: (queue, job, words) => queue.update(job, readUpdate(words)),
-  requeue: (queue, { id }, { name, forgetTry }) => queue.requeue([id], withoutUndefined({ name, forgetTry })),
+  requeue: async (queue, { id }, { name, forgetTry }) => {
+    const count = await queue.requeue([id], withoutUndefined({ name, forgetTry }));
+    if (count === 0) throw noSuchJob(id);
+  },
 };
 
 /** Does to a job what the verb says. */
@@ -292,16 +353,18 @@ function readUpdate({ data, priority, at, repeat }: Words): object {
 interface Changed {
   readonly id: number;
   readonly verb: JobSubcommand;
-  readonly json?: true;
 }
 
 /** How a job stands after a verb; null: it is gone, deleted or kept no longer. */
-function describeChanged(context: CommandContext, job: Job | null, { id, verb, json }: Changed): string {
-  if (json) return formatJson(job === null ? { id } : jobToJson(job));
+function describeChanged(context: CommandContext, job: Job | null, { id, verb }: Changed): string {
   if (job !== null) {
     const nowMs = context.now();
     return `${describeJob(job, createClock(nowMs), nowMs)}\n`;
   }
   if (verb === 'delete') return `Job ${id} is deleted.\n`;
   return `Job ${id} has ended and was removed, as the settings say.\n`;
+}
+
+function changedToJson(id: number, job: Job | null): object {
+  return job === null ? { id } : jobToJson(job);
 }

@@ -18,6 +18,7 @@ Examples:
   runner pause                            everything, until \`runner resume\`
   runner pause hourly --for 2h            one tier, for two hours
   runner pause daily/backup --for 3d      one script
+  runner pause daily/backup weekly        both, or neither if one of the names is wrong
   runner pause queue                      all jobs of the queue
   runner pause 'mail/*' --for 2h          its jobs with a matching name
   runner pause 'mail/*' --fail            matching jobs fail as soon as they are due`;
@@ -27,35 +28,45 @@ export function pauseCommand(context: CommandContext): Command {
   const command = new Command('pause');
   return command
     .description('pause a tier, a script, jobs by name, or everything, until resumed')
-    .argument('[name]', 'a tier, <tier>/<script>, `queue`, or names of jobs (default: everything)')
+    .argument('[name...]', 'tiers, <tier>/<script>, `queue`, or names of jobs (default: everything)')
     .option('--for <duration>', 'how long: 30m, 2h, 7d (default: until `runner resume`)')
     .option('--fail', 'queue jobs only: fail due jobs instead of letting them wait')
     .option('--json', 'as JSON')
     .addHelpText('after', PAUSE_EXAMPLES)
-    .action((name: string | undefined) => pauseName(context, name, command.optsWithGlobals<PauseOptions>()));
+    .action((names: string[]) => pauseNames(context, names, command.optsWithGlobals<PauseOptions>()));
 }
 
-async function pauseName(context: CommandContext, word: string | undefined, options: PauseOptions): Promise<void> {
+async function pauseNames(context: CommandContext, words: readonly string[], options: PauseOptions): Promise<void> {
   const { EVERYTHING, pause: record } = await import('../../queue/pauses.ts');
   const { withWritableLog } = await import('../shared/open.ts');
   const root = rootOf(context, options.root);
   const createdAt = context.now();
   const until = await readEnd(options.for, createdAt);
-  const name = word === undefined ? EVERYTHING : await findName(root, word);
-  const kind = options.fail === true ? await failFast(name) : ('pause' as const);
-  const pause: Pause = { name, kind, until, createdAt };
-  await withWritableLog(context, options.root, (store) => store.transaction((session) => record(session, pause)));
-  context.stdout.write(options.json ? await formatPause(pause) : `${await describeDone(context, pause)}\n`);
+  const names = words.length === 0 ? [EVERYTHING] : await findNames(root, words);
+  const pauses: Pause[] = [];
+  for (const name of names) {
+    const kind = options.fail === true ? await failFast(name) : ('pause' as const);
+    pauses.push({ name, kind, until, createdAt });
+  }
+  await withWritableLog(context, options.root, (store) =>
+    store.transaction(async (session) => {
+      for (const pause of pauses) await record(session, pause);
+    }),
+  );
+  if (options.json) return void context.stdout.write(await formatPauses(pauses));
+  for (const pause of pauses) context.stdout.write(`${await describeDone(context, pause)}\n`);
 }
 
-async function formatPause(pause: Pause): Promise<string> {
-  const { formatJson } = await import('../../report/json.ts');
-  return formatJson((await import('../../report/json.ts')).pauseToJson(pause));
-}
-
-async function findName(root: string, word: string): Promise<string> {
+async function findNames(root: string, words: readonly string[]): Promise<readonly string[]> {
   const { findPausable, readPausables } = await import('../shared/names.ts');
-  return findPausable(word, await readPausables(root));
+  const pausables = await readPausables(root);
+  return [...new Set(words.map((word) => findPausable(word, pausables)))];
+}
+
+async function formatPauses(pauses: readonly Pause[]): Promise<string> {
+  const { formatJson, pauseToJson } = await import('../../report/json.ts');
+  const told = pauses.map(pauseToJson);
+  return formatJson(told.length > 1 ? { pauses: told } : (told[0] as object));
 }
 
 /** Scripts have no queue that fills up while they wait. */
@@ -97,6 +108,7 @@ Examples:
   runner resume                 end all pauses
   runner resume hourly          end the pause of that tier; those of its scripts stay
   runner resume daily/backup    end the pause of that script
+  runner resume weekly monthly  end both pauses
   runner resume 'mail/*'        end the pause of these jobs; \`queue\`: of the whole queue`;
 
 /** `runner resume`: the end of pauses. */
@@ -104,71 +116,84 @@ export function resumeCommand(context: CommandContext): Command {
   const command = new Command('resume');
   return command
     .description('end a pause, or all of them')
-    .argument('[name]', 'the name given to `runner pause` (default: all pauses)')
+    .argument('[name...]', 'the names given to `runner pause` (default: all pauses)')
     .option('--json', 'as JSON')
     .addHelpText('after', RESUME_EXAMPLES)
-    .action(async (name: string | undefined) => {
+    .action(async (names: string[]) => {
       const { root, json } = command.optsWithGlobals<CommonOptions>();
-      const resumed = await resumeName(context, root, name);
+      const resumed = await resumeNames(context, root, names);
       context.stdout.write(json ? await formatResumed(resumed) : await describe(context, resumed));
     });
 }
 
 interface Resumed {
-  /** What was to be resumed; null: all there is. */
-  readonly name: string | null;
+  /** What was to be resumed; none: all there is. */
+  readonly names: readonly string[];
   readonly ended: readonly string[];
-  /** The pause that still keeps it from running. */
-  readonly wider: Pause | null;
+  /** The pauses that still keep these from running. */
+  readonly wider: readonly Pause[];
 }
 
-async function resumeName(
+async function resumeNames(
   context: CommandContext,
   rootOption: string | undefined,
-  word: string | undefined,
+  words: readonly string[],
 ): Promise<Resumed> {
   const root = rootOf(context, rootOption);
-  const nameAmong = async (pauses: readonly Pause[]): Promise<string | null> =>
-    word === undefined ? null : await findPausedName(root, word, pauses);
   const { findPause, resume } = await import('../../queue/pauses.ts');
   const { withWritableLogIfAny } = await import('../shared/open.ts');
   const resumed = await withWritableLogIfAny(context, rootOption, async (store) => {
     const at = context.now();
     const pauses = await store.pauses.inForce(at);
-    const name = await nameAmong(pauses);
-    const ended = await store.transaction((session) => resume(session, name, at));
+    const names = await findPausedNames(root, words, pauses);
+    const ended = await store.transaction(async (session) => {
+      const all = names.length === 0 ? [null] : names;
+      const ended: string[] = [];
+      for (const name of all) ended.push(...(await resume(session, name, at)));
+      return ended;
+    });
     const rest = pauses.filter((pause) => !ended.includes(pause.name));
-    return { name, ended, wider: name === null ? null : findPause(rest, name) };
+    return { names, ended, wider: [...new Set(names.flatMap((name) => findPause(rest, name) ?? []))] };
   });
-  return resumed ?? { name: await nameAmong([]), ended: [], wider: null };
+  return resumed ?? { names: await findPausedNames(root, words, []), ended: [], wider: [] };
 }
 
-async function formatResumed({ ended, wider }: Resumed): Promise<string> {
+async function formatResumed({ names, ended, wider }: Resumed): Promise<string> {
   const { formatJson, pauseToJson } = await import('../../report/json.ts');
-  return formatJson({ resumed: ended, pause: wider === null ? null : pauseToJson(wider) });
+  const told = wider.map(pauseToJson);
+  return formatJson({ resumed: ended, ...(names.length > 1 ? { pauses: told } : { pause: told[0] ?? null }) });
 }
 
-async function describe(context: CommandContext, { name, ended, wider }: Resumed): Promise<string> {
-  const told = await describeEnded(name, ended);
-  return wider === null ? `${told}\n` : `${told}\n${await describeWider(context, wider)}\n`;
+async function describe(context: CommandContext, { names, ended, wider }: Resumed): Promise<string> {
+  const lines = await describeEnded(names, ended);
+  for (const pause of wider) lines.push(await describeWider(context, pause));
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 /** Whatever is paused can be resumed, be it in `jobs/` or not. */
-async function findPausedName(root: string, word: string, pauses: readonly Pause[]): Promise<string> {
+async function findPausedNames(
+  root: string,
+  words: readonly string[],
+  pauses: readonly Pause[],
+): Promise<readonly string[]> {
   const { EVERYTHING, pauseNameOf } = await import('../../queue/pauses.ts');
   const names = pauses.map(({ name }) => name);
-  const ways = [...(word === EVERYTHING ? [] : [word]), pauseNameOf(word)];
-  const paused = ways.find((name) => names.includes(name));
-  if (paused !== undefined) return paused;
-  const { findPausable, readPausables } = await import('../shared/names.ts');
-  return findPausable(word, await readPausables(root));
+  const found: string[] = [];
+  for (const word of words) {
+    const ways = [...(word === EVERYTHING ? [] : [word]), pauseNameOf(word)];
+    found.push(ways.find((name) => names.includes(name)) ?? ((await findNames(root, [word]))[0] as string));
+  }
+  return [...new Set(found)];
 }
 
-async function describeEnded(name: string | null, ended: readonly string[]): Promise<string> {
+async function describeEnded(names: readonly string[], ended: readonly string[]): Promise<string[]> {
   const { nameOfPaused } = await import('../../report/text/words.ts');
-  const names = ended.map((each) => nameOfPaused({ name: each }));
-  if (names.length > 0) return `Resumed: ${names.join(', ')}.`;
-  return name === null ? 'Nothing was paused.' : `${nameOfPaused({ name })} was not paused.`;
+  const told = ended.map((name) => nameOfPaused({ name }));
+  const resumed = told.length === 0 ? [] : [`Resumed: ${told.join(', ')}.`];
+  const others = names
+    .filter((name) => !ended.includes(name))
+    .map((name) => `${nameOfPaused({ name })} was not paused.`);
+  return [...resumed, ...(names.length + told.length === 0 ? ['Nothing was paused.'] : others)];
 }
 
 async function describeWider(context: CommandContext, pause: Pause): Promise<string> {
