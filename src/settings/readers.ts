@@ -229,9 +229,39 @@ export interface ScriptSetting {
 
 export const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** What the runner was started with must not be loaded into scripts; settings may still set these. */
-const passableName =
-  /^(?!(?:NODE_OPTIONS|NODE_CHANNEL_FD|NODE_UNIQUE_ID|LD_PRELOAD|LD_AUDIT|BASH_ENV|ENV)$)[A-Za-z_][A-Za-z0-9_]*$/;
+/**
+ * By these a program loads or runs code that nobody has asked it for. What the runner happened to be started
+ * with must not get into scripts that way; the settings, a file that is checked, may still set them.
+ */
+const codeLoaders = new RegExp(
+  `^(?:${[
+    // the system's loader, its character sets, OpenSSL
+    'LD_(?:PRELOAD|LIBRARY_PATH|AUDIT)|GCONV_PATH|OPENSSL_(?:CONF|ENGINES|MODULES)',
+    // shells and make
+    'ENV|BASH_ENV|BASH_LOADABLES_PATH|BASHOPTS|SHELLOPTS|PS4|IFS|CDPATH|FPATH|ZDOTDIR|MAKEFILES|MAKEFLAGS',
+    // interpreters
+    'NODE_(?:OPTIONS|PATH|CHANNEL_FD|UNIQUE_ID|REPL_EXTERNAL_MODULE)',
+    'PERL(?:5OPT|5LIB|LIB|5DB)|PHPRC|PHP_INI_SCAN_DIR',
+    'PYTHON(?:PATH|HOME|STARTUP|USERBASE|PLATLIBDIR|PYCACHEPREFIX|BREAKPOINT|WARNINGS)',
+    'RUBY(?:OPT|LIB|PATH|GEMS_GEMDEPS)|GEM_(?:HOME|PATH)|BUNDLE_GEMFILE',
+    'CLASSPATH|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS',
+    'LUA_(?:C?PATH|INIT)(?:_\\d_\\d)?|TCL_LIBRARY|TCLLIBPATH|AWK(?:LIB)?PATH',
+    // Git
+    'GIT_(?:SSH|SSH_COMMAND|PROXY_COMMAND|ASKPASS|EDITOR|SEQUENCE_EDITOR|PAGER|EXTERNAL_DIFF)',
+    'GIT_(?:CONFIG_(?:COUNT|PARAMETERS|GLOBAL|SYSTEM)|DIR|COMMON_DIR|EXEC_PATH|TEMPLATE_DIR)',
+  ].join('|')})$`,
+);
+
+const readVariables = readWords(variableName, 'names of environment variables such as API_KEY');
+
+const readPassedVariables: Reader<readonly string[]> = (found) => {
+  const reading = readVariables(found);
+  const loader = 'value' in reading ? reading.value.find((name) => codeLoaders.test(name)) : undefined;
+  if (loader === undefined) return reading;
+  return {
+    expected: `variables that load no code into programs, as ${loader} does (env in runner.config.* may set it)`,
+  };
+};
 
 function define<Option extends keyof ScriptOptions>(
   key: string,
@@ -259,15 +289,7 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('rssSustain', 'rss-sustain', 'rssSustainMs', readTimerMs),
   define('maxOutput', 'max-output', 'maxOutputBytes', readByteSize('64kb')),
   define('nice', 'nice', 'nice', readWholeNumber(0, 19)),
-  define(
-    'env',
-    'env',
-    'env',
-    readWords(
-      passableName,
-      'names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS',
-    ),
-  ),
+  define('env', 'env', 'env', readPassedVariables),
   define('isolate', 'isolate', 'isolate', readFlag),
   define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
 ];

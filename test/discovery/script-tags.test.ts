@@ -52,7 +52,7 @@ test('all wrong values are told, in the order of their lines', () => {
   expect(problems).toEqual([
     'jobs/hourly/a.sh:2: @nice expects a whole number from 0 to 19, found "99"',
     'jobs/hourly/a.sh:3: @timeout expects a duration such as 30s, 10m or 2h, found "10 parsecs"',
-    'jobs/hourly/a.sh:4: @env expects names of environment variables such as API_KEY, and none that loads code, such as NODE_OPTIONS, found ""',
+    'jobs/hourly/a.sh:4: @env expects names of environment variables such as API_KEY, found ""',
     'jobs/hourly/a.sh:5: @retries expects a whole number from 0 to 100, found "-1"',
     'jobs/hourly/a.sh:6: @memory expects a size such as 64mb, 512mb or 1gb, found ": 1gb"',
   ]);

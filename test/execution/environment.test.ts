@@ -56,17 +56,6 @@ test('@env lets a variable through, to that script alone', () => {
   expect(run('b').output).not.toContain('API_KEY');
 });
 
-test('what loads code into programs is not let through, asked for or not', () => {
-  const asked = ['NODE_OPTIONS', 'NODE_CHANNEL_FD', 'LD_PRELOAD', 'BASH_ENV'];
-  const env = Object.fromEntries(asked.map((name) => [name, '']));
-  const { run } = runPass({ 'a.sh': PRINT, 'b.sh': `# @env NODE_OPTIONS\n${PRINT}` }, { env });
-  expect(run('a').output).not.toMatch(new RegExp(asked.join('|')));
-  expect(run('b')).toMatchObject({
-    outcome: 'not-started',
-    reason: expect.stringContaining('none that loads code, such as NODE_OPTIONS, found "NODE_OPTIONS"'),
-  });
-});
-
 test('no value goes through the argument vector: everybody on the host can read it', () => {
   const settings = { env: { SITE: 'example.org' } };
   const { run, root } = runPass(
