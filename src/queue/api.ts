@@ -92,6 +92,8 @@ export interface Job<Data = JsonValue, Result = JsonValue> {
   readonly uniqueKey: string | null;
   readonly group: string | null;
   readonly parent: number | null;
+  /** How long a claim of it is valid, unless that claim says otherwise. Null: as the settings say. */
+  readonly leaseMs: number | null;
   readonly leasedUntil: Date | null;
   /** The reason for its state, in one sentence. */
   readonly reason: string | null;
@@ -132,6 +134,8 @@ export interface ClaimOptions {
   readonly wait?: string;
   /** Overrides the job's own. */
   readonly lease?: string;
+  /** Only jobs of this priority or a higher one. Default: all. */
+  readonly minPriority?: number;
   /** Ends the wait. */
   readonly signal?: Signal;
 }
@@ -251,6 +255,11 @@ export interface Queue {
     count: number,
     options?: ClaimOptions,
   ): Promise<ClaimedJob<Data>[]>;
+  /**
+   * Claims this job, even if it is not due yet or has failed: then it is kicked first. Rejects if it cannot be
+   * claimed, as it runs, has ended, or its name is paused.
+   */
+  claimJob<Data = JsonValue>(id: number, options?: { readonly lease?: string }): Promise<ClaimedJob<Data>>;
   /** Ends a running job as finished; a repeating job is queued for its next time. */
   finish(job: JobRef, options?: FinishOptions): Promise<void>;
   /** Puts a running job back into the queue. */

@@ -26,7 +26,17 @@ interface NamedJob {
   readonly parent_id?: number | null;
 }
 
-export type JobVerb = 'finish' | 'retry' | 'fail' | 'touch' | 'bury' | 'kick' | 'cancel' | 'delete' | 'requeue';
+export type JobVerb =
+  | 'claim'
+  | 'finish'
+  | 'retry'
+  | 'fail'
+  | 'touch'
+  | 'bury'
+  | 'kick'
+  | 'cancel'
+  | 'delete'
+  | 'requeue';
 
 interface Rule {
   /** Completes "only a job that … can be". */
@@ -36,6 +46,7 @@ interface Rule {
 }
 
 const rules: Readonly<Record<JobVerb, Rule>> = {
+  claim: { expected: 'waits or has failed', done: 'claimed' },
   finish: { expected: 'runs', done: 'finished' },
   retry: { expected: 'runs', done: 'put back into the queue' },
   fail: { expected: 'runs', done: 'failed' },

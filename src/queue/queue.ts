@@ -22,7 +22,7 @@ import {
   writeJson,
 } from './add/values.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JobRef, PauseOptions, Queue, UpdateOptions } from './api.ts';
-import { claimForCaller, leaseOfToken, openQueueLog, type QueueLog } from './claim/outside.ts';
+import { claimForCaller, claimJobForCaller, leaseOfToken, openQueueLog, type QueueLog } from './claim/outside.ts';
 import { QueueError, wrongState } from './errors.ts';
 import { type Patterns, readPatterns } from './patterns.ts';
 import { pause, pauseNameOf, resume } from './pauses.ts';
@@ -132,7 +132,7 @@ function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany' | 
   };
 }
 
-function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'touch'> {
+function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'claimJob' | 'touch'> {
   const { log, settings, now } = parts;
   const claimMany = async <Data>(patterns: string | readonly string[], count: number, options: ClaimOptions = {}) =>
     (await claimForCaller(parts, patterns, count, checkOptions('claim', options))) as ClaimedJob<Data>[];
@@ -140,6 +140,8 @@ function claimVerbs(parts: QueueParts): Pick<Queue, 'claim' | 'claimMany' | 'tou
     claim: async <Data>(patterns: string | readonly string[] = '*', options: ClaimOptions = {}) =>
       (await claimMany<Data>(patterns, 1, options))[0] ?? null,
     claimMany,
+    claimJob: async <Data>(id: number, options: { readonly lease?: string } = {}) =>
+      (await claimJobForCaller(parts, id, checkOptions('claimJob', options))) as ClaimedJob<Data>,
     touch: (job, options = {}) =>
       log.change((session) => {
         const { lease } = checkOptions('touch', options);

@@ -281,6 +281,7 @@ export function jobToJson(job: Job): object {
     uniqueKey: job.uniqueKey,
     group: job.group,
     parent: job.parent,
+    leaseMs: job.leaseMs,
     leasedUntil: iso(job.leasedUntil),
     reason: job.reason,
     counters: job.counters,

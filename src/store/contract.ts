@@ -174,6 +174,10 @@ export interface Selection {
   isWanted(name: string): boolean;
   /** How many jobs of one concurrency key may be claimed at the same time; null: any number. */
   readonly groupLimit: number | null;
+  /** Nothing below this priority. */
+  readonly minPriority?: number | undefined;
+  /** No other job than this one. */
+  readonly id?: number | undefined;
 }
 
 export interface ClaimRequest {

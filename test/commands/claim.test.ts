@@ -70,6 +70,18 @@ describe('runner claim', () => {
     expect(jsonOf(await inRoot(root, 'claim', '--count', '2')).jobs).toHaveLength(1);
   });
 
+  test('takes the one that is named, or only those above a priority', async () => {
+    const root = makeQueueSite();
+    await inRoot(root, 'add', 'export', '--priority', '900');
+    await inRoot(root, 'add', 'mail/welcome', '--at', '+1h', '--lease', '7m');
+    expect(jsonOf(await inRoot(root, 'claim', '--job', '2'))).toMatchObject({ id: 2, leaseMs: 420_000 });
+    expect((await inRoot(root, 'job', '2')).stdout).toContain('lease         7m');
+    const again = await inRoot(root, 'claim', '--job', '2');
+    expect(again).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('is running, and only') });
+    expect((await inRoot(root, 'claim', '--min-priority', '901')).status).toBe(1);
+    expect(jsonOf(await inRoot(root, 'claim', '--min-priority', '900'))).toMatchObject({ id: 1 });
+  });
+
   test('waits for a job that another process adds', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export', '--at', '+1h');
@@ -131,6 +143,10 @@ describe('runner claim', () => {
     [['mail['], 'A pattern expects a ] for each [, and [[] for a [ itself, found "mail["'],
     [['--lease', '5'], 'A lease expects a duration'],
     [['--count', '0'], '--count expects a whole number from 1'],
+    [['--min-priority', 'high'], 'A priority expects a whole number such as 500, found "high"'],
+    [['--job', 'x'], 'A job\'s number expects a whole number above 0, found "x"'],
+    [['--job', '1', 'mail/*'], 'takes no names'],
+    [['--job', '1', '--wait', '1s'], "'--job <id>' cannot be used with option '--wait <duration>'"],
   ])('%j is wrong use', async (args, message) => {
     const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'claim', ...args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });

@@ -7,7 +7,7 @@ import { jsonOf, makeQueueSite, withInput } from '../support/queue-site.ts';
 const keys = [
   ...['id', 'name', 'state', 'data', 'result', 'priority', 'runAt', 'scheduledFor', 'createdAt'],
   ...['startedAt', 'finishedAt', 'attempts', 'maxAttempts', 'repeat', 'missed', 'uniqueKey', 'group'],
-  ...['parent', 'leasedUntil', 'reason', 'counters'],
+  ...['parent', 'leaseMs', 'leasedUntil', 'reason', 'counters'],
 ];
 
 /** A root with job 1, claimed unless said otherwise, and the token of that claim. */

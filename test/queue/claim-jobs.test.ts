@@ -376,3 +376,86 @@ describe('jobs that are to fail at once', () => {
     checkInvariants(root, { isSettled: false });
   });
 });
+
+describe('a claim by number', () => {
+  test('takes that job, whatever is before it, for as long as is asked for', async () => {
+    const { queue, row, clock } = await openTestQueue();
+    await queue.add('a', {}, { priority: 900 });
+    const id = await queue.add('b', {}, { lease: '1h' });
+    expect(await queue.get(id)).toMatchObject({ leaseMs: 3_600_000, leasedUntil: null });
+    const claimed = await queue.claimJob(id, { lease: '5m' });
+    expect(claimed).toMatchObject({ id, attempt: 1, leasedUntil: new Date(clock.at + 300_000) });
+    await queue.finish(claimed);
+    expect(row(id).state).toBe('finished');
+  });
+
+  test('kicks what has failed or is not due yet: it has all its tries, and its rule its time', async () => {
+    const { queue, row, clock } = await openTestQueue();
+    const failed = await queue.add('a');
+    await queue.fail((await queue.claim('a')) ?? 0);
+    const delayed = await queue.add('b', {}, { repeat: 'SCHEDULED, +1 HOUR', runAt: '+30m' });
+    expect(await queue.claimJob(failed)).toMatchObject({ attempt: 1, counters: { reserves: 2, kicks: 1 } });
+    const claimed = await queue.claimJob(delayed);
+    expect(claimed).toMatchObject({ runAt: new Date(clock.at), scheduledFor: new Date(START + 1_800_000) });
+    await queue.finish(claimed);
+    expect(row(delayed)).toMatchObject({ state: 'queued', run_at: START + 5_400_000 });
+  });
+
+  test('gets what plain SQL has added with a rule that gives it a later time', async () => {
+    const { queue, root, clock } = await openTestQueue();
+    clock.at = Date.now();
+    const values = `('a', 'daily at 10:00', ?, ?)`;
+    changeLog(root, `insert into jobs (name, repeat, created_at, run_at) values ${values}`, clock.at, clock.at);
+    expect(await queue.claimJob(1)).toMatchObject({ id: 1, attempt: 1, counters: { kicks: 1 } });
+    checkInvariants(root, { isSettled: false });
+  });
+
+  test('takes back first what was not renewed in time', async () => {
+    const { queue, take, clock } = await openTestQueue();
+    const lost = await take('a', { retries: 1 });
+    await expect(queue.claimJob(lost.id)).rejects.toThrow('is running, and only a job that waits or has failed');
+    clock.at += LEASE_MS + 2_001;
+    expect(await queue.claimJob(lost.id)).toMatchObject({ id: lost.id, attempt: 2, counters: { timeouts: 1 } });
+  });
+
+  test('waits for the moment in which a worker has it', async () => {
+    const { queue, id, worker, job } = await openClaimed();
+    const claimed = queue.claimJob(id);
+    await sleep(20);
+    await worker.release(job);
+    expect(await claimed).toMatchObject({ id });
+  });
+
+  test.each<[string, string, (log: TestQueue) => Promise<unknown>]>([
+    ['name is paused', 'its name is paused; `runner jobs` shows', ({ queue }) => queue.pause('mail/*')],
+    ['name fails fast', 'set to fail at once', ({ queue }) => queue.pause('mail/*', { fail: true })],
+    ['group is full', 'as many jobs of its group run as', ({ take }) => take('other', { group: 'g' })],
+    [
+      'parent has not ended',
+      'is paused, and only a job',
+      async ({ queue, root }) => {
+        await queue.requeue([1], { name: 'mail/b' });
+        changeLog(root, 'update jobs set parent_id = ? where id = 1', await queue.add('parent'));
+      },
+    ],
+  ])('changes nothing if its %s', async (_, why, make) => {
+    const log = await openTestQueue({ groupLimit: 1 });
+    const { queue, dump } = log;
+    const id = await queue.add('mail/a', {}, { group: 'g', runAt: '+1h' });
+    await make(log);
+    const before = dump();
+    const refused = { code: 'wrong-state', message: expect.stringContaining(why) };
+    await expect(queue.claimJob(id)).rejects.toMatchObject(refused);
+    expect(dump()).toBe(before);
+  });
+});
+
+test('a claim with a floor takes no job below it, and a wait for one goes on', async () => {
+  const { queue } = await openTestQueue();
+  await queue.add('a', {}, { priority: 749 });
+  expect(await queue.claim('*', { minPriority: 750 })).toBeNull();
+  const waiting = queue.claim('*', { minPriority: 750, wait: '1h' });
+  const id = await queue.add('a', {}, { priority: 750 });
+  expect(await waiting).toMatchObject({ id });
+  await expect(queue.claim('*', { minPriority: '7' as never })).rejects.toThrow('A priority expects a whole number');
+});

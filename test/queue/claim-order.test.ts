@@ -29,6 +29,7 @@ interface Rules {
   readonly wanted: readonly string[];
   readonly failing: readonly string[];
   readonly groupLimit: number | null;
+  readonly minPriority?: number | undefined;
 }
 
 const names = ['a', 'b', 'c', 'd'] as const;
@@ -45,10 +46,12 @@ const rules = fc.record({
   wanted: fc.subarray([...names]),
   failing: fc.subarray([...names], { maxLength: 1 }),
   groupLimit: fc.constantFrom(null, 1, 2),
+  minPriority: fc.constantFrom(undefined, undefined, 0, 500, 501),
 });
 
-function toSelection({ wanted, failing, groupLimit }: Rules): QueueSelection {
+function toSelection({ wanted, failing, groupLimit, minPriority }: Rules): QueueSelection {
   return {
+    minPriority,
     names: null,
     groupLimit,
     isWanted: (name) => wanted.includes(name),
@@ -57,10 +60,11 @@ function toSelection({ wanted, failing, groupLimit }: Rules): QueueSelection {
 }
 
 /** The same, over an array: the numbers of the jobs in the order in which they are taken. */
-function model(jobs: readonly Waiting[], { wanted, failing, groupLimit }: Rules): number[] {
+function model(jobs: readonly Waiting[], { wanted, failing, groupLimit, minPriority = -1 }: Rules): number[] {
   const due = jobs
     .map((job, index) => ({ ...job, id: index + 1 }))
     .filter(({ state, runAt, name }) => state !== 'paused' && runAt <= NOW && wanted.includes(name))
+    .filter(({ priority }) => priority >= minPriority)
     .sort((x, y) => y.priority - x.priority || x.runAt - y.runAt || x.id - y.id);
   const running = new Map<string, number>();
   return due.flatMap(({ id, name, group }) => {

@@ -221,6 +221,7 @@ test('a job is told of with all that is known of it', async () => {
     uniqueKey: 'k',
     group: 'g',
     parent: null,
+    leaseMs: null,
     leasedUntil: new Date(START + 60_000),
     reason: null,
     counters: { reserves: 1, timeouts: 0, releases: 0, buries: 0, kicks: 0, crashes: 0 },

@@ -3,14 +3,25 @@ import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
 import type { ClaimedRow, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
+import type { JobRow } from '../../store/schema.ts';
 import { openStore } from '../../store/sqlite/open.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { invalid, readLeaseMs, requireDelayMs } from '../add/values.ts';
+import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
-import { QueueError } from '../errors.ts';
+import { QueueError, refuse, wrongState } from '../errors.ts';
 import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
-import { JobIsBeginning, type JsonReader, readStoredJson, toJob, type VerbSession } from '../read/jobs.ts';
+import {
+  findJob,
+  JobIsBeginning,
+  type JsonReader,
+  readJobId,
+  readStoredJson,
+  toJob,
+  type VerbSession,
+} from '../read/jobs.ts';
+import { isWaiting } from '../read/list.ts';
+import { kickJob } from '../settle/by-caller.ts';
 import { readEndedChildren } from '../settle/families.ts';
 import { LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
@@ -29,7 +40,9 @@ interface Wanted {
   readonly patterns: readonly string[];
   readonly count: number;
   readonly leaseMs: number | null;
-  readonly waits: boolean;
+  readonly minPriority?: number | undefined;
+  /** No other job than this one. */
+  readonly id?: number;
 }
 
 const MOST_AT_ONCE = 1_000;
@@ -39,20 +52,20 @@ export async function claimForCaller(
   claimer: Claimer,
   patterns: Patterns,
   count: number,
-  { wait, lease, signal }: ClaimOptions,
+  { wait, lease, minPriority, signal }: ClaimOptions,
 ): Promise<ClaimedJob[]> {
   const waitMs = wait === undefined ? 0 : requireDelayMs('The wait', wait);
   const wanted = {
     patterns: readPatterns(patterns),
     count: readCount(count),
     leaseMs: lease === undefined ? null : readLeaseMs(lease),
-    waits: waitMs > 0,
+    minPriority: minPriority === undefined ? undefined : readPriority(minPriority),
   };
   const { log, now } = claimer;
   const deadline = now() + waitMs;
   for (;;) {
     const sleep = log.watch();
-    const { claimed, wakeAt } = await claimNow(claimer, wanted);
+    const { claimed, wakeAt } = await claimNow(claimer, wanted, waitMs > 0);
     if (claimed.length > 0) log.found();
     const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
     if (claimed.length > 0 || isOver) return claimed;
@@ -66,13 +79,65 @@ function readCount(count: unknown): number {
   throw invalid('How many are claimed', `a whole number from 1 to ${MOST_AT_ONCE}`, count);
 }
 
+/**
+ * Takes one job for somebody who is no worker of the runner; one that has failed or is not due yet is kicked.
+ *
+ * @throws {QueueError} if that is not possible; then nothing has changed
+ */
+export async function claimJobForCaller(
+  claimer: Claimer,
+  id: number,
+  { lease }: Pick<ClaimOptions, 'lease'>,
+): Promise<ClaimedJob> {
+  const { log, settings, policies, now } = claimer;
+  const leaseMs = lease === undefined ? null : readLeaseMs(lease);
+  readJobId(id);
+  await log.ask((store) => endExpiredLeases(store, now, settings, policies));
+  return await log.change((session) => claimOne(session, claimer, { patterns: ['*'], count: 1, leaseMs, id }));
+}
+
+async function claimOne(
+  session: VerbSession,
+  claimer: Claimer,
+  wanted: Wanted & { readonly id: number },
+): Promise<ClaimedJob> {
+  const { id } = wanted;
+  const job = await findJob(session, id);
+  const isDelayed = (row: JobRow): boolean => isWaiting(row.state) && row.run_at > claimer.now();
+  if (isDelayed(job) || job.state === 'failed') await kickJob(session, id, claimer.now());
+  else if (!isWaiting(job.state)) throw wrongState(job, 'claim');
+  const [claimed] = await claimIn(session, claimer, wanted);
+  if (claimed !== undefined) return claimed;
+  const left = await findJob(session, id);
+  // It was added by plain SQL, and its rule has only now given it a time.
+  if (isDelayed(left)) return await claimOne(session, claimer, wanted);
+  throw await describeUnclaimed(session, left, claimer, wanted);
+}
+
+async function describeUnclaimed(
+  session: VerbSession,
+  job: JobRow,
+  { settings, now }: Claimer,
+  wanted: Wanted,
+): Promise<QueueError> {
+  if (!isWaiting(job.state)) {
+    return job.reason === null ? wrongState(job, 'claim') : refuse(job, `cannot be claimed: ${job.reason}.`);
+  }
+  const { isWanted } = await selectionFor(session, wanted, settings, now());
+  const isPaused = !isWanted(job.name);
+  const why = isPaused
+    ? 'its name is paused; `runner jobs` shows which command ends that'
+    : 'as many jobs of its group run as `queue.groupLimit` allows; wait for the end of one';
+  return refuse(job, `cannot be claimed: ${why}.`);
+}
+
 interface Look {
   readonly claimed: ClaimedJob[];
   /** When it is worth another look, though nobody has changed the log; null: never. */
   readonly wakeAt: number | null;
 }
 
-async function claimNow(claimer: Claimer, wanted: Wanted): Promise<Look> {
+async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promise<Look> {
   const { log, settings, policies, now } = claimer;
   const at = now();
   const look = await log.ask(async (store) => {
@@ -82,7 +147,7 @@ async function claimNow(claimer: Claimer, wanted: Wanted): Promise<Look> {
     if ((await store.claims.next(selection, at)) !== null) return null;
     return {
       claimed: [],
-      wakeAt: wanted.waits ? await store.claims.nextWake(at, LEASE_GRACE_MS) : null,
+      wakeAt: waits ? await store.claims.nextWake(at, LEASE_GRACE_MS) : null,
     };
   });
   if (look !== null) return look;
@@ -93,13 +158,13 @@ async function claimNow(claimer: Claimer, wanted: Wanted): Promise<Look> {
 
 async function selectionFor(
   session: StoreSession,
-  { patterns }: Wanted,
+  { patterns, minPriority, id }: Wanted,
   { groupLimit }: QueueSettings,
   at: number,
 ): Promise<QueueSelection> {
   const isWanted = (name: string): boolean => matchAny(patterns, name);
   const pauses = await session.pauses.inForce(at);
-  return selectionOf({ names: null, isWanted }, pauses, groupLimit);
+  return { ...selectionOf({ names: null, isWanted }, pauses, groupLimit), minPriority, id };
 }
 
 async function claimIn(session: StoreSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {

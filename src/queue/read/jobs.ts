@@ -101,6 +101,7 @@ export async function toJob(session: StoreSession, row: JobRow, read?: JsonReade
     uniqueKey: row.unique_key,
     group: row.concurrency_key,
     parent: row.parent_id,
+    leaseMs: row.lease_ms,
     leasedUntil: toDate(row.lease_expires_at),
     reason: row.reason,
     counters: await session.jobs.counters(row.id),

@@ -97,6 +97,7 @@ function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
     ['unique key', job.uniqueKey && printableLine(job.uniqueKey)],
     ['group', job.group && printableLine(job.group)],
     ['parent', job.parent === null ? null : `job ${job.parent}`],
+    ['lease', job.leaseMs === null ? null : formatDuration(job.leaseMs)],
     ['so far', describeCounters(job.counters)],
   ];
 }

@@ -7,6 +7,7 @@ describe('beanstalkd put', () => {
     const { queue, clock } = await openTestQueue();
     await queue.add('tube', 'body', { runAt: '+10s', lease: '1s' });
     expect(await queue.count()).toMatchObject([{ name: 'tube', ready: 0, delayed: 1 }]);
+    expect(await queue.get(1)).toMatchObject({ leaseMs: SECOND_MS, leasedUntil: null });
     clock.at += 10 * SECOND_MS;
     expect(await queue.count()).toMatchObject([{ name: 'tube', ready: 1, delayed: 0 }]);
     expect(await queue.claim('tube')).toMatchObject({ data: 'body' });
@@ -45,6 +46,20 @@ describe('beanstalkd reserve', () => {
     clock.at += MINUTE_MS;
     expect(await queue.claim()).toMatchObject({ id: job.id, counters: { reserves: 2, timeouts: 1 } });
   });
+});
+
+test('beanstalkd reserve-job takes a job that is ready, delayed or buried, and no other', async () => {
+  const log = await openTestQueue();
+  const { queue } = log;
+  const ready = await queue.add('tube');
+  const delayed = await queue.add('tube', {}, { runAt: '+1h' });
+  const buried = await queue.add('tube');
+  await queue.bury(buried);
+  for (const id of [delayed, buried, ready]) {
+    expect(await queue.claimJob(id)).toMatchObject({ id, counters: { reserves: 1 } });
+    await expectRefused(log, 'wrong-state', () => queue.claimJob(id));
+  }
+  await expectRefused(log, 'no-such-job', () => queue.claimJob(99));
 });
 
 describe('beanstalkd release', () => {

@@ -116,6 +116,16 @@ export const claimCases: Cases = {
       expect(later).toEqual(['high', 'medium', 'low']);
     },
   },
+  36: {
+    title: 'a priority may be asked for: as the lowest one',
+    check: async (log) => {
+      const { queue } = log;
+      await queue.addMany([250, 500, 750].map((priority) => ({ name: 'a', priority })));
+      const priorities = (await queue.claimMany('*', 9, { minPriority: 500 })).map(({ priority }) => priority);
+      expect(priorities).toEqual([750, 500]);
+      await expectRefused(log, 'invalid', () => queue.claim('*', { minPriority: 'high' as never }));
+    },
+  },
   37: {
     title: 'a job whose lease ran out is among the others by the same order',
     check: async ({ queue, take, clock }) => {

@@ -19,7 +19,7 @@ export const departures: Readonly<Record<number, string>> = {
   31: 'One job and several jobs are two calls with their own types, so no option can have the wrong type.',
   32: 'A count that is not a number above 0 is refused: reading it as 1 would hide a mistake.',
   33: 'Names in a list may be globs, too.',
-  36: 'Nothing is claimed by its priority alone: a priority is an order; jobs that are to be processed separately get their own name.',
+  36: '`minPriority` is the lowest priority that is claimed, not the only one: a more urgent job must not be left behind.',
   38: 'There are no mocked jobs: a test opens a queue in its own folder.',
   40: 'A claim changes its lease, never the time of the job: with one column for both, a running job can be handed out again at once (47).',
   41: 'The log counts how often a job was handed out: its data belongs to the user who added it.',

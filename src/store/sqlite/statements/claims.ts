@@ -128,8 +128,12 @@ const looks = [
   lookAtNames,
 ] as const;
 
+function looksFor({ id }: Selection) {
+  return id === undefined ? looks : [lookAtOne];
+}
+
 function findNext(db: Statements, selection: Selection): WaitingJob | null {
-  for (const look of looks) {
+  for (const look of looksFor(selection)) {
     const { jobs, isAll } = look(db, selection, 1);
     if (jobs.length > 0 || isAll) return jobs[0] ?? null;
   }
@@ -138,7 +142,7 @@ function findNext(db: Statements, selection: Selection): WaitingJob | null {
 
 function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]): void {
   const { selection, count } = request;
-  for (const look of looks) {
+  for (const look of looksFor(selection)) {
     for (;;) {
       const { jobs, isAll } = look(db, selection, count - claimed.length);
       claimed.push(...jobs.map(({ id }) => take(db, id, request)));
@@ -149,9 +153,21 @@ function takeNext(db: Statements, request: ClaimRequest, claimed: ClaimedRow[]):
 }
 
 function lookAtFirst(db: Statements, selection: Selection, count: number, limit: number): Look {
-  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 ${inOrder} limit ?`, [limit]);
+  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and priority >= ? ${inOrder} limit ?`, [
+    floorOf(selection),
+    limit,
+  ]);
   const jobs = pick(page, selection, createGroupCheck(db, selection.groupLimit), count);
   return { jobs, isAll: page.length < limit };
+}
+
+function lookAtOne(db: Statements, selection: Selection, count: number): Look {
+  const page = db.all<WaitingJob>(`select ${columns} from jobs where ready = 1 and id = ?`, [selection.id ?? 0]);
+  return { jobs: pick(page, selection, createGroupCheck(db, selection.groupLimit), count), isAll: true };
+}
+
+function floorOf({ minPriority = Number.MIN_SAFE_INTEGER }: Selection): number {
+  return minPriority;
 }
 
 function pick(jobs: readonly WaitingJob[], { isWanted }: Selection, isFree: GroupCheck, count: number): WaitingJob[] {
@@ -164,18 +180,19 @@ function pick(jobs: readonly WaitingJob[], { isWanted }: Selection, isFree: Grou
 }
 
 /** None of the first is for this worker: the first one of each name. */
-function lookAtNames(db: Statements, { names, isWanted, groupLimit }: Selection): Look {
+function lookAtNames(db: Statements, selection: Selection): Look {
+  const { names, isWanted, groupLimit } = selection;
   const fullKeys = createGroupCheck(db, groupLimit).full();
   const wanted = (names ?? readyNames(db)).filter(isWanted);
   const jobs = db.all<WaitingJob>(
     `select ${columns} from jobs where id in (
-       select (select id from jobs where ready = 1 and name = wanted.value
+       select (select id from jobs where ready = 1 and name = wanted.value and priority >= ?
          and (concurrency_key is null
            or concurrency_key not in (select value from json_each(?)))
          ${inOrder} limit 1)
        from json_each(?) as wanted)
      ${inOrder} limit 1`,
-    [JSON.stringify(fullKeys), JSON.stringify(wanted)],
+    [floorOf(selection), JSON.stringify(fullKeys), JSON.stringify(wanted)],
   );
   return { jobs, isAll: jobs.length === 0 };
 }
