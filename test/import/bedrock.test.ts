@@ -129,6 +129,10 @@ describe('a job of Bedrock', () => {
     ]);
   });
 
+  test('is due since 1970 where its time is before 1973: the log would take that for seconds', async () => {
+    expect((await takeOver([{ jobID: 1, nextRun: '1970-02-01 00:00:00' }])).rows).toMatchObject([{ run_at: 0 }]);
+  });
+
   test('keeps its rule word for word, and the time that it gave', async () => {
     const { rows } = await takeOver([
       {

@@ -21,6 +21,14 @@ test('a name and data are enough: defaults do the rest', async () => {
   expect(await queue.claim()).toMatchObject({ id: 1, data: { to: 'a@example.org' }, attempt: 1 });
 });
 
+test('times of a machine that believes to be in 1970 are taken, and what a rule makes of them', async () => {
+  const { root, row } = await openTestQueue();
+  changeLog(root, add('run_at, created_at', '5000, 4000'));
+  changeLog(root, add('run_at, scheduled_for, repeat', "3600000, 3600000, 'SCHEDULED, +1 HOUR'"));
+  changeLog(root, `update jobs set run_at = 9000, started_at = 1, attempts = 1 where id = 2`);
+  expect([row(1).run_at, row(2).run_at]).toEqual([5000, 9000]);
+});
+
 test('numbers that were bound as text are numbers', async () => {
   const { root, row } = await openTestQueue();
   changeLog(root, add('run_at, priority, parent_id', `'${START}', '700', '7'`));
@@ -40,6 +48,7 @@ test.each([
   ['run_at', `'2026-12-24 18:00'`, "a job's run_at is in milliseconds since 1970"],
   ['run_at', `strftime('%s', 'now') + 0.5`, "a job's run_at is in milliseconds since 1970"],
   ['data', `cast('{}' as blob)`, "a job's data is JSON of at most 1 MiB"],
+  ['run_at', `strftime('%s', 'now') + 3600`, "a job's run_at is in milliseconds since 1970, not in seconds"],
   ['run_at', '-1', "a job's run_at is in milliseconds since 1970"],
   ['lease_ms', `'30s'`, "a job's lease_ms is a whole number from 1 to 8640000000000"],
   ['lease_ms', '8640000000001', "a job's lease_ms is a whole number from 1 to 8640000000000"],

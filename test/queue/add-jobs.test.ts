@@ -71,6 +71,8 @@ describe('what a job is added with', () => {
     [{ runAt: '+10 minutes' }, { run_at: START + 10 * MINUTE_MS }],
     [{ runAt: '+0s' }, { run_at: START }],
     [{ runAt: 1e11 }, { run_at: 1e11 }],
+    [{ runAt: new Date(1e11 - 1) }, { run_at: 0 }],
+    [{ runAt: '1970-02-01' }, { run_at: 0 }],
     [{ runAt: ' + 1h ' }, { run_at: START + HOUR_MS }],
     [{ runAt: '2026-12-24' }, { run_at: local(2026, 12, 24) }],
     [{ runAt: '2026-12-24 18:00' }, { run_at: local(2026, 12, 24, 18) }],

@@ -9,6 +9,7 @@ import { QueueError } from '../errors.ts';
 import { stateOfNewChild } from '../settle/families.ts';
 import { writeRetry } from '../settle/retry-policy.ts';
 import {
+  asLongAgo,
   checkJson,
   checkOptions,
   invalid,
@@ -298,7 +299,7 @@ function toRow(job: ImportedJob, parentId: number | null): NewJobRow {
     data: job.data,
     priority: job.priority,
     scheduled_for: job.scheduledFor,
-    run_at: job.runAt,
+    run_at: asLongAgo(job.runAt),
     retry: writeRetry(job.maxAttempts === null ? undefined : job.maxAttempts - 1, undefined),
     repeat: job.repeat,
     missed_policy: job.missed,

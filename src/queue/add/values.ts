@@ -87,13 +87,18 @@ export function readLeaseMs(text: unknown): number {
 /** As seconds the year 5138, as milliseconds 1973: what is less, and not zero, was meant as seconds. */
 const LEAST_MS = 1e11;
 
+/** A date before 1973 is 1970: the log would take its number for one of seconds. */
+export function asLongAgo(ms: number): number {
+  return ms < LEAST_MS ? 0 : ms;
+}
+
 /** Epoch milliseconds of a date, of a number of them, or of words. */
 export function readWhen(when: When, nowMs: number): number {
   if (typeof when === 'number' && Number.isInteger(when) && when > 0 && when < LEAST_MS) {
     throw invalid('A time', `milliseconds since 1970 such as ${when * 1000}, not seconds`, when);
   }
   const ms = typeof when === 'string' ? parseWhen(when.trim(), nowMs) : toMs(when);
-  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return ms;
+  if (ms !== null && Number.isInteger(ms) && ms >= 0 && ms <= lastInstantMs) return asLongAgo(ms);
   throw invalid('A time', 'one such as +10 minutes, 2026-12-24 18:00 or 2026-12-24T18:00Z', when);
 }
 

@@ -12,6 +12,10 @@ const NOW_MS = "(cast((julianday('now') - 2440587.5) * 86400000 as integer))";
 const isInstant = (column: string): string =>
   `(typeof(${column}) = 'integer' and ${column} between -8640000000000000 and 8640000000000000)`;
 
+/** So small a run_at is before March 1973; it may be, on a machine that does not know what year it is. */
+const isInSeconds = `run_at between 1 and 99999999999 and created_at > 99999999999
+        and tier is null and scheduled_for is null and started_at is null`;
+
 const isOneOf =
   (types: string) =>
   (column: string): string =>
@@ -73,6 +77,7 @@ const jobs = `create table jobs (
       constraint "a job's created_at is in milliseconds since 1970" check (${isInstant('created_at')}),
     finished_at integer,
     reason text,
+    constraint "a job's run_at is in milliseconds since 1970, not in seconds" check (not (${isInSeconds})),
     constraint "a job is ready or not as long as it waits in the queue"
       check (case when tier is null and state in ('queued', 'retrying')
         then ready is not null and ready in (0, 1) else ready is null end),
