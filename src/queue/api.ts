@@ -201,14 +201,21 @@ export interface ListOptions {
   readonly due?: 'ready' | 'delayed';
   readonly parent?: number;
   /**
-   * `newest`: by number, the highest first. `next`: waiting jobs, in the order in which they will be
-   * claimed. `soonest`: waiting jobs, by their time. Default `newest`.
+   * `newest`: by number, the highest first. `oldest`: the lowest first. `next`: waiting jobs, in the order in
+   * which they will be claimed. `soonest`: waiting jobs, by their time. `kick`: those that `kickMany` would
+   * kick, in its order; besides it only `pattern` and `limit` are allowed. Default `newest`.
    */
-  readonly order?: 'newest' | 'next' | 'soonest';
+  readonly order?: 'newest' | 'oldest' | 'next' | 'soonest' | 'kick';
   /** 1 to 1000. Default 50. */
   readonly limit?: number;
-  /** Only jobs with a lower number, to page on. */
+  /** Only jobs with a lower number, to page on from the newest. */
   readonly before?: number;
+  /** Only jobs with a higher number, to page on from the oldest. */
+  readonly after?: number;
+  /** Only jobs that were added at that time or later. */
+  readonly since?: When;
+  /** Only jobs that were added before that time. */
+  readonly until?: When;
 }
 
 /** How many jobs of a name are in each state, whatever their parameters. */

@@ -135,7 +135,11 @@ export interface JobFilter {
   readonly due?: 'ready' | 'delayed' | undefined;
   readonly parent?: number | undefined;
   readonly before?: number | undefined;
-  readonly order: 'newest' | 'next' | 'soonest';
+  readonly after?: number | undefined;
+  /** Those that were added from `since` on, and before `until`. */
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
   readonly limit: number;
   readonly at: number;
 }

@@ -111,6 +111,18 @@ describe('runner jobs', () => {
       ['--limit', '2'],
       [5, 4],
     ],
+    [['--order', 'kick'], [1]],
+    [['--order', 'kick', 'mail/b*'], [3]],
+    [
+      ['--order', 'oldest', '--state', 'queued'],
+      [3, 4, 5],
+    ],
+    [
+      ['--order', 'oldest', '--since', '1h', '--after', '1', '--limit', '2'],
+      [2, 3],
+    ],
+    [['--until', '1h'], []],
+    [['--before', '2'], [1]],
   ])('with %j has %j', async (args, ids) => {
     expect(await idsOf(await fillQueue(), ...args)).toEqual(ids);
   });
@@ -130,6 +142,8 @@ describe('runner jobs', () => {
     const { stdout } = await inRoot(root, 'jobs', '--limit', '2400');
     const ids = [...stdout.matchAll(/^ *(\d+) {2}export/gm)].map(([, id]) => Number(id));
     expect(ids).toEqual(Array.from({ length: 2_400 }, (_, index) => 2_500 - index));
+    const oldest = await idsOf(root, '--order', 'oldest', '--after', '50', '--limit', '2400');
+    expect(oldest).toEqual(Array.from({ length: 2_400 }, (_, index) => 51 + index));
   });
 
   test('knows nothing of the jobs of scripts', async () => {
@@ -179,7 +193,15 @@ describe('runner jobs', () => {
 
   test.each([
     [['--state', 'faild'], 'found "faild"; did you mean failed?'],
-    [['--order', 'oldest'], 'The order expects one of newest, next, soonest, found "oldest".'],
+    [['--order', 'eldest'], 'The order expects one of newest, oldest, next, soonest, kick, found "eldest".'],
+    [
+      ['--order', 'kick', '--state', 'failed'],
+      'The order kick expects no option but pattern and limit, found "state".',
+    ],
+    [['--since', 'yesterday'], '--since expects a duration back from now such as 7d'],
+    [['--since', '1d', '--until', '2d'], '--since 1d is not before --until 2d'],
+    [['--after', 'x'], 'A job\'s number expects a whole number above 0, found "x".'],
+    [['--count', '--since', '1d'], "option '--count' cannot be used with option '--since <time>'"],
     [['--limit', '0'], '--limit expects a whole number from 1'],
     [['--upcoming', 'all'], '--upcoming expects a whole number from 1 to 1000, found "all".'],
     [['--upcoming', '3', '--count'], "option '--upcoming <n>' cannot be used with option '--count'"],

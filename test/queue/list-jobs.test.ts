@@ -51,9 +51,58 @@ describe('list', () => {
     [{ order: 'next', state: 'finished' }, 'finished'],
     [{ order: 'soonest' }, 'retrying ready/low ready/high child retrying-delayed delayed'],
     [{ order: 'soonest', due: 'delayed', limit: 1 }, 'retrying-delayed'],
+    [{ order: 'oldest', limit: 3 }, 'finished failed retrying-delayed'],
+    [{ order: 'oldest', after: 8, limit: 2 }, 'ready/high delayed'],
+    [{ order: 'oldest', state: ['finished', 'cancelled'] }, 'finished cancelled'],
+    [{ order: 'oldest', due: 'ready', before: 11 }, 'retrying ready/low ready/high'],
+    [{ order: 'kick' }, 'failed'],
+    [{ order: 'kick', pattern: ['re*', 'de*'] }, 'retrying-delayed delayed'],
+    [{ order: 'kick', pattern: 'fin*' }, ''],
   ] as const satisfies readonly [ListOptions, string][])('%j', async (options, names) => {
     const { queue } = await fill();
     expect((await queue.list(options)).map(({ name }) => name).join(' ')).toBe(names);
+  });
+
+  test('a window of time is that in which jobs were added, its end left out', async () => {
+    const { queue, clock } = await openTestQueue();
+    const add = async (name: string, at: number) => {
+      clock.at = at;
+      return await queue.add(name);
+    };
+    for (const [hour, name] of ['a', 'b', 'c', 'd'].entries()) await add(name, START + hour * HOUR_MS);
+    await queue.bury(2);
+    // The clock was set back: by their numbers, the oldest come first all the same.
+    await add('e', START + HOUR_MS);
+    const names = async (options: ListOptions) => (await queue.list(options)).map(({ name }) => name).join('');
+    const window = { since: new Date(START + HOUR_MS), until: START + 3 * HOUR_MS };
+    expect(await names(window)).toBe('ecb');
+    expect(await names({ ...window, order: 'oldest' })).toBe('bce');
+    expect(await names({ ...window, order: 'oldest', limit: 1, after: 3 })).toBe('e');
+    expect(await names({ ...window, order: 'oldest', state: 'queued' })).toBe('ce');
+    expect(await names({ ...window, state: 'failed' })).toBe('b');
+    expect(await names({ until: START })).toBe('');
+    expect(await names({ since: new Date(START + 3 * HOUR_MS) })).toBe('d');
+  });
+
+  test('in the order of a kick are those, in their order, that it kicks', async () => {
+    const { queue, take, clock } = await openTestQueue();
+    for (const name of ['a', 'b', 'c']) {
+      const job = await take(name, { uniqueKey: name === 'b' ? 'k' : name });
+      clock.at += 1;
+      await queue.fail(job);
+    }
+    await queue.add('b', {}, { uniqueKey: 'k' });
+    for (const runAt of ['+2h', '+1h'] as const) await queue.add('later', {}, { runAt });
+    const listed: number[] = [];
+    for (;;) {
+      const [next] = await queue.list({ order: 'kick', limit: 1 });
+      if (next === undefined) break;
+      expect(await queue.kickMany('*', 1)).toBe(1);
+      expect(await queue.get(next.id)).toMatchObject({ state: 'queued', counters: { kicks: 1 } });
+      listed.push(next.id);
+    }
+    // Of the second one, another job has the unique key.
+    expect(listed).toEqual([1, 3, 6, 5]);
   });
 
   test('children are found by their parent', async () => {
@@ -80,7 +129,12 @@ describe('list', () => {
     { state: 'ready' },
     { state: [] },
     { due: 'soon' },
-    { order: 'oldest' },
+    { order: 'eldest' },
+    { order: 'kick', state: 'failed' },
+    { order: 'kick', before: 7 },
+    { since: 'long ago' },
+    { until: 7 },
+    { after: 0 },
     { pattern: '' },
     { pattern: [] },
     { before: 0 },
@@ -115,6 +169,13 @@ describe('list', () => {
     ['next, of a name', { order: 'next', pattern: 'a' }, /USING INDEX jobs_ready_by_name \(name=\?\)/],
     ['soonest', { order: 'soonest' }, /SCAN jobs USING INDEX jobs_delayed/],
     ['newest', {}, /SCAN jobs$/],
+    ['oldest', { order: 'oldest' }, /SCAN jobs$/],
+    ['oldest from a number on', { order: 'oldest', after: 7 }, /PRIMARY KEY \(rowid>\?\)$/],
+    [
+      'few failed ones since',
+      { state: 'failed', order: 'oldest', since: START },
+      /USING INDEX jobs_ended \(state=\? AND/,
+    ],
     ['few failed ones', { state: 'failed' }, /USING INDEX jobs_ended \(state=\? AND/],
     ['running ones', { state: 'running' }, /USING INDEX jobs_claimed/],
     ['few that wait', { state: 'retrying' }, /USING INDEX jobs_delayed/],

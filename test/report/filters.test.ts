@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseTimeWindow, readJobStates } from '../../src/report/text/filters.ts';
+import { parseTimeWindow, readAddedTimes, readJobStates } from '../../src/report/text/filters.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -50,6 +50,14 @@ describe('a time window', () => {
   test('cannot end before it begins', () => {
     expect(() => parseTimeWindow({ since: '1d', until: '2d' }, now)).toThrow('--since 1d is not before --until 2d');
   });
+});
+
+test('the times of a list are open where nothing is said', () => {
+  const at = (text: string) => new Date(text);
+  expect(readAddedTimes({}, now)).toEqual({});
+  expect(readAddedTimes({ since: '2h' }, now)).toEqual({ since: at('2026-11-03T12:05:00Z') });
+  expect(readAddedTimes({ until: '30d' }, now)).toEqual({ until: at('2026-10-04T14:05:00Z') });
+  expect(() => readAddedTimes({ since: '1h', until: '2h' }, now)).toThrow('--since 1h is not before --until 2h');
 });
 
 test.each([

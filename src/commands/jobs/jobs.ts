@@ -9,7 +9,7 @@ import type { MissedPolicy } from '../../store/schema.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
-import { readCount } from '../shared/options.ts';
+import { numberIn, readCount, withoutUndefined } from '../shared/options.ts';
 
 interface JobsOptions extends CommonOptions {
   readonly state?: string;
@@ -17,6 +17,10 @@ interface JobsOptions extends CommonOptions {
   readonly count?: true;
   readonly limit?: string;
   readonly order?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly before?: string;
+  readonly after?: string;
 }
 
 const JOBS_HELP = `
@@ -26,11 +30,19 @@ Examples:
   runner jobs --state failed          failed and buried jobs; \`runner kick\` queues them again
   runner jobs --state ready           due jobs; delayed: jobs that wait for their time
   runner jobs --order next            waiting jobs in the order of processing
+  runner jobs --order kick --limit 1  the job that \`runner kick '*' --count 1\` would kick
+  runner jobs --state failed --order oldest --since 2026-11-01 --until 2026-11-02
+                                      those that were added on these two days, the oldest first
+  runner jobs --order oldest --after 250
+                                      the next ones: with higher numbers than 250
   runner jobs --count                 how many jobs of each name are in each state
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
 States: queued, claimed, running, retrying, paused, failed, finished, cancelled. \`runner job <id>\` shows one.`;
+
+/** Options that choose and order jobs: counts and times have none of them. */
+const OF_LISTS = ['state', 'order', 'since', 'until', 'limit', 'before', 'after'];
 
 /** `runner jobs`: what is in the queue. */
 export function jobsCommand(context: CommandContext): Command {
@@ -39,12 +51,14 @@ export function jobsCommand(context: CommandContext): Command {
     .description('list the jobs of the queue')
     .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
     .option('--state <state>', 'only this state; several separated by commas')
-    .addOption(
-      new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['state', 'count', 'limit', 'order']),
-    )
-    .addOption(new Option('--count', 'number of jobs by name and state').conflicts(['state', 'limit', 'order']))
-    .option('--order <what>', 'newest; next: order of processing; soonest: by time (default: newest)')
+    .addOption(new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['count', ...OF_LISTS]))
+    .addOption(new Option('--count', 'number of jobs by name and state').conflicts([...OF_LISTS]))
+    .option('--order <what>', 'newest; oldest; next: order of processing; soonest: by time; kick (default: newest)')
+    .option('--since <time>', 'only jobs added since then: 12h, 2026-11-01, "2026-11-01 10:00"')
+    .option('--until <time>', 'only jobs added before then; a day is included')
     .option('--limit <n>', 'maximum number of jobs (default: 50)')
+    .option('--before <id>', 'only jobs with lower numbers')
+    .option('--after <id>', 'only jobs with higher numbers')
     .option('--json', 'as JSON')
     .addHelpText('after', JOBS_HELP)
     .action((pattern: string | undefined) => showJobs(context, pattern ?? '*', command.optsWithGlobals<JobsOptions>()));
@@ -78,12 +92,14 @@ const DEFAULT_LIMIT = '50';
 const MOST_UPCOMING = 1000;
 
 async function describeList(store: Store | null, { context, pattern, options }: Request): Promise<string> {
-  const { readJobStates } = await import('../../report/text/filters.ts');
+  const { readAddedTimes, readJobStates } = await import('../../report/text/filters.ts');
   const { noJobs, readJobs } = await import('../../report/model/jobs.ts');
   const limit = readCount('--limit', options.limit ?? DEFAULT_LIMIT);
   const states = options.state === undefined ? {} : readJobStates(options.state);
   const order = options.order === undefined ? {} : { order: options.order as JobOrder };
-  const query = { pattern, ...states, ...order, limit };
+  const { since, until, before, after } = options;
+  const ids = withoutUndefined({ before: numberIn(before), after: numberIn(after) });
+  const query = { pattern, ...states, ...order, ...readAddedTimes({ since, until }, context.now()), ...ids, limit };
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   if (options.json) {
     const { heldJobToJson } = await import('../../report/json.ts');

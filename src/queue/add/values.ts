@@ -157,7 +157,7 @@ const known = {
   touch: ['lease'],
   update: ['data', 'priority', 'repeat', 'runAt'],
   requeue: ['name', 'forgetTry'],
-  list: ['pattern', 'state', 'due', 'parent', 'order', 'limit', 'before'],
+  list: ['pattern', 'state', 'due', 'parent', 'order', 'limit', 'before', 'after', 'since', 'until'],
   pause: ['for', 'fail'],
   openQueue: ['root', 'cwd', 'env', 'now'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;

@@ -1,7 +1,7 @@
-import type { JobCountRow, StoreSession } from '../../store/contract.ts';
-import type { JobState } from '../../store/schema.ts';
-import { invalid } from '../add/values.ts';
-import type { Job, JobCount, ListOptions } from '../api.ts';
+import type { JobCountRow, JobFilter, StoreSession } from '../../store/contract.ts';
+import type { JobRow, JobState } from '../../store/schema.ts';
+import { invalid, readWhen } from '../add/values.ts';
+import type { Job, JobCount, ListOptions, When } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toJob } from './jobs.ts';
 
@@ -30,7 +30,7 @@ const MOST_JOBS = 1_000;
 
 type Order = NonNullable<ListOptions['order']>;
 
-const orders: readonly Order[] = ['newest', 'next', 'soonest'];
+const orders: readonly Order[] = ['newest', 'oldest', 'next', 'soonest', 'kick'];
 
 /** Jobs of the queue; without an order, the newest first. */
 export async function listJobs(
@@ -39,25 +39,61 @@ export async function listJobs(
   at: number,
   read?: JsonReader,
 ): Promise<Job[]> {
-  const { order = 'newest', limit = 50, due, pattern, parent, before } = options;
-  const states = readStates(options);
+  const { order = 'newest', limit = 50 } = options;
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_JOBS) {
     throw invalid('The limit', `a whole number from 1 to ${MOST_JOBS}`, limit);
   }
   if (!orders.includes(order)) throw invalid('The order', `one of ${orders.join(', ')}`, order);
-  const rows = await session.jobs.list({
-    patterns: pattern === undefined ? undefined : readPatterns(pattern),
-    states,
-    due,
-    parent: parent === undefined ? undefined : readJobId(parent),
-    before: before === undefined ? undefined : readJobId(before),
-    order,
-    limit,
-    at,
-  });
+  const rows =
+    order === 'kick'
+      ? await listKicked(session, options, limit, at)
+      : await session.jobs.list({ ...readFilter(options, at), order, limit, at });
   const jobs: Job[] = [];
   for (const row of rows) jobs.push(await toJob(session, row, read));
   return jobs;
+}
+
+function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
+  const { due, pattern, parent, before, after, since, until } = options;
+  const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));
+  const readTime = (when: When | undefined) => (when === undefined ? undefined : readWhen(when, at));
+  return {
+    patterns: pattern === undefined ? undefined : readPatterns(pattern),
+    states: readStates(options),
+    due,
+    parent: readId(parent),
+    before: readId(before),
+    after: readId(after),
+    since: readTime(since),
+    until: readTime(until),
+  };
+}
+
+async function listKicked(
+  session: StoreSession,
+  { pattern = '*', order: _, limit: __, ...others }: ListOptions,
+  limit: number,
+  at: number,
+): Promise<JobRow[]> {
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw invalid('The order kick', 'no option but pattern and limit', other);
+  const ids = await nextToKick(session, readPatterns(pattern), limit, at);
+  const rows = new Map((await session.jobs.byId(ids)).map((row) => [row.id, row]));
+  return ids.flatMap((id) => rows.get(id) ?? []);
+}
+
+/**
+ * Jobs that a kick takes, in its order: those that have failed, the longest ago first; only if there are none
+ * that can be queued again, those that are not due yet, the next ones first.
+ */
+export async function nextToKick(
+  { jobs }: StoreSession,
+  patterns: readonly string[],
+  count: number,
+  at: number,
+): Promise<number[]> {
+  const failed = await jobs.revivable(patterns, count);
+  return failed.length > 0 ? failed : await jobs.delayed(patterns, count, at);
 }
 
 /** Undefined: any. What is claimed runs in a moment, or does already. */

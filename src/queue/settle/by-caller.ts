@@ -6,7 +6,7 @@ import type { BuryOptions, FailOptions, FinishOptions, JobRef, RequeueOptions, R
 import { type JobVerb, QueueError, refuse, wrongState } from '../errors.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { findJob, findRow, readJobId, type VerbSession } from '../read/jobs.ts';
-import { isEnded, isWaiting } from '../read/list.ts';
+import { isEnded, isWaiting, nextToKick } from '../read/list.ts';
 import type { Archive } from './archive.ts';
 import { decideRetry, type PolicyOfName, policyOfJob, type RetryPolicy } from './retry-policy.ts';
 import {
@@ -230,8 +230,7 @@ function durationOf(startedAt: number, endedAt: number): number | null {
 }
 
 /**
- * Kicks jobs of these names: those that have failed, the longest ago first; only if there are none that can
- * be kicked, those that are not due yet, the next ones first. What cannot be queued again is passed over: a
+ * Kicks jobs of these names, in the order of {@link nextToKick}. What cannot be queued again is passed over: a
  * child whose parent has ended, a job whose unique key another one has by now. To be called in a transaction.
  *
  * @returns how many
@@ -241,8 +240,7 @@ export async function kickJobs(session: StoreSession, patterns: Patterns, count:
   if (!Number.isSafeInteger(count) || count < 1) {
     throw invalid('How many are kicked', 'a whole number above 0', count);
   }
-  const failed = await session.jobs.revivable(globs, count);
-  const ids = failed.length > 0 ? failed : await session.jobs.delayed(globs, count, at);
+  const ids = await nextToKick(session, globs, count, at);
   await session.jobs.lock(ids);
   for (const job of await session.jobs.byId(ids)) await kick(session, job, at);
   return ids.length;

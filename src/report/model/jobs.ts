@@ -27,7 +27,7 @@ const PAGE = 1000;
 
 export async function readJobs(
   store: StoreSession,
-  { limit, order = 'newest', ...options }: Omit<ListOptions, 'before'> & { readonly limit: number },
+  { limit, order = 'newest', ...options }: ListOptions & { readonly limit: number },
   nowMs: number,
 ): Promise<JobList> {
   const lost = await findLostClaims(store, nowMs);
@@ -37,13 +37,13 @@ export async function readJobs(
   while (jobs.length <= limit) {
     const size = Math.min(PAGE, limit + 1 - jobs.length);
     const last = jobs.at(-1);
-    const before = last === undefined ? {} : { before: last.id };
-    const query = { ...options, ...before, order, limit: size };
+    const further = last === undefined ? {} : { [order === 'oldest' ? 'after' : 'before']: last.id };
+    const query = { ...options, ...further, order, limit: size };
     const page = await listJobs(store, query, nowMs, parseExactly);
     jobs.push(...page);
     isLast = page.length < size;
     // Only by their numbers there is a way on from the last one.
-    if (isLast || order !== 'newest') break;
+    if (isLast || (order !== 'newest' && order !== 'oldest')) break;
   }
   const shown = jobs.slice(0, limit).map((job) => asFound(job, lost));
   const pauses = await store.pauses.inForce(nowMs);

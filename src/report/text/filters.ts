@@ -26,9 +26,20 @@ export function parseTimeWindow(options: WindowOptions, nowMs: number): TimeWind
   if (sinceMs < untilMs) return { sinceMs, untilMs };
   throw new UsageError(
     `--since ${options.since ?? DEFAULT_SINCE} is not before --until ${options.until ?? 'now'}, ` +
-      'so there can be no run between them: give an earlier --since.',
+      'so there can be nothing between them: give an earlier --since.',
   );
 }
+
+/** The same for a list of jobs by when they were added; without a default. */
+export function readAddedTimes(options: WindowOptions, nowMs: number): Pick<ListOptions, 'since' | 'until'> {
+  const { sinceMs, untilMs } = parseTimeWindow({ ...options, since: options.since ?? EPOCH }, nowMs);
+  return {
+    ...(options.since !== undefined && { since: new Date(sinceMs) }),
+    ...(options.until !== undefined && { until: new Date(untilMs) }),
+  };
+}
+
+const EPOCH = '1970-01-01 00:00Z';
 
 interface Span {
   readonly startMs: number;

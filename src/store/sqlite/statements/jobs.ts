@@ -161,6 +161,7 @@ function fits(column: string): string {
 
 const orders = {
   newest: 'id desc',
+  oldest: 'id',
   next: 'priority desc, run_at, id',
   soonest: 'run_at, id',
 } as const;
@@ -169,7 +170,7 @@ const orders = {
 const FEW = 1_000;
 
 function list(db: Statements, filter: JobFilter): JobRow[] {
-  const { patterns, states, due, parent, before, order, limit, at } = filter;
+  const { patterns, states, due, parent, order, limit, at } = filter;
   const where = ['tier is null'];
   const values: unknown[] = [];
   const add = (condition: string, ...bound: unknown[]): void => {
@@ -185,7 +186,10 @@ function list(db: Statements, filter: JobFilter): JobRow[] {
   if (due === 'ready') add('run_at <= ?', at);
   if (due === 'delayed') add('run_at > ?', at);
   if (parent !== undefined) add('parent_id = ?', parent);
-  if (before !== undefined) add('id < ?', before);
+  if (filter.before !== undefined) add('id < ?', filter.before);
+  if (filter.after !== undefined) add('id > ?', filter.after);
+  if (filter.since !== undefined) add('created_at >= ?', filter.since);
+  if (filter.until !== undefined) add('created_at < ?', filter.until);
   const sources = sourcesFor(db, states, order, isOfNames);
   // Sorted are numbers from an index alone; whole rows are read only of those that are wanted.
   const parts = sources.map(
@@ -207,8 +211,8 @@ interface Source {
 }
 
 /**
- * Among many, the newest are found soonest from the table's end; the few failed ones among a million by
- * their index.
+ * Among many, the newest are found soonest from the table's end, the oldest from its beginning; the few failed
+ * ones among a million by their index.
  */
 function sourcesFor(
   db: Statements,
@@ -219,7 +223,7 @@ function sourcesFor(
   const anywhere = [{ from: 'jobs', condition: 'true' }];
   const sources = states === undefined ? null : sourcesOf(states, isOfNames);
   if (sources === null) return anywhere;
-  if (order !== 'newest') return sources;
+  if (order !== 'newest' && order !== 'oldest') return sources;
   const few = sources.map(
     ({ from, condition }) =>
       db.first<{ jobs: number }>(
