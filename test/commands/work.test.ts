@@ -14,7 +14,7 @@ import {
   untilState,
   WITHIN_MS,
 } from '../support/queue-workers.ts';
-import { runCommand } from '../support/run-command.ts';
+import { commandPath, runCommand } from '../support/run-command.ts';
 import { startCommand } from '../support/start-command.ts';
 import { executable, type FileContent, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
@@ -148,6 +148,53 @@ test('a failed job is told of as cron mails it, one that is given back is not', 
   const { status, stderr } = work(root);
   expect(status).toBe(1);
   expect(stderr).toMatch(/^runner: 1 of 1 .*\n\nqueue\/fails \(job 3\) failed after .*: TypeError: boom\n/);
+});
+
+/** A handler in another language that does something to its own job, and goes on then. */
+const ofItself = (words: string, code: number) =>
+  executable(`#!/bin/sh
+# @retries 1
+echo begun
+'${process.execPath}' '${commandPath}' job "$RUNNER_JOB" ${words} --token "$RUNNER_RUN" || exit 9
+echo ended
+exit ${code}
+`);
+
+test.each([
+  [`finish --result '{"made":3}' --data 7`, { state: 'finished', result: '{"made":3}', data: '7' }, 'succeeded', null],
+  ["retry --delay 1h --reason 'too busy'", { state: 'retrying', attempts: 0 }, 'released', 'too busy'],
+  ['fail --reason hopeless', { state: 'failed', attempts: 1 }, 'failed', 'hopeless'],
+  ['fail --reason once --may-retry', { state: 'retrying', attempts: 1 }, 'failed', 'once'],
+  ["bury --reason 'to be looked at'", { state: 'failed' }, 'failed', 'to be looked at'],
+] as const)('a handler in any language ends its own job: %s', async (words, row, outcome, reason) => {
+  for (const code of [0, 3]) {
+    const root = makeSite({ 'jobs/queue/own.sh': ofItself(words, code) });
+    const id = await addJob(root, 'own');
+    // What it ends with is told, and counts no more.
+    expect(work(root).status).toBe(code === 0 ? 0 : 1);
+    expect(readJobRow(root, id)).toMatchObject({ ...row, claim_token: null });
+    expect(readJobRuns(root, id)).toMatchObject([{ outcome, reason }]);
+    const [{ output = '' } = {}] = readJobRuns(root, id);
+    expect(output?.replace(/^Job .*\n/m, '')).toBe('begun\nended\n');
+    checkInvariants(root);
+  }
+});
+
+test('a handler in any language changes its own job and goes on, or removes it', async () => {
+  const root = makeSite({
+    'jobs/queue/saves.sh': ofItself('update --data \'{"page":2}\'', 0),
+    'jobs/queue/lasts.sh': ofItself('touch --lease 5m', 0),
+    'jobs/queue/goes.sh': ofItself('delete', 0),
+    'jobs/queue/late.sh': ofItself('finish --token 0.0 || exit 9 #', 0),
+  });
+  const names = ['saves', 'lasts', 'goes', 'late'];
+  const ids: number[] = [];
+  for (const name of names) ids.push(await addJob(root, name));
+  expect(work(root).status).toBe(1);
+  const [saves, lasts, goes, late] = ids.map((id) => readJobRow(root, id));
+  expect([saves, lasts]).toMatchObject([{ state: 'finished', data: '{"page":2}' }, { state: 'finished' }]);
+  expect(goes).toBeUndefined();
+  expect(late).toMatchObject({ state: 'retrying', attempts: 1 });
 });
 
 test('a handler that asks for what the log would refuse has failed like any other', async () => {

@@ -97,7 +97,8 @@ export function makeExamplePlace(): ExamplePlace {
   writeCommand(commands, 'runner', node);
   writeCommand(commands, 'npx', `[ "$1" = runner ] || exit 127\nshift\n${node}`);
   writeCommand(commands, 'sqlite3', `exec '${process.execPath}' '${sqliteShell}' "$@"`);
-  mkdirSync(join(root, 'node_modules'));
+  mkdirSync(join(root, 'node_modules/.bin'), { recursive: true });
+  writeCommand(join(root, 'node_modules/.bin'), 'runner', node);
   symlinkSync(repository, join(root, 'node_modules/folder-runner'));
   return { root, env: { ...env, TZ: 'UTC', COLUMNS: '110' } };
 }

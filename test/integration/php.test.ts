@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { type ExamplePlace, makeExamplePlace, readExamples, writeExampleFile } from '../support/doc-examples.ts';
 import type { LoggedJob, LoggedRun } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
-import type { Ended } from '../support/run-command.ts';
+import { type Ended, runCommand } from '../support/run-command.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { type Started, startCommand, startProcess } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
@@ -57,6 +58,27 @@ test('jobs that PHP and the sqlite3 shell add while two workers run are executed
   expectExecutedOnce(root);
   expectToldCompletely(root);
 });
+
+test('the handler in PHP that a page shows ends its own jobs', () => {
+  const place = makeExamplePlace();
+  writeNamed(place, 'docs/handlers.md', 'jobs/queue/order.php');
+  const runner = (...args: readonly string[]) => runCommand(args, { cwd: place.root, env: place.env });
+  for (const data of ['{"customer":7}', '{}']) expect(runner('add', 'order', data).status).toBe(0);
+  expect(runner('work')).toEqual({ status: 0, stdout: '', stderr: '' });
+  writeFileSync(join(place.root, 'closed'), '');
+  expect(runner('add', 'order', '{"customer":8}').status).toBe(0);
+  expect(runner('work')).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(queryLog(place.root, 'select state, result, reason, attempts from jobs order by id')).toEqual([
+    { state: 'finished', result: '{"invoice":"7-1"}', reason: null, attempts: 1 },
+    { state: 'failed', result: null, reason: 'it has no customer', attempts: 1 },
+    { state: 'retrying', result: null, reason: 'the shop is closed', attempts: 0 },
+  ]);
+});
+
+function writeNamed(place: ExamplePlace, page: string, file: string): void {
+  const example = readExamples(page).find((each) => each.file === file);
+  writeExampleFile(place, file, example?.content ?? '');
+}
 
 function startWorker(root: string): Started {
   const args = ['--root', root, 'work', '--for', '40s', '--max-jobs', String(COUNT + OTHERS)];
