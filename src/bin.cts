@@ -8,11 +8,14 @@ var path = require('path');
    sudo it may be another user's. What others could write is made anew. */
 function makePrivate(caches: string, folder: string) {
   var fs = require('fs');
+  var own = process.geteuid!();
   try {
+    // What root made in a user's home would shut its owner out.
+    if (own === 0 && fs.statSync(path.dirname(caches)).uid !== own) return false;
     makeFolder(fs, caches);
     makeFolder(fs, folder);
     var stats = fs.lstatSync(folder);
-    if (stats.uid !== process.geteuid!() || !stats.isDirectory()) return false;
+    if (stats.uid !== own || !stats.isDirectory()) return false;
     if ((stats.mode & 63) === 0) return true;
     fs.rmSync(folder, { recursive: true });
     fs.mkdirSync(folder, { mode: 448 });
@@ -37,10 +40,10 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   // A umask that takes rights from its owner, too, would shut the runner out of what it makes.
   process.umask(process.umask() & 63);
   var home = process.env['HOME'];
-  var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache'));
-  var cache = caches && path.join(caches, 'folder-runner');
-  // Compiled once instead of at each start; without a home of its own it goes on without.
-  if (cache && makePrivate(caches!, cache)) require('module').enableCompileCache(cache);
+  var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache')) || '';
+  var cache = path.join(caches, 'folder-runner');
+  // Compiled once instead of at each start; without a home of its own, by its full path, it goes on without.
+  if (caches.charAt(0) === '/' && makePrivate(caches, cache)) require('module').enableCompileCache(cache);
   require('./cli.cjs').main(__dirname);
 } else {
   process.stderr.write(

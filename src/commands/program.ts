@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { UsageError } from '../system/base/errors.ts';
-import type { CommandContext } from './shared/context.ts';
+import { findRoot } from '../system/place/root.ts';
+import { type CommandContext, enterSite } from './shared/context.ts';
 
 type LoadCommand = () => Promise<(context: CommandContext) => Command>;
 
@@ -22,7 +23,29 @@ export interface Complaint {
 /** Parses the arguments, and does what they ask for. */
 export async function runProgram(line: CommandLine): Promise<void> {
   const program = await buildProgram(line);
+  program.hook('preAction', (_, command) => enterRoot(line.context, command));
   await program.parseAsync(line.args, { from: 'user' });
+}
+
+/** What shows something and changes nothing. */
+const readers = ['list', 'jobs', 'report', 'status', 'why', 'doctor', 'show', 'tail', 'repeat'];
+
+/** Before a command begins with anything. The place of `init` is no root yet: it looks by itself. */
+function enterRoot(context: CommandContext, command: Command): void {
+  const { root: option, asRoot } = command.optsWithGlobals<{ readonly root?: string; readonly asRoot?: true }>();
+  const root = command.name() === 'init' ? null : findRootIfAny(context, option);
+  const isReader = readers.includes(command.name()) || (command.name() === 'job' && command.args.length === 1);
+  if (root !== null) enterSite(context, root, isReader || asRoot === true);
+}
+
+/** What is wrong otherwise is for the command to say. */
+function findRootIfAny({ cwd, env }: Pick<CommandContext, 'cwd' | 'env'>, option: string | undefined): string | null {
+  try {
+    return findRoot({ option, variable: env.RUNNER_ROOT, cwd });
+  } catch (error) {
+    if (error instanceof UsageError) return null;
+    throw error;
+  }
 }
 
 async function buildProgram(line: CommandLine): Promise<Command> {
@@ -36,6 +59,7 @@ async function buildProgram(line: CommandLine): Promise<Command> {
     .description('Runs the scripts of a folder and keeps a log of every run.')
     .argument('[tier]', 'run every script of jobs/<tier>, as cron does')
     .option('--root <folder>', 'the folder that contains jobs/ (default: RUNNER_ROOT, else the nearest one upward)')
+    .option('--as-root', "as root, in another user's site: act with that user's rights")
     .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
@@ -201,7 +225,6 @@ async function isTier(
   args: readonly string[],
   { cwd, env }: TypedLine['context'],
 ): Promise<boolean> {
-  const { findRoot } = await import('../system/place/root.ts');
   const { tierNames } = await import('../discovery/jobs-folder.ts');
   const index = args.indexOf('--root');
   const option = index === -1 ? undefined : args[index + 1];

@@ -8,6 +8,7 @@ import type { QueueSettings } from '../settings/settings.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
 import type { JobRow } from '../store/schema.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { describeOwner, findOtherOwner } from '../system/place/owner.ts';
 import { findRoot } from '../system/place/root.ts';
 import { createStateFolder, removeOutput, type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { addJobs } from './add/add.ts';
@@ -71,6 +72,8 @@ export async function buildQueue(options: OpenQueueOptions, read: JsonReader = J
 async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions, env: NodeJS.ProcessEnv) {
   try {
     const root = findRoot({ option, optionName: 'root', variable: env.RUNNER_ROOT, cwd });
+    const owner = findOtherOwner(root);
+    if (owner !== null) throw new UsageError(`${describeOwner(owner)}.`);
     const settings = await loadSettings(root, env);
     checkPlace(root, stateFolderOf(root), settings);
     return { root, settings };

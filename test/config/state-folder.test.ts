@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -54,6 +55,29 @@ test.each([0o755, 0o770, 0o777, 0o600, 0o500, 0o000])(
     }
   },
 );
+
+test('whoever makes it keeps it out of git; what somebody else has made of that stays', () => {
+  const folder = stateFolderOf(makeTemporaryRoot());
+  createStateFolder(folder);
+  const ignored = join(folder.path, '.gitignore');
+  expect([readFileSync(ignored, 'utf8'), statSync(ignored).mode & 0o777]).toEqual(['*\n', 0o600]);
+  rmSync(ignored);
+  createStateFolder(folder);
+  expect(existsSync(ignored)).toBe(false);
+});
+
+test('what a link leads to keeps its mode', () => {
+  const other = makeTemporaryRoot({ 'state/output/x': '', 'results/x': '' });
+  const [root, next] = [makeTemporaryRoot(), makeTemporaryRoot()];
+  const paths = ['state/output', 'state', 'results'].map((path) => join(other, path));
+  for (const path of paths) chmodSync(path, 0o755);
+  symlinkSync(join(other, 'state'), join(root, '.runner'));
+  mkdirSync(join(next, '.runner'), { mode: 0o700 });
+  symlinkSync(join(other, 'results'), join(next, '.runner/results'));
+  for (const each of [root, next]) createStateFolder(stateFolderOf(each));
+  expect(paths.map((path) => statSync(path).mode & 0o777)).toEqual([0o755, 0o755, 0o755]);
+  expect(existsSync(join(other, 'state/.gitignore'))).toBe(false);
+});
 
 /** A temporary folder of the test's own, as the system's one is: everybody can write there. */
 function makeTemporaryPlace(mode = 0o1777): string {

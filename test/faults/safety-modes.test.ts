@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, globSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace } from '../support/cron-place.ts';
@@ -56,4 +56,13 @@ test('a compile cache that others could write is made anew: Node would run what 
   expect(existsSync(planted)).toBe(false);
   expect(modeOf(cache)).toBe('700');
   expect(globSync('v*/*', { cwd: cache })).not.toEqual([]);
+});
+
+test('a home that is named by no full path gets no compile cache: it would be made in the current folder', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '' });
+  for (const env of [{ HOME: '.' }, { HOME: 'x' }, { HOME: root, XDG_CACHE_HOME: 'x' }, {}]) {
+    const place = { cwd: root, env: { ...cronPlace(root).env, HOME: undefined, XDG_CACHE_HOME: '', ...env } };
+    expect(runCommand(['hourly'], place)).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(readdirSync(root).toSorted()).toEqual(['.runner', 'jobs']);
+  }
 });

@@ -2,15 +2,19 @@ import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   lchownSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { openQueue } from '../../src/index.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { commandPath, type Ended } from '../support/run-command.ts';
@@ -248,26 +252,8 @@ describe('root', () => {
     chownSync(join(root, 'jobs/hourly/a.sh'), ALICE, ALICE);
     expect(runAs(0, root).status).toBe(1);
     expect(reasonOf(root)).toMatch(
-      `jobs/hourly/a.sh belongs to uid ${ALICE}, and root uses only what is root's; run this as that user, or look at it and make it root's with: chown root jobs/hourly/a.sh`,
+      `jobs/hourly/a.sh belongs to uid ${ALICE}, and root uses only what is root's; look at it, and replace it by a copy of your own`,
     );
-  });
-
-  test('uses nothing of a user’s root: settings, state, scripts', () => {
-    const root = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', 'runner.config.mjs': 'evil();' });
-    expect(runAs(0, root)).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining(`${root} belongs to uid ${ALICE}, and root uses only`),
-    });
-    const other = makeRootOf(ALICE, { 'jobs/hourly/a.sh': '', '.runner/activity.db': 'a trap' });
-    expect(runAs(0, other)).toMatchObject({
-      status: 2,
-      stderr: expect.stringContaining(`.runner belongs to uid ${ALICE}, and root uses only`),
-    });
-    expect(existsSync(join(other, '.runner/locks'))).toBe(false);
-    expect(runAs(0, other, {}, 'report')).toMatchObject({
-      status: 2,
-      stderr: expect.stringMatching(/\.runner belongs to .*, or allow it with RUNNER_ALLOW_UNSAFE=1/),
-    });
   });
 
   test('takes no compiled code from a user’s home, as under sudo', () => {
@@ -277,4 +263,168 @@ describe('root', () => {
     expect(runAs(0, root, { HOME: home }).status).toBe(0);
     expect(readdirSync(join(home, '.cache/folder-runner'))).toEqual(['x']);
   });
+
+  test('makes no cache in a user’s home: the user could not use it', () => {
+    const [root, home] = [makeRootOf(0), makeRootOf(ALICE)];
+    expect(runAs(0, root, { HOME: home }).status).toBe(0);
+    expect(readdirSync(home)).toEqual(['jobs']);
+  });
+});
+
+describe('root in a user’s site', () => {
+  const files = {
+    'jobs/hourly/a.sh': executable(
+      '#!/bin/sh\n# @env SHOP_TOKEN\nid -u; id -g; id -G; echo "${SHOP_TOKEN-none} $HOME"\n',
+    ),
+    'jobs/queue/h.mjs': 'export default () => process.geteuid();\n',
+    'runner.config.mjs': 'if (process.getuid() === 0) throw new Error("as root");\nexport default {};\n',
+  };
+
+  /** All that is there: whose it is, its mode, and when the content of files last changed. */
+  const look = (root: string) =>
+    ['', ...readdirSync(root, { recursive: true, encoding: 'utf8' })]
+      .map((path) => {
+        const stats = lstatSync(join(root, path));
+        const { uid, gid, mode, mtimeMs } = stats;
+        return [path, uid, gid, mode, ...(stats.isFile() ? [mtimeMs] : [])].join(' ');
+      })
+      .toSorted();
+
+  const owners = (root: string) =>
+    new Set(readdirSync(root, { recursive: true, encoding: 'utf8' }).map((path) => lstatSync(join(root, path)).uid));
+
+  const asRoot = (root: string, what: string) => runAs(0, root, { SHOP_TOKEN: 'tok-4711-0815', HOME: '/root' }, what);
+
+  const verbs = [
+    ...['hourly', 'due', 'run hourly/a', 'work', 'add h', 'claim h', 'kick h', 'pause', 'resume', 'job 1 cancel'],
+    ...[
+      'init',
+      'cron --print',
+      'cron --install',
+      'cron --remove',
+      'backup x.db',
+      'import bedrock x.db',
+      'hourly --budget 5m',
+    ],
+  ];
+
+  test.each(['', '.runner', 'jobs'])('does nothing, whatever it is told, where %j is the user’s', (path) => {
+    const root = makeRootOf(path === '' ? ALICE : 0, { ...files, '.runner/x': '' });
+    chownSync(join(root, path), ALICE, ALICE);
+    const before = look(root);
+    for (const what of verbs) {
+      expect([what, asRoot(root, what)]).toEqual([
+        what,
+        {
+          status: 2,
+          stdout: '',
+          stderr:
+            `runner: ${join(root, path)} belongs to uid ${ALICE}, and root does nothing in another user's site; ` +
+            "call this as that user, or add --as-root to do it with that user's rights\n",
+        },
+      ]);
+    }
+    expect(runAs(0, root, { HOME: '/root', RUNNER_ALLOW_UNSAFE: '1' }).status).toBe(2);
+    expect(look(root)).toEqual(before);
+  });
+
+  test('names the owner, and the command that becomes it', () => {
+    expect(asRoot(makeRootOf(WWW_DATA, files), 'hourly').stderr).toContain(
+      "belongs to www-data (uid 33), and root does nothing in another user's site; call this as that user, such as with: su -s /bin/sh -c 'runner …' www-data, or",
+    );
+  });
+
+  test('makes no new one in a user’s folder', () => {
+    const home = makeRootOf(ALICE, { x: '' });
+    const init = (...args: string[]) =>
+      spawnSync(process.execPath, [commandPath, 'init', join(home, 'new/site'), ...args], { encoding: 'utf8' });
+    expect(init()).toMatchObject({ status: 2, stderr: expect.stringContaining(`${home} belongs to uid ${ALICE}`) });
+    expect(readdirSync(home)).toEqual(['jobs', 'x']);
+    expect(init('--as-root')).toMatchObject({ status: 0, stderr: '' });
+    expect(owners(home)).toEqual(new Set([ALICE]));
+  });
+
+  test('reads as that user, and changes nothing', () => {
+    const root = makeRootOf(ALICE, files);
+    for (const what of ['add h', 'hourly']) expect(runAs(ALICE, root, {}, what).status).toBe(0);
+    rmSync(join(root, '.cache'), { recursive: true, force: true });
+    const before = look(root);
+    const readers = ['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'doctor'];
+    for (const what of readers) {
+      expect([what, asRoot(root, what)]).toEqual([
+        what,
+        { ...runAs(ALICE, root, { HOME: '/' }, what), stdout: expect.any(String) },
+      ]);
+      expect([what, look(root)]).toEqual([what, before]);
+    }
+    expect(asRoot(root, 'report').stdout).toMatch(/^ +a +.* succeeded /m);
+    const fresh = makeRootOf(ALICE, files);
+    for (const what of ['report', 'status', 'list']) expect(asRoot(fresh, what).status).toBe(0);
+    expect(existsSync(join(fresh, '.runner'))).toBe(false);
+  });
+
+  test('does with --as-root what that user would do, and all that it makes is theirs', () => {
+    const root = makeRootOf(ALICE, files);
+    for (const what of ['init', 'hourly', 'add h', 'work', 'pause hourly', 'kick h']) {
+      expect([what, asRoot(root, `--as-root ${what}`)]).toMatchObject([what, { status: 0, stderr: '' }]);
+    }
+    expect(owners(root)).toEqual(new Set([ALICE]));
+    expect(asRoot(root, 'show 1').stdout).toContain(`\n${ALICE}\n${ALICE}\n${ALICE}\nnone `);
+    expect(runAs(ALICE, root, {}, 'resume')).toMatchObject({ status: 0, stderr: '' });
+    expect(runAs(ALICE, root)).toMatchObject({ status: 0, stderr: '' });
+    checkInvariants(root);
+  });
+
+  test('reaches by its links nothing that the user could not', () => {
+    const [root, other] = [makeRootOf(ALICE, files), makeRootOf(0, { 'output/x': '', 'tier/x': '' })];
+    for (const path of ['output', 'tier']) chmodSync(join(other, path), 0o755);
+    const links = { '.runner': '', 'jobs/daily': 'tier' };
+    for (const [path, target] of Object.entries(links)) {
+      symlinkSync(join(other, target), join(root, path));
+      lchownSync(join(root, path), ALICE, ALICE);
+    }
+    const before = look(other);
+    for (const what of ['init', 'hourly', 'add h', 'daily']) asRoot(root, `--as-root ${what}`);
+    expect(look(other)).toEqual(before);
+  });
+
+  test('opens no queue: the library cannot become that user', async () => {
+    const root = makeRootOf(ALICE, files);
+    const before = look(root);
+    await expect(openQueue({ root, env: { RUNNER_ALLOW_UNSAFE: '1' } })).rejects.toMatchObject({
+      code: 'invalid',
+      message: `${root} belongs to uid ${ALICE}, and root does nothing in another user's site; call this as that user.`,
+    });
+    expect(look(root)).toEqual(before);
+  });
+
+  test('says so where the user cannot read the runner, or where this root may be nobody else', () => {
+    const root = makeRootOf(ALICE, files);
+    const dist = makeTemporaryRoot({});
+    cpSync(dirname(commandPath), join(dist, 'dist'), { recursive: true });
+    chmodSync(dist, 0o700);
+    const run = (program: string, ...args: string[]) =>
+      spawnSync(program, [...args, '--root', root, '--as-root', 'hourly'], {
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH },
+      });
+    expect(run(process.execPath, join(dist, 'dist/bin.cjs'))).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/^runner: uid 4711 cannot use this runner: install it where .* \(EACCES: .*\)\n$/),
+    });
+    expect(run('setpriv', '--bounding-set=-setuid', '--inh-caps=-setuid', process.execPath, commandPath)).toMatchObject(
+      {
+        status: 2,
+        stderr: expect.stringMatching(/^runner: root may not take the rights of uid 4711 here \(EPERM.*\)\n$/),
+      },
+    );
+    expect(existsSync(join(root, '.runner'))).toBe(false);
+  });
+});
+
+test('root in a site of its own goes on as before', () => {
+  const root = makeRootOf(0, { 'jobs/hourly/a.sh': '', 'jobs/queue/h.sh': executable('#!/bin/sh\n') });
+  for (const what of ['init', 'hourly', '--as-root hourly', 'add h', 'work', 'report']) {
+    expect([what, runAs(0, root, {}, what)]).toMatchObject([what, { status: 0, stderr: '' }]);
+  }
 });

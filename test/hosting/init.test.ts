@@ -1,4 +1,14 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPackageFolder, startRoot } from '../../src/commands/site/setup.ts';
@@ -25,7 +35,6 @@ test('a new root has three tiers and the queue with one example each, and a stat
       'jobs/queue',
       'jobs/queue/post-webhook.ts',
       '.runner',
-      '.runner/.gitignore',
     ].map((path) => ({ path, state: 'created' })),
   );
   const copy = readFileSync(join(root, 'jobs/15min/check-site.ts'), 'utf8');
@@ -64,6 +73,25 @@ test('the state folder keeps itself out of git', () => {
   make(root);
   expect(readFileSync(join(root, '.runner/.gitignore'), 'utf8')).toBe('*\n');
   expect(readFileSync(join(root, '.gitignore'), 'utf8')).toBe('dist\n');
+});
+
+test('nothing is made behind a link, and what it leads to keeps its mode', () => {
+  const other = makeTemporaryRoot({ 'jobs/hourly/x': '', 'state/x': '' });
+  for (const path of ['jobs/hourly', 'state']) chmodSync(join(other, path), 0o755);
+  const root = makeTemporaryRoot({ 'jobs/daily/mine.sh': '' });
+  rmSync(join(other, 'jobs/hourly/x'));
+  symlinkSync(join(other, 'jobs/hourly'), join(root, 'jobs/hourly'));
+  symlinkSync(join(other, 'state'), join(root, '.runner'));
+  expect(make(root).filter(({ state }) => state === 'behind a link')).toEqual(
+    ['jobs/hourly', '.runner'].map((path) => ({ path, state: 'behind a link' })),
+  );
+  expect(readdirSync(other, { recursive: true }).toSorted()).toEqual(['jobs', 'jobs/hourly', 'state', 'state/x']);
+  expect([modeOf(other, 'jobs/hourly'), modeOf(other, 'state')]).toEqual([0o755, 0o755]);
+  const served = join(makeTemporaryRoot(), 'public_html');
+  mkdirSync(served);
+  symlinkSync(join(other, 'jobs'), join(served, 'jobs'));
+  make(served, true);
+  expect(readdirSync(join(other, 'jobs'))).toEqual(['hourly']);
 });
 
 test('in a web root both folders refuse visitors, by the words of Apache 2.4 and 2.2', () => {

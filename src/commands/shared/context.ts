@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { becomeOwner, describeOwner, findOtherOwner } from '../../system/place/owner.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 
@@ -30,10 +32,24 @@ export interface CommonOptions {
   readonly root?: string;
 }
 
+/**
+ * Root acts in another user's site only where it may, and then it becomes that user: what root itself makes there
+ * would shut the owner out, and the owner's links would decide where it is made.
+ *
+ * @throws {UsageError} where it may not
+ */
+export function enterSite({ distFolder }: CommandContext, root: string, mayAct: boolean): void {
+  const owner = findOtherOwner(root);
+  if (owner === null) return;
+  if (!mayAct) throw new UsageError(`${describeOwner(owner)}, or add --as-root to do it with that user's rights`);
+  becomeOwner(owner, [process.execPath, join(distFolder, 'probe.cjs')]);
+}
+
 /** Finds the root and reads its settings: what every command needs that runs scripts. */
 export async function openRunner(context: CommandContext, rootOption: string | undefined): Promise<Runner> {
   const { cwd, env } = context;
   const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
+  enterSite(context, root, false);
   const state = stateFolderOf(root);
   const settings = await loadSettings(root, env);
   checkPlace(root, state, settings);

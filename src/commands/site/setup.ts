@@ -1,12 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { UsageError } from '../../system/base/errors.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
 
-import type { CommandContext } from '../shared/context.ts';
+import { type CommandContext, enterSite } from '../shared/context.ts';
 
 const INIT_HELP = `
 Examples:
@@ -26,6 +26,7 @@ Next:
 interface InitOptions {
   readonly root?: string;
   readonly force?: true;
+  readonly asRoot?: true;
 }
 
 /** `runner init`: a root to start from. */
@@ -38,13 +39,13 @@ export function initCommand(context: CommandContext): Command {
     .addHelpText('after', INIT_HELP)
     .action((folder: string | undefined) => {
       const options = command.optsWithGlobals<InitOptions>();
-      return initRoot(context, folder ?? options.root, options.force === true);
+      const root = resolve(context.cwd, folder ?? options.root ?? (context.env.RUNNER_ROOT || '.'));
+      enterSite(context, root, options.asRoot === true);
+      return initRoot(context, root, options.force === true);
     });
 }
 
-async function initRoot(context: CommandContext, folder: string | undefined, isForced: boolean): Promise<void> {
-  const root = resolve(context.cwd, folder ?? (context.env.RUNNER_ROOT || '.'));
-
+async function initRoot(context: CommandContext, root: string, isForced: boolean): Promise<void> {
   const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
@@ -84,8 +85,11 @@ const DENY_ALL = `<IfModule mod_authz_core.c>
 /** A path, relative to the root, that is there now. */
 interface RootEntry {
   readonly path: string;
-  readonly state: 'created' | 'already there';
+  readonly state: 'created' | 'already there' | typeof BEHIND_LINK;
 }
+
+/** Nothing was made there. */
+const BEHIND_LINK = 'behind a link';
 
 interface StartedRoot {
   readonly entries: readonly RootEntry[];
@@ -107,7 +111,7 @@ export function startRoot(root: string, distFolder: string, isForced: boolean): 
   try {
     const entries = [
       ...examples.flatMap((example) => makeTier(root, example)),
-      ...makeStateFolder(root),
+      makeStateFolder(root),
       ...(webRoot === null ? [] : ['jobs', '.runner'].map((folder) => denyWeb(root, folder))),
     ];
     return { entries, webRoot };
@@ -160,17 +164,17 @@ function readExamples(packageFolder: string): Example[] {
 /** A folder that holds anything is its owner's: a deleted example must not come back. */
 function makeTier(root: string, { path, content }: Example): RootEntry[] {
   const tier = join(root, dirname(path));
-  const state = makeFolder(tier);
-  const entry: RootEntry = { path: relative(root, tier), state };
+  if (isBehindLink(root, dirname(path))) return [{ path: dirname(path), state: BEHIND_LINK }];
+  const entry: RootEntry = { path: dirname(path), state: makeFolder(tier) };
   return readdirSync(tier).length > 0 ? [entry] : [entry, writeNew(root, path, content)];
 }
 
-/** The folder ignores itself, so that nobody's own `.gitignore` needs to be changed. */
-function makeStateFolder(root: string): RootEntry[] {
-  const folder = stateFolderOf(root);
-  const state = makeFolder(folder.path, 0o700);
-  createStateFolder(folder);
-  return [{ path: '.runner', state }, writeNew(root, '.runner/.gitignore', '*\n', 0o600)];
+function makeStateFolder(root: string): RootEntry {
+  const path = '.runner';
+  if (isBehindLink(root, path)) return { path, state: BEHIND_LINK };
+  const state = existsSync(join(root, path)) ? 'already there' : 'created';
+  createStateFolder(stateFolderOf(root));
+  return { path, state };
 }
 
 function denyWeb(root: string, folder: string): RootEntry {
@@ -178,16 +182,24 @@ function denyWeb(root: string, folder: string): RootEntry {
 }
 
 /** Modes are explicit: under umask 000 anybody on the host could add scripts. */
-function makeFolder(path: string, mode = 0o755): RootEntry['state'] {
+function makeFolder(path: string): RootEntry['state'] {
   const parent = dirname(path);
   // Not by `recursive`: Node never ends where a folder takes no others, as in /proc.
   if (!existsSync(parent)) makeFolder(parent);
-  return unlessThere(() => mkdirSync(path, { mode }));
+  return unlessThere(() => mkdirSync(path, { mode: 0o755 }));
 }
 
-function writeNew(root: string, path: string, content: string, mode = 0o644): RootEntry {
-  const write = () => writeFileSync(join(root, path), content, { flag: 'wx', mode });
+function writeNew(root: string, path: string, content: string): RootEntry {
+  if (isBehindLink(root, dirname(path))) return { path, state: BEHIND_LINK };
+  const write = () => writeFileSync(join(root, path), content, { flag: 'wx', mode: 0o644 });
   return { path, state: unlessThere(write) };
+}
+
+/** What a link leads to may be anywhere, and may serve something else. */
+function isBehindLink(root: string, path: string): boolean {
+  if (path === '.') return false;
+  const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink || isBehindLink(root, dirname(path));
 }
 
 function unlessThere(make: () => void): RootEntry['state'] {

@@ -3,11 +3,13 @@ import {
   chmodSync,
   constants,
   copyFileSync,
+  lstatSync,
   mkdirSync,
   renameSync,
   rmSync,
   statSync,
   unlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 
@@ -55,10 +57,20 @@ export function listStateFolders(state: StateFolder): readonly string[] {
 
 /** Modes are explicit: under cron's umask 000 other users could read what scripts print. */
 export function createStateFolder(state: StateFolder): void {
+  const made = makeFolder(state.path);
+  // What a link leads to may serve something else, and keeps its modes.
+  const isLink = lstatSync(state.path).isSymbolicLink();
   for (const path of listStateFolders(state)) {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    makePrivate(path);
+    if (path !== state.path) makeFolder(path);
+    if (!isLink) makePrivate(path);
   }
+  // It ignores itself, so that nobody's own `.gitignore` needs to be changed.
+  if (made) writeFileSync(join(state.path, '.gitignore'), '*\n', { mode: 0o600 });
+}
+
+/** @returns whether it was missing */
+function makeFolder(path: string): boolean {
+  return mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined;
 }
 
 /** Where each run has files of its own. @throws what the system says where this user cannot make them */
@@ -73,8 +85,9 @@ export function demandAccess(path: string): void {
 
 /** One that was copied, made by hand, or made under a umask that shuts out its owner, too. */
 function makePrivate(path: string): void {
-  const { uid, mode } = statSync(path);
-  if ((mode & 0o777) !== 0o700 && uid === process.getuid?.()) chmodSync(path, 0o700);
+  const stats = lstatSync(path);
+  const isOpen = stats.isDirectory() && (stats.mode & 0o777) !== 0o700;
+  if (isOpen && stats.uid === process.getuid?.()) chmodSync(path, 0o700);
 }
 
 /**

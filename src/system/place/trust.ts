@@ -43,15 +43,11 @@ function judge(path: string, { uid, gid, mode }: Stats): Distrust | null {
   return judgeMode(path, mode, `the group ${nameGroup(gid)}`, 'g-w');
 }
 
+/** Whoever has it open still writes it once it has been given away: only a copy is safe. */
 function judgeOwner(path: string, uid: number, own: number): Distrust {
-  if (own !== 0) {
-    const cure = () => 'look at it, and replace it by a copy of your own';
-    return { path, reason: `belongs to another user, ${nameUser(uid)}`, cure };
-  }
-  const reason = `belongs to ${nameUser(uid)}, and root uses only what is root's`;
-  const cure = (name: string) =>
-    `run this as that user, or look at it and make it root's with: chown root ${shellWord(name)}`;
-  return { path, reason, cure };
+  const cure = () => 'look at it, and replace it by a copy of your own';
+  const whose = own === 0 ? `${nameUser(uid)}, and root uses only what is root's` : `another user, ${nameUser(uid)}`;
+  return { path, reason: `belongs to ${whose}`, cure };
 }
 
 function judgeMode(path: string, mode: number, who: string, change: string): Distrust {

@@ -1,0 +1,103 @@
+import { closeSync, existsSync, lstatSync, openSync, statSync } from 'node:fs';
+import { type UserInfo, userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { UsageError } from '../base/errors.ts';
+import { nameUser } from './trust.ts';
+
+/** The user, other than root, whose site root was called in. */
+export interface SiteOwner {
+  readonly uid: number;
+  /** What of the site belongs to them. */
+  readonly path: string;
+}
+
+/** Null: this user is not root, or the site is root's own. One that is yet to be made is whose its place is. */
+export function findOtherOwner(root: string): SiteOwner | null {
+  if (process.geteuid?.() !== 0) return null;
+  const path = nearestThere(root);
+  const { uid } = statSync(path);
+  if (uid !== 0) return { uid, path };
+  const parts = ['.runner', 'jobs'].map((name) => ({ path: join(path, name), uid: ownerOf(join(path, name)) }));
+  return parts.find((part) => part.uid !== 0) ?? null;
+}
+
+function nearestThere(path: string): string {
+  return existsSync(path) ? path : nearestThere(dirname(path));
+}
+
+/** Root's where there is nothing. */
+function ownerOf(path: string): number {
+  return existsSync(path) ? lstatSync(path).uid : 0;
+}
+
+/** Why root does nothing there, and what to do instead; may go on with "or". */
+export function describeOwner({ uid, path }: SiteOwner): string {
+  const name = nameUser(uid);
+  const [, login] = /^(.*) \(uid \d+\)$/.exec(name) ?? [];
+  const example = login === undefined ? '' : `, such as with: su -s /bin/sh -c 'runner …' ${login}`;
+  return `${path} belongs to ${name}, and root does nothing in another user's site; call this as that user${example}`;
+}
+
+/**
+ * Makes this process the owner's, for good and in every respect: what it makes is theirs, and neither their links
+ * nor their code reach what they could not reach themselves. Of root's environment only what is no secret is kept.
+ *
+ * @param programs what the owner must be able to read, too
+ * @throws {UsageError} where this root may not become another user, or the owner cannot use the programs
+ */
+export function becomeOwner({ uid }: SiteOwner, programs: readonly string[]): void {
+  const refused = (why: string, error: unknown) => new UsageError(`${why} (${(error as Error).message})`);
+  const name = nameUser(uid);
+  try {
+    const user = actAs(uid, findUser);
+    if (user === null) process.setgroups?.([]);
+    else (process as GroupsOfUser).initgroups(user.username, user.gid);
+    // Without an entry the numbers must do: the group that is made with a user has the same one.
+    process.setgid?.(user?.gid ?? uid);
+    takeEnvironmentOf(user);
+  } catch (error) {
+    throw refused(`root may not take the rights of ${name} here`, error);
+  }
+  try {
+    actAs(uid, () => programs.forEach(demandReadable));
+  } catch (error) {
+    throw refused(`${name} cannot use this runner: install it where that user can read it`, error);
+  }
+  process.setuid?.(uid);
+}
+
+/** Node has it, and its types forget it. */
+type GroupsOfUser = typeof process & { initgroups(name: string, gid: number): void };
+
+function actAs<T>(uid: number, act: () => T): T {
+  process.seteuid?.(uid);
+  try {
+    return act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+/** As the system finds it, which may ask a directory on the network; null: there is no entry. */
+function findUser(): UserInfo<string> | null {
+  try {
+    return userInfo();
+  } catch {
+    return null;
+  }
+}
+
+const kept =
+  /^(?:PATH|TERM|COLORTERM|COLUMNS|(?:NO|FORCE)_COLOR|TZ|LANG|LANGUAGE|LC_\w+|RUNNER_(?:ROOT|ALLOW_UNSAFE))$/;
+
+function takeEnvironmentOf(user: UserInfo<string> | null): void {
+  for (const variable of Object.keys(process.env)) if (!kept.test(variable)) delete process.env[variable];
+  if (user === null) return;
+  const { homedir: HOME, username: USER } = user;
+  Object.assign(process.env, { HOME, USER, LOGNAME: USER });
+}
+
+/** Opened, as whether one may is otherwise asked for the real user, who is still root. */
+function demandReadable(path: string): void {
+  closeSync(openSync(path, 'r'));
+}
