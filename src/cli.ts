@@ -27,6 +27,7 @@ export const commands: Commands = {
   why: async () => (await import('./commands/show/status.ts')).whyCommand,
   doctor: async () => (await import('./commands/site/doctor.ts')).doctorCommand,
   show: async () => (await import('./commands/show/show.ts')).showCommand,
+  activity: async () => (await import('./commands/show/show.ts')).activityCommand,
   tail: async () => (await import('./commands/show/tail.ts')).tailCommand,
   backup: async () => (await import('./commands/site/backup.ts')).backupCommand,
   pause: async () => (await import('./commands/site/pause.ts')).pauseCommand,

@@ -5,7 +5,7 @@ import type { MissedPasses } from '../schedule/expected-call.ts';
 import type { Pause } from '../store/contract.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
-import type { JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
+import type { Activity, JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
 import type { RunningRun, RunRecord } from './model/run.ts';
 import type { Status, StatusRun } from './model/status.ts';
@@ -311,13 +311,18 @@ export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory
     ...heldJobToJson(job, hold),
     children: children.map(({ id, name, state }) => ({ id, name, state })),
     runs: runs.map(runToJson),
-    activity: activity.map(({ atMs, event, detail, runId }) => ({
-      at: instant(atMs),
-      event,
-      detail,
-      run: runId,
-    })),
+    activity: activity.map(transitionToJson),
   };
+}
+
+function transitionToJson({ atMs, event, detail, runId }: JobActivity): object {
+  return { at: instant(atMs), event, detail, run: runId };
+}
+
+/** `runner activity --json`. */
+export function activityToJson(activity: Activity): object {
+  const { jobId: job, name, workerId: worker } = activity;
+  return { ...transitionToJson(activity), job, name, worker };
 }
 
 /** `runner claim`: a job, and what whoever works it off needs. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseTimeWindow, readAddedTimes, readJobStates } from '../../src/report/text/filters.ts';
+import { parseOpenWindow, parseTimeWindow, readJobStates } from '../../src/report/text/filters.ts';
 
 const now = Date.parse('2026-11-03T14:05:00Z');
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -52,12 +52,12 @@ describe('a time window', () => {
   });
 });
 
-test('the times of a list are open where nothing is said', () => {
-  const at = (text: string) => new Date(text);
-  expect(readAddedTimes({}, now)).toEqual({});
-  expect(readAddedTimes({ since: '2h' }, now)).toEqual({ since: at('2026-11-03T12:05:00Z') });
-  expect(readAddedTimes({ until: '30d' }, now)).toEqual({ until: at('2026-10-04T14:05:00Z') });
-  expect(() => readAddedTimes({ since: '1h', until: '2h' }, now)).toThrow('--since 1h is not before --until 2h');
+test('a window without a default is open where nothing is said', () => {
+  const open = { sinceMs: undefined, untilMs: undefined };
+  expect(parseOpenWindow({}, now)).toEqual(open);
+  expect(parseOpenWindow({ since: '2h' }, now)).toEqual({ ...open, sinceMs: Date.parse('2026-11-03T12:05:00Z') });
+  expect(parseOpenWindow({ until: '30d' }, now)).toEqual({ ...open, untilMs: Date.parse('2026-10-04T14:05:00Z') });
+  expect(() => parseOpenWindow({ since: '1h', until: '2h' }, now)).toThrow('--since 1h is not before --until 2h');
 });
 
 test.each([

@@ -13,7 +13,9 @@ import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
 import { NO_SUCH_PID } from '../support/written-log.ts';
 
-const readers: readonly string[] = [...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'list']];
+const readers: readonly string[] = [
+  ...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list'],
+];
 
 async function endGroup(pid: number): Promise<void> {
   killGroup(pid);

@@ -9,7 +9,8 @@ import { cronEnv } from './run-pass.ts';
 import { startCommand } from './start-command.ts';
 
 /** Commands that read and write the log and print: nothing of them needs a process of its own. */
-const inProcess = /^(add|claim|cron|import|init|job|jobs|kick|list|pause|repeat|report|resume|show|status|why)$/;
+const inProcess =
+  /^(activity|add|claim|cron|import|init|job|jobs|kick|list|pause|repeat|report|resume|show|status|why)$/;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {

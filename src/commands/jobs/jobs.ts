@@ -92,14 +92,19 @@ const DEFAULT_LIMIT = '50';
 const MOST_UPCOMING = 1000;
 
 async function describeList(store: Store | null, { context, pattern, options }: Request): Promise<string> {
-  const { readAddedTimes, readJobStates } = await import('../../report/text/filters.ts');
+  const { parseOpenWindow, readJobStates } = await import('../../report/text/filters.ts');
   const { noJobs, readJobs } = await import('../../report/model/jobs.ts');
   const limit = readCount('--limit', options.limit ?? DEFAULT_LIMIT);
   const states = options.state === undefined ? {} : readJobStates(options.state);
   const order = options.order === undefined ? {} : { order: options.order as JobOrder };
-  const { since, until, before, after } = options;
-  const ids = withoutUndefined({ before: numberIn(before), after: numberIn(after) });
-  const query = { pattern, ...states, ...order, ...readAddedTimes({ since, until }, context.now()), ...ids, limit };
+  const { sinceMs, untilMs } = parseOpenWindow(options, context.now());
+  const choice = withoutUndefined({
+    since: sinceMs === undefined ? undefined : new Date(sinceMs),
+    until: untilMs === undefined ? undefined : new Date(untilMs),
+    before: numberIn(options.before),
+    after: numberIn(options.after),
+  });
+  const query = { pattern, ...states, ...order, ...choice, limit };
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   if (options.json) {
     const { heldJobToJson } = await import('../../report/json.ts');

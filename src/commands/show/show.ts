@@ -1,9 +1,9 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { RunWithOutput } from '../../report/model/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { type OpenLog, withLog } from '../shared/open.ts';
+import { type OpenLog, print, withLog } from '../shared/open.ts';
 
 interface ShowOptions extends CommonOptions {
   readonly full?: true;
@@ -28,6 +28,71 @@ export function showCommand(context: CommandContext): Command {
     .option('--json', 'as JSON')
     .addHelpText('after', EXAMPLES)
     .action((id: string) => show(context, id, command.optsWithGlobals<ShowOptions>()));
+}
+
+interface ActivityOptions extends CommonOptions {
+  readonly worker?: string;
+  readonly job?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly order: string;
+  readonly limit: string;
+}
+
+const ACTIVITY_EXAMPLES = `
+Examples:
+  runner activity                         the newest 50 of all that happened to jobs and workers
+  runner activity --worker 7              one worker: its start, its runs, its end
+  runner activity --job 12                one job; \`runner job 12\` shows more of it
+  runner activity --since 2h --order oldest --limit 1000
+                                          the last two hours, in their order
+  runner activity --json                  for programs; docs/json.md names the keys
+
+A time is a duration back from now (90m, 12h, 7d) or local (2026-11-01, "2026-11-01 10:00"); a day given
+to --until includes that whole day. docs/activity-log.md has all events.`;
+
+/** `runner activity`: what happened to all jobs and workers. */
+export function activityCommand(context: CommandContext): Command {
+  const command = new Command('activity');
+  return command
+    .description('show what happened to jobs and workers, in order')
+    .option('--worker <id>', 'only what this worker did')
+    .option('--job <id>', 'only what happened to this job')
+    .option('--since <time>', 'start of the time range (default: the whole log)')
+    .option('--until <time>', 'end of the time range (default: now)')
+    .addOption(new Option('--order <what>', 'which come first').choices(['newest', 'oldest']).default('newest'))
+    .option('--limit <n>', 'maximum number of entries', '50')
+    .option('--json', 'as JSON')
+    .addHelpText('after', ACTIVITY_EXAMPLES)
+    .action(() => showActivity(context, command.optsWithGlobals<ActivityOptions>()));
+}
+
+async function showActivity(context: CommandContext, options: ActivityOptions): Promise<void> {
+  const { readCount } = await import('../shared/options.ts');
+  const { parseOpenWindow } = await import('../../report/text/filters.ts');
+  const readId = (option: string, word?: string) => (word === undefined ? undefined : readCount(option, word));
+  const limit = readCount('--limit', options.limit);
+  const query = {
+    ...parseOpenWindow(options, context.now()),
+    workerId: readId('--worker', options.worker),
+    jobId: readId('--job', options.job),
+    order: options.order as 'newest' | 'oldest',
+    // One more than asked for tells whether there are more.
+    limit: limit + 1,
+  };
+  const text = await withLog(context, options.root, async ({ view }) => {
+    const { selectActivity } = await import('../../report/model/jobs.ts');
+    const found = await selectActivity(await view(), query);
+    const shown = found.slice(0, limit);
+    if (options.json) {
+      const { activityToJson, formatJson } = await import('../../report/json.ts');
+      return formatJson({ activity: shown.map(activityToJson) });
+    }
+    const { createScreen } = await import('../../report/terminal/screen.ts');
+    const { renderActivity } = await import('../../report/terminal/jobs.ts');
+    return renderActivity(shown, found.length > limit, createScreen(context));
+  });
+  await print(context, text);
 }
 
 async function show(context: CommandContext, word: string, options: ShowOptions): Promise<void> {

@@ -4,7 +4,7 @@ import type { JobState } from '../../store/schema.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { JobStory } from '../json.ts';
-import type { JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
+import type { Activity, JobActivity, JobChild, JobList, UpcomingRun } from '../model/jobs.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import { describeEvent, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
@@ -129,6 +129,31 @@ function describeActivity({ atMs, event, detail, runId }: JobActivity, screen: S
     detail === null ? '' : firstLine(detail),
   ];
   return joinFitting(parts.filter(Boolean), screen.columns);
+}
+
+/** What happened to jobs and workers, in the order it comes in. */
+export function renderActivity(activity: readonly Activity[], isCut: boolean, screen: Screen): string {
+  if (activity.length === 0) return 'Nothing of that kind is in the log.\n';
+  const { palette, clock } = screen;
+  const table = renderTable(fitColumns(activityColumns(screen), activity, screen.columns), activity, {
+    palette,
+    indent: '',
+  });
+  const cut = isCut ? `the first ${countOf(activity.length, 'entry', 'entries')}; --limit shows more · ` : '';
+  return `${[...table, '', palette.dim(`${cut}times in ${clock.zone}`)].join('\n')}\n`;
+}
+
+function activityColumns({ clock }: Screen): readonly Column<Activity>[] {
+  const number = (id: number | null): string => (id === null ? '' : String(id));
+  return [
+    { title: 'when', text: ({ atMs }) => clock.dateTime(atMs) },
+    { title: 'worker', rank: 2, text: ({ workerId }) => number(workerId), align: 'right' },
+    { title: 'job', text: ({ jobId }) => number(jobId), align: 'right' },
+    { title: 'name', text: ({ name }) => printableLine(name ?? ''), shrinks: { first: 32, last: 12 } },
+    { title: 'run', rank: 3, text: ({ runId }) => number(runId), align: 'right' },
+    { title: 'what', text: ({ event }) => describeEvent(event) },
+    { title: 'why', rank: 1, text: ({ detail }) => firstLine(detail ?? ''), shrinks: { first: 16, last: 16 } },
+  ];
 }
 
 const MOST_LINES = 30;

@@ -30,13 +30,19 @@ export function parseTimeWindow(options: WindowOptions, nowMs: number): TimeWind
   );
 }
 
-/** The same for a list of jobs by when they were added; without a default. */
-export function readAddedTimes(options: WindowOptions, nowMs: number): Pick<ListOptions, 'since' | 'until'> {
+/** The same without a default: undefined is open. */
+export function parseOpenWindow(options: WindowOptions, nowMs: number): OpenWindow {
   const { sinceMs, untilMs } = parseTimeWindow({ ...options, since: options.since ?? EPOCH }, nowMs);
   return {
-    ...(options.since !== undefined && { since: new Date(sinceMs) }),
-    ...(options.until !== undefined && { until: new Date(untilMs) }),
+    sinceMs: options.since === undefined ? undefined : sinceMs,
+    untilMs: options.until === undefined ? undefined : untilMs,
   };
+}
+
+/** From the first instant on, before the second one. */
+export interface OpenWindow {
+  readonly sinceMs: number | undefined;
+  readonly untilMs: number | undefined;
 }
 
 const EPOCH = '1970-01-01 00:00Z';

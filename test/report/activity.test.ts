@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest';
+import { type ActivityQuery, selectActivity } from '../../src/report/model/jobs.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { inRoot } from '../support/in-root.ts';
+import { changeLog, readActivity } from '../support/open-log.ts';
+import { explainQueries } from '../support/query-plan.ts';
+import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+import { makeStateOf } from '../support/state-of.ts';
+import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
+
+interface Entry {
+  readonly event: string;
+  readonly name: string | null;
+}
+
+const told = (entries: readonly Entry[]) =>
+  entries.map(({ event, name }) => (name === null ? event : `${event} ${name}`));
+
+/** Worker 1 is a pass of a tier, worker 2 runs jobs 2 and 3, which are of the queue. */
+async function makeSite() {
+  const root = makeQueueSite();
+  await inRoot(root, 'hourly');
+  await inRoot(root, 'add', 'export');
+  await inRoot(root, 'add', 'mail/welcome', '--priority', '7');
+  await inRoot(root, 'work');
+  const activity = async (...args: string[]): Promise<Entry[]> =>
+    jsonOf(await inRoot(root, 'activity', ...args, '--json')).activity;
+  return { root, activity };
+}
+
+const ofPass = ['worker-started', 'run-started hourly/clean', 'job-finished hourly/clean', 'worker-finished'];
+const ofExport = ['run-started export', 'job-finished export'];
+const ofMail = ['run-started mail/welcome', 'job-finished mail/welcome'];
+const ofWorker = ['worker-started', ...ofExport, ...ofMail, 'worker-finished'];
+const all = [...ofPass, 'job-queued export', 'job-queued mail/welcome', ...ofWorker];
+
+test('what happened to all jobs and workers is told in its order, from either end', async () => {
+  const { activity } = await makeSite();
+  const oldest = await activity('--order', 'oldest');
+  expect(told(oldest)).toEqual(all);
+  expect(Object.keys(oldest[0] as Entry)).toEqual(['at', 'event', 'detail', 'run', 'job', 'name', 'worker']);
+  expect(oldest[1]).toMatchObject({ detail: null, run: 1, job: 1, worker: 1 });
+  expect(await activity()).toEqual(oldest.toReversed());
+  expect(told(await activity('--limit', '3', '--order', 'oldest'))).toEqual(all.slice(0, 3));
+  expect(told(await activity('--limit', '1'))).toEqual(all.slice(-1));
+  expect(await activity('--since', '1h', '--order', 'oldest')).toEqual(oldest);
+  expect(await activity('--until', '1h')).toEqual([]);
+});
+
+test('one worker, or one job, can be asked for', async () => {
+  const { activity } = await makeSite();
+  const oldest = (...args: string[]) => activity('--order', 'oldest', ...args).then(told);
+  expect(await oldest('--worker', '1')).toEqual(ofPass);
+  expect(await oldest('--worker', '2')).toEqual(ofWorker);
+  expect(await oldest('--worker', '3')).toEqual([]);
+  expect(await oldest('--job', '2')).toEqual(['job-queued export', ...ofExport]);
+  expect(await oldest('--job', '3', '--worker', '2')).toEqual(ofMail);
+});
+
+test('it is shown as a table, with what was left out', async () => {
+  const { root } = await makeSite();
+  await inRoot(root, 'job', '3', 'kick');
+  await inRoot(root, 'add', 'export');
+  await inRoot(root, 'job', '4', 'bury', '--reason', 'later\u001b[2J');
+  const { status, stdout, stderr } = await inRoot(root, 'activity', '--limit', '2');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '#'.padEnd(19))).toBe(
+    [
+      'when                 worker  job  name    run  what    why',
+      '#                              4  export       buried  later',
+      '#                              4  export       queued',
+      '',
+      'the first 2 entries; --limit shows more · times in UTC\n',
+    ].join('\n'),
+  );
+  expect((await inRoot(root, 'activity', '--job', '99')).stdout).toBe('Nothing of that kind is in the log.\n');
+});
+
+test.each([
+  [['--worker', 'x'], '--worker expects a whole number from 1'],
+  [['--order', 'next'], "argument 'next' is invalid"],
+  [['--since', 'yesterday'], '--since expects a duration back from now'],
+  [['--limit', '0'], '--limit expects a whole number from 1'],
+])('%j is wrong use', async (args, message) => {
+  const { status, stdout, stderr } = await inRoot(makeQueueSite(), 'activity', ...args);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  expect(stderr).toContain(message);
+});
+
+test('the newest are the newest, however the clock was set, and whatever ended last', async () => {
+  const { queue, root, store, clock } = await openTestQueue();
+  const state = makeStateOf(root);
+  const instants = async (query: ActivityQuery) =>
+    (await selectActivity({ db: await store.queries(), state }, query)).map(({ atMs }) => atMs);
+  const open: Awaited<ReturnType<typeof queue.claim>>[] = [];
+  for (let index = 0; index < 60; index += 1) {
+    // Twice it is set back; each third job ends only after many others.
+    clock.at = START + index * HOUR_MS - (index > 20 ? 30 * HOUR_MS : 0) - (index > 40 ? 7 * HOUR_MS : 0);
+    await queue.add('a', {}, { runAt: new Date(0) });
+    const job = await queue.claim('a', { lease: '1000d' });
+    if (index % 3 === 0) open.push(job);
+    else await queue.finish(job ?? 0);
+    if (index % 7 === 6) await queue.fail(open.shift() ?? 0);
+  }
+  const sorted = readActivity(root)
+    .map(({ at }) => at)
+    .toSorted((one, other) => other - one);
+  for (const limit of [1, 2, 10, 50, 1_000]) {
+    expect(await instants({ order: 'newest', limit })).toEqual(sorted.slice(0, limit));
+    expect(await instants({ order: 'oldest', limit })).toEqual(sorted.slice(-limit).toReversed());
+  }
+});
+
+test('one job is found by its indexes; of all, no more is sorted than is shown', async () => {
+  const { queue, root } = await openTestQueue();
+  await queue.addMany(Array.from({ length: 100 }, () => ({ name: 'a' })));
+  changeLog(root, `insert into events (at, event) select ?, 'paused' from jobs`, START);
+  const state = makeStateOf(root);
+  const plansOf = async (query: ActivityQuery) => {
+    const ask = async (store: Store) => selectActivity({ db: await store.queries(), state }, query);
+    return (await explainQueries(root, ask)).filter((plan) => plan !== 'SCAN CONSTANT ROW');
+  };
+  const [ofJob = ''] = await plansOf({ jobId: 7, order: 'newest', limit: 50 });
+  expect(ofJob.match(/SCAN (?!workers|activity)\w+/)).toBeNull();
+  const [runs, jobs, events, newest] = await plansOf({ order: 'newest', limit: 50 });
+  expect([runs, jobs]).toEqual(['SCAN runs', 'SCAN jobs']);
+  expect(events).toMatch(/^SCAN events USING COVERING INDEX events_by_time$/);
+  expect(newest).toContain('SEARCH events USING INDEX events_by_time (at>?)');
+});
