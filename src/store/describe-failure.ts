@@ -1,6 +1,7 @@
-import { statfsSync } from 'node:fs';
+import { existsSync, lstatSync, type Stats, type StatsFs, statfsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { errorCode } from '../system/base/errors.ts';
-import type { StateFolder } from '../system/place/state-folder.ts';
+import { demandAccess, listStateFolders, type StateFolder } from '../system/place/state-folder.ts';
 
 import { isLogFailure, kindOfStoreFailure, mayBeFull, type StoreFailureKind, StoreUnavailable } from './failures.ts';
 
@@ -71,28 +72,98 @@ function isOfFileSystem(error: unknown): boolean {
 
 /** Less than the files take that SQLite makes beside a log. */
 const NEXT_TO_NOTHING = 256 * 1024;
+/** As many as a pass makes at a time. */
+const NEXT_TO_NONE = 16;
 
+/** Btrfs and some network file systems have no fixed number of files: they tell of none at all. */
 function isFull(folder: string): boolean {
+  return hasLittle(folder, ({ bavail, bsize }) => bavail * bsize < NEXT_TO_NOTHING) || isOutOfInodes(folder);
+}
+
+function isOutOfInodes(folder: string): boolean {
+  return hasLittle(folder, ({ files, ffree }) => files > 0 && ffree < NEXT_TO_NONE);
+}
+
+function hasLittle(folder: string, judge: (stats: StatsFs) => boolean): boolean {
   try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize < NEXT_TO_NOTHING;
+    return judge(statfsSync(folder));
   } catch {
     return false;
   }
 }
 
 function describe(error: unknown, kind: StoreFailureKind, folder: StateFolder): string {
-  const { database, locks, output, results, temporary } = folder;
-  const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
-  if (code === 'EEXIST' && syscall === 'mkdir') {
-    return `${database} is not used: ${path} is a file, and a folder of that name is needed. Remove it.`;
-  }
-  if (code === 'SQLITE_READONLY_DBMOVED') {
+  const { database } = folder;
+  if (errorCode(error) === 'SQLITE_READONLY_DBMOVED') {
     return `${database} was moved away while it was in use. The next pass uses the log that exists then.`;
   }
-  // A folder beside the log, which is fine itself.
-  const closed = syscall === 'access' ? [locks, output, results, temporary].find((each) => each === path) : undefined;
-  return sentences[kind](closed ?? database, reasonOf(error));
+  const obstacle = isOfPlace(error) ? findObstacle(folder) : null;
+  if (obstacle !== null) return `${database} is not used: ${obstacle}`;
+  const isShutOut = ['EACCES', 'EPERM', 'SQLITE_CANTOPEN'].includes(errorCode(error));
+  const place = (isShutOut && findClosed(folder)) || database;
+  const reason = reasonOf(error);
+  if (kind === 'full' && isOutOfInodes(folder.path)) {
+    return (
+      `No file can be made in ${folder.path} (${reason}): the disk holds as many files as it can. ` +
+      'Delete files that you do not need, however small: caches and old sessions are often the most.'
+    );
+  }
+  return sentences[kind](place, reason);
+}
+
+/** Whether something else than what is in the log may be to blame. */
+function isOfPlace(error: unknown): boolean {
+  return isOfFileSystem(error) || /^SQLITE_(CANTOPEN|IOERR|READONLY)/.test(errorCode(error));
+}
+
+/** What somebody has put where a folder or a file of ours belongs. */
+function findObstacle(folder: StateFolder): string | null {
+  const { path, database } = folder;
+  const folders = listStateFolders(folder).map((each) => judgeKind(each, 'folder', (stats) => stats.isDirectory()));
+  const names = ['activity.lock', 'activity.new'].map((name) => join(path, name));
+  const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`, ...names].map((each) =>
+    judgeKind(each, 'file', (stats) => stats.isFile()),
+  );
+  return [...folders, ...files].find((each) => each !== null) ?? null;
+}
+
+function judgeKind(path: string, wanted: 'folder' | 'file', isFine: (stats: Stats) => boolean): string | null {
+  try {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || isFine(followed(path) ?? stats)) return null;
+    return `${path} is ${nameKind(stats, wanted)}, and a ${wanted} of that name is needed. Remove it.`;
+  } catch {
+    return null;
+  }
+}
+
+/** Null where a link leads nowhere, or to itself. */
+function followed(path: string): Stats | null {
+  try {
+    return statSync(path);
+  } catch {
+    return null;
+  }
+}
+
+function nameKind(stats: Stats, wanted: string): string {
+  if (stats.isSymbolicLink()) return `a link that leads to no ${wanted}`;
+  if (stats.isFile()) return 'a file';
+  return stats.isDirectory() ? 'a folder' : 'a named pipe, a socket or a device';
+}
+
+/** A folder that this user is shut out of, while the log may be fine itself. */
+function findClosed(folder: StateFolder): string | null {
+  return listStateFolders(folder).find((path) => existsSync(path) && !isOpen(path)) ?? null;
+}
+
+function isOpen(path: string): boolean {
+  try {
+    demandAccess(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Of a used up quota Node has nothing to say but a number; what nobody has foreseen is found by its place. */

@@ -13,10 +13,22 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
-import { createStateFolder, listStateFolders, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import {
+  createFallbackStateFolder,
+  fallbackStateFoldersOf,
+  trustedFallbacksOf,
+} from '../../src/system/place/fallback.ts';
+import {
+  createStateFolder,
+  listStateFolders,
+  type StateFolder,
+  stateFolderOf,
+} from '../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+/** The first place that is tried where `.runner/` cannot be written. */
+const fallbackOf = (root: string): StateFolder => fallbackStateFoldersOf(root)[0] as StateFolder;
 
 test('the state folder lies in the root, and knowing where makes nothing', () => {
   const root = makeTemporaryRoot();
@@ -85,6 +97,8 @@ function makeTemporaryPlace(mode = 0o1777): string {
   onTestFinished(() => rmSync(place, { recursive: true, force: true }));
   chmodSync(place, mode);
   vi.stubEnv('TMPDIR', place);
+  // As if there were no home.
+  for (const name of ['HOME', 'XDG_STATE_HOME']) vi.stubEnv(name, '');
   onTestFinished(() => void vi.unstubAllEnvs());
   return place;
 }
@@ -92,18 +106,18 @@ function makeTemporaryPlace(mode = 0o1777): string {
 test("it is under the system's temporary folder, by user and root, and knowing where makes nothing", () => {
   const place = makeTemporaryPlace();
   const [one, other] = [makeTemporaryRoot(), makeTemporaryRoot()];
-  const { path } = fallbackStateFolderOf(one);
+  const { path } = fallbackOf(one);
   expect(dirname(path)).toBe(place);
   expect(basename(path)).toMatch(new RegExp(`^folder-runner-${process.getuid?.()}-[\\da-f]{16}$`));
   expect(existsSync(path)).toBe(false);
-  expect(fallbackStateFolderOf(other).path).not.toBe(path);
+  expect(fallbackOf(other).path).not.toBe(path);
   symlinkSync(one, join(place, 'link'));
-  expect(fallbackStateFolderOf(join(place, 'link')).path).toBe(path);
+  expect(fallbackOf(join(place, 'link')).path).toBe(path);
 });
 
 test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alone, even with umask %o", (umask) => {
   makeTemporaryPlace();
-  const state = fallbackStateFolderOf(makeTemporaryRoot());
+  const state = fallbackOf(makeTemporaryRoot());
   const before = process.umask(umask);
   onTestFinished(() => void process.umask(before));
   createFallbackStateFolder(state);
@@ -111,40 +125,45 @@ test.each([0o000, 0o022, 0o177, 0o377, 0o777])("its folders are its owner's alon
   for (const path of listStateFolders(state)) expect(statSync(path).mode & 0o777).toBe(0o700);
 });
 
-const cure = 'Remove it, or set TMPDIR to a folder that only you can write.';
-
 test.each([
   ['a symlink', (path: string) => symlinkSync(makeTemporaryRoot(), path), 'it is no folder'],
   ['a file', (path: string) => writeFileSync(path, ''), 'it is no folder'],
   [
-    'a folder that others can enter',
+    'a folder that others can write to',
     (path: string) => {
       mkdirSync(path);
-      chmodSync(path, 0o711);
+      chmodSync(path, 0o722);
     },
-    'others have access to it (mode 0711)',
+    'others can write to it (mode 0722)',
   ],
 ])('%s by its name is refused, and left as it is', (_what, make, reason) => {
   makeTemporaryPlace();
-  const state = fallbackStateFolderOf(makeTemporaryRoot());
+  const state = fallbackOf(makeTemporaryRoot());
   make(state.path);
-  expect(() => createFallbackStateFolder(state)).toThrow(`${state.path} is not used: ${reason}. ${cure}`);
+  expect(() => createFallbackStateFolder(state)).toThrow(reason);
   expect(existsSync(state.spool)).toBe(false);
+});
+
+test('a folder of ours that others can only look into is closed to them', () => {
+  makeTemporaryPlace();
+  const state = fallbackOf(makeTemporaryRoot());
+  mkdirSync(state.path);
+  chmodSync(state.path, 0o755);
+  createFallbackStateFolder(state);
+  expect(statSync(state.path).mode & 0o777).toBe(0o700);
 });
 
 test('a place where others can replace it is refused', () => {
   const place = makeTemporaryPlace(0o777);
-  const state = fallbackStateFolderOf(makeTemporaryRoot());
-  expect(() => createFallbackStateFolder(state)).toThrow(
-    `${state.path} is not used: others can replace files in ${place} (mode 0777). ${cure}`,
-  );
+  const state = fallbackOf(makeTemporaryRoot());
+  expect(() => createFallbackStateFolder(state)).toThrow(`others can replace files in ${place} (mode 0777)`);
 });
 
 test('a state folder that can be written is the one that is used', () => {
   makeTemporaryPlace();
   const root = makeTemporaryRoot();
   expect(usableStateFolder(root).path).toBe(join(root, '.runner'));
-  expect(existsSync(fallbackStateFolderOf(root).path)).toBe(false);
+  expect(existsSync(fallbackOf(root).path)).toBe(false);
 });
 
 test('where it cannot be made, the other one takes its place', () => {
@@ -155,11 +174,34 @@ test('where it cannot be made, the other one takes its place', () => {
   expect(existsSync(state.output)).toBe(true);
 });
 
-test('where neither can be written, one sentence names both', () => {
+test('where none can be written, one sentence names all', () => {
   makeTemporaryPlace();
   const root = makeTemporaryRoot({ '.runner': 'a file' });
-  writeFileSync(fallbackStateFolderOf(root).path, '');
+  writeFileSync(fallbackOf(root).path, '');
   expect(() => usableStateFolder(root)).toThrow(
-    /^No script can be run: .+\.runner cannot be written \(EEXIST.+ \(.+ is not used: it is no folder\..+\)\. Make one of them writable\.$/,
+    /^No script can be run, as none of these folders can be written: \S+\.runner \(EEXIST.+\), \S+ \(.+\)\. Make one of them writable, or set TMPDIR to a folder that only you can write\.$/,
   );
+});
+
+test.each([
+  ['HOME', '.local/state'],
+  ['XDG_STATE_HOME', ''],
+])('where the one under the temporary folder is taken, one by %s takes its place, and stays it', (name, within) => {
+  makeTemporaryPlace();
+  const home = makeTemporaryRoot();
+  vi.stubEnv(name, home);
+  const root = makeTemporaryRoot({ '.runner': 'a file' });
+  const taken = fallbackOf(root).path;
+  writeFileSync(taken, 'by somebody else');
+  const { path } = usableStateFolder(root);
+  expect(dirname(path)).toBe(join(home, within));
+  expect(trustedFallbacksOf(root).map((state) => state.path)).toEqual([path]);
+  rmSync(taken);
+  expect(usableStateFolder(root).path).toBe(path);
+  chmodSync(path, 0o702);
+  expect(trustedFallbacksOf(root)).toEqual([]);
+  for (const relative of ['.', 'state']) {
+    vi.stubEnv(name, relative);
+    expect(fallbackStateFoldersOf(root)).toHaveLength(1);
+  }
 });

@@ -193,6 +193,6 @@ describe('a process that does not come to its first job', () => {
     const state = { ...place.state, temporary: '/proc/nowhere' };
     const end = await place.run('a', { state });
     expect(end).toMatchObject({ outcome: 'not-started' });
-    expect(end.reason).toMatch(/^no space for its output or its temporary files: /);
+    expect(end.reason).toMatch(/^its files could not be made: ENOENT/);
   });
 });

@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { readSpool } from '../../src/store/spool/read.ts';
-import { createFallbackStateFolder, fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
+import { createFallbackStateFolder, fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
+import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+
+/** The first place that is tried where `.runner/` cannot be written. */
+const fallbackOf = (root: string): StateFolder => fallbackStateFoldersOf(root)[0] as StateFolder;
 
 const OTHER_USER = 4711;
 
@@ -16,16 +20,17 @@ function makePlace() {
   onTestFinished(() => rmSync(place, { recursive: true }));
   chmodSync(place, 0o1777);
   vi.stubEnv('TMPDIR', place);
+  for (const name of ['HOME', 'XDG_STATE_HOME']) vi.stubEnv(name, '');
   onTestFinished(() => void vi.unstubAllEnvs());
   return { place, root: makeTemporaryRoot({ '.runner': 'a file' }) };
 }
 
 test('a folder that another user has made first is refused', () => {
   const { root } = makePlace();
-  const state = fallbackStateFolderOf(root);
+  const state = fallbackOf(root);
   mkdirSync(state.path, { mode: 0o700 });
   chownSync(state.path, OTHER_USER, OTHER_USER);
-  const reason = `${state.path} is not used: it belongs to another user (uid ${OTHER_USER}).`;
+  const reason = `it belongs to another user (uid ${OTHER_USER})`;
   expect(() => createFallbackStateFolder(state)).toThrow(reason);
   expect(() => usableStateFolder(root)).toThrow(reason);
   expect(existsSync(state.spool)).toBe(false);

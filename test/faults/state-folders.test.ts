@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { fallbackStateFolderOf } from '../../src/system/place/fallback.ts';
+import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -21,7 +21,9 @@ test.each(['.runner', '.runner/spool', '.runner/locks'])(
   async (name) => {
     const root = makeTemporaryRoot({ ...scripts, [name]: 'not a folder' });
     const place = join(root, name);
-    onTestFinished(() => rmSync(fallbackStateFolderOf(root).path, { recursive: true, force: true }));
+    onTestFinished(() => {
+      for (const { path } of fallbackStateFoldersOf(root)) rmSync(path, { recursive: true, force: true });
+    });
     const { status, stderr } = await runWithFault(root, ['hourly']);
     expect([status, stderr]).toEqual([
       0,

@@ -10,7 +10,7 @@ import type { TierPass } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest, type StopRequest } from '../../src/worker/invocation/stop.ts';
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
-import { createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
+import { createFailoverRecorder, createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -43,7 +43,10 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     events,
     budget: null,
     tier: 'hourly',
-    recorder: createStoreRecorder(store, workerId, runner),
+    recorder: createFailoverRecorder({
+      first: createStoreRecorder(store, workerId, runner),
+      replace: (error) => Promise.reject(error),
+    }),
     admit: async () => null,
   };
   return { root, store, pass, jobs };

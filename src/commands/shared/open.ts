@@ -7,7 +7,7 @@ import type { Pause, Store } from '../../store/contract.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
@@ -61,7 +61,7 @@ export async function readPauses(context: CommandContext, root: string): Promise
 
 /** Where runs may be recorded: in the root, and where nothing can be written there. */
 export function stateFoldersOf(root: string): readonly StateFolder[] {
-  return [stateFolderOf(root), fallbackStateFolderOf(root)];
+  return [stateFolderOf(root), ...trustedFallbacksOf(root)];
 }
 
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {

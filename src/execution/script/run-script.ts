@@ -19,27 +19,42 @@ import type { HeldScript } from './held-script.ts';
 /**
  * Runs a script to its end, whatever that is: nothing a script does makes this throw.
  *
- * @param held its process, if that was started before its turn
+ * @param output the files of the run, if they were made before it began
  */
-export async function runScript(request: RunRequest, held: HeldScript | null = null): Promise<RunEnd> {
-  const files = runFilesOf(request.state, request.key);
+export async function runScript(request: RunRequest, output = openRunFiles(request)): Promise<RunEnd> {
   const startedAt = performance.now();
-  const released = held && (await observeHeld(request, held));
-  const output = (released && held?.output) ?? openRunFiles(files, request);
-  if ('failure' in output) return endNotStarted(output.failure, performance.now() - startedAt);
+  if ('failure' in output) return endNotStarted(output.failure, 0);
+  const observing = observeRun(request, runFilesOf(request.state, request.key), output);
+  return await endObserved(request, output, observing, startedAt);
+}
+
+/** The same with a process that was started before its turn. Null: that had ended before anything of it was loaded. */
+export async function runHeldScript(request: RunRequest, held: HeldScript): Promise<RunEnd | null> {
+  const startedAt = performance.now();
+  const observed = await observeHeld(request, held);
+  return observed && (await endObserved(request, held.output, observed, startedAt));
+}
+
+async function endObserved(
+  request: RunRequest,
+  output: OpenOutput,
+  observing: Observation | Promise<Observation | StartFailure>,
+  startedAt: number,
+): Promise<RunEnd> {
   try {
-    const observed = released ?? (await observeRun(request, files, output));
+    const observed = await observing;
     const durationMs = performance.now() - startedAt;
     if ('failure' in observed) return endNotStarted(observed.failure, durationMs);
+    const files = runFilesOf(request.state, request.key);
     return await endRun(request, files, { ...observed, fd: output.fd, durationMs });
   } finally {
     closeOutput(output);
   }
 }
 
-function openRunFiles(files: RunFiles, request: RunRequest): OpenOutput | StartFailure {
+function openRunFiles({ state, key, job }: RunRequest): OpenOutput | StartFailure {
   try {
-    return createRunFiles(files, request.job ? toProgramLine(request.job) : null);
+    return createRunFiles(runFilesOf(state, key), job ? toProgramLine(job) : null);
   } catch (error) {
     return { failure: describeNoFiles(error as NodeJS.ErrnoException) };
   }

@@ -1,11 +1,29 @@
+import { accessSync, constants } from 'node:fs';
+import { devNull } from 'node:os';
+import { errorCode } from '../../system/base/errors.ts';
+
 const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
 
 /** Why a script could not even be started. */
 export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
+  // By the same codes the kernel tells of the program.
+  if (['ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '') && !isUsable(devNull)) {
+    return `no program can be started: ${devNull} is missing on this host, or closed to your user; ask your host to restore it`;
+  }
   const shown = program.length <= LONGEST_SHOWN ? program : `${program.slice(0, LONGEST_SHOWN)}…`;
   const sentence =
     sentences[error.code ?? ''] ?? `could not start <program>: ${error.message.replaceAll(program, shown)}`;
   return sentence.replace('<program>', () => shown);
+}
+
+/** What every program of ours has as its input. */
+function isUsable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** It is what a `#!` line says, and cron would mail all of it. */
@@ -26,7 +44,9 @@ const sentences: Readonly<Record<string, string>> = {
 /** A full disk, or a state folder that somebody else has changed. */
 export function describeNoFiles(error: NodeJS.ErrnoException): string {
   if (error.code === 'EMFILE') return `no output file could be opened: ${OPEN_FILES}`;
-  return `no space for its output or its temporary files: ${error.message}`;
+  const isForWantOfRoom = ['ENOSPC', 'EDQUOT'].includes(errorCode(error));
+  const what = isForWantOfRoom ? 'no space for its output or its temporary files' : 'its files could not be made';
+  return `${what}: ${error.message}`;
 }
 
 /** What Node prints, before all else, when it ends itself while it starts. */

@@ -10,7 +10,7 @@ import { SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.t
 import { UsageError } from '../../system/base/errors.ts';
 import { listNames } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
-import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import {
@@ -292,7 +292,7 @@ export const checkLeftovers: Check = {
   run: ({ root, state }) => {
     const findings = [
       ...findBrokenLogs(state),
-      ...[state, fallbackStateFolderOf(root)].flatMap(findSpool),
+      ...[state, ...trustedFallbacksOf(root)].flatMap(findSpool),
       ...findDeadLocks(state),
     ];
     return findings.length > 0 ? findings : [ok('none')];

@@ -1,16 +1,38 @@
-import { lstatSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { UsageError } from '../base/errors.ts';
+import { dirname, isAbsolute, join } from 'node:path';
 import { createStateFolder, type StateFolder, stateFolderAt } from './state-folder.ts';
+import { isPrivateGroup } from './trust.ts';
 
 /**
- * Where a root's state goes when its `.runner/` cannot be written: a folder under the system's
- * temporary one. Knowing where makes nothing. It never holds a log: that would be a second truth.
+ * Where a root's state goes when its `.runner/` cannot be written: a folder under the system's temporary one, or, as
+ * that name is anybody's to take, one in the home. Knowing where makes nothing. They never hold a log: that would be
+ * a second truth.
  */
-export function fallbackStateFolderOf(root: string): StateFolder {
+export function fallbackStateFoldersOf(root: string): readonly StateFolder[] {
   const hash = hashOf(realpathSync.native(root));
-  return stateFolderAt(join(tmpdir(), `folder-runner-${process.getuid?.() ?? 0}-${hash}`));
+  const temporary = join(tmpdir(), `folder-runner-${process.getuid?.() ?? 0}-${hash}`);
+  const home = stateHome();
+  return [temporary, ...(home === null ? [] : [join(home, `folder-runner-${hash}`)])].map(stateFolderAt);
+}
+
+/** Those of them that are there, and that nobody else can have put something in: all that is ever read. */
+export function trustedFallbacksOf(root: string): readonly StateFolder[] {
+  return fallbackStateFoldersOf(root).filter(({ path }) => {
+    try {
+      const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+      return isThere && reasonAgainstPrivateFolder(path) === null;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** As the XDG specification says: a path that is not absolute does not count. */
+function stateHome(): string | null {
+  const { XDG_STATE_HOME = '', HOME = '' } = process.env;
+  if (isAbsolute(XDG_STATE_HOME)) return XDG_STATE_HOME;
+  return isAbsolute(HOME) ? join(HOME, '.local/state') : null;
 }
 
 /** FNV-1a. It tells one user's roots apart, and is asked for at every start: SHA-256 would take a millisecond. */
@@ -23,36 +45,26 @@ function hashOf(text: string): string {
 }
 
 /**
- * Makes it, for this user alone.
+ * Makes one of them, for this user alone.
  *
- * @throws {UsageError} when somebody else may have made it, or something else by its name
+ * @throws when somebody else may have made it, or something else by its name
  */
 export function createFallbackStateFolder(state: StateFolder): void {
-  makeFolder(state.path);
-  const reason = reasonAgainstPrivateFolder(state.path);
-  if (reason !== null) {
-    throw new UsageError(
-      `${state.path} is not used: ${reason}. Remove it, or set TMPDIR to a folder that only you can write.`,
-    );
+  if (lstatSync(state.path, { throwIfNoEntry: false }) === undefined) {
+    mkdirSync(state.path, { recursive: true, mode: 0o700 });
   }
+  const reason = reasonAgainstPrivateFolder(state.path);
+  if (reason !== null) throw new Error(reason);
   createStateFolder(state);
 }
 
-function makeFolder(path: string): void {
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
-}
-
 /** Why a folder in a place where others write cannot be trusted; null: it is this user's alone. */
-export function reasonAgainstPrivateFolder(path: string): string | null {
+function reasonAgainstPrivateFolder(path: string): string | null {
   // Names under /tmp can be guessed: another user can have put a symlink or a folder there first.
   const stats = lstatSync(path);
   if (!stats.isDirectory()) return 'it is no folder';
   if (!isOurs(stats)) return `it belongs to another user (uid ${stats.uid})`;
-  if ((stats.mode & 0o077) !== 0) return `others have access to it (mode ${octal(stats.mode)})`;
+  if (canOthersWrite(stats)) return `others can write to it (mode ${octal(stats.mode)})`;
   return reasonAgainstParent(dirname(path));
 }
 
@@ -61,12 +73,17 @@ function reasonAgainstParent(path: string): string | null {
   const stats = statSync(path);
   if (!isOurs(stats) && stats.uid !== 0) return `${path} belongs to another user (uid ${stats.uid})`;
   const isSticky = (stats.mode & 0o1000) !== 0;
-  if (isSticky || (stats.mode & 0o022) === 0) return null;
+  if (isSticky || !canOthersWrite(stats)) return null;
   return `others can replace files in ${path} (mode ${octal(stats.mode)})`;
 }
 
-function isOurs({ uid }: { readonly uid: number }): boolean {
+function isOurs({ uid }: Stats): boolean {
   return uid === process.getuid?.();
+}
+
+/** With a umask of 002 a user's own group can, in which is nobody else. */
+function canOthersWrite({ uid, gid, mode }: Stats): boolean {
+  return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !isPrivateGroup(gid, uid));
 }
 
 function octal(mode: number): string {

@@ -1,16 +1,18 @@
 import type { Script } from '../../discovery/script.ts';
 import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execution/result/result.ts';
-import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
+import { createRunFiles, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import type { HeldScript } from '../../execution/script/held-script.ts';
-import { runScript } from '../../execution/script/run-script.ts';
+import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
 import { createMasker, type Masker } from '../../execution/secrets.ts';
-import type { HandlerRequest, StartRequest } from '../../execution/start/request.ts';
+import type { HandlerRequest, RunRequest, StartRequest } from '../../execution/start/request.ts';
+import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { describeChildren } from '../../queue/settle/families.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/schema.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
@@ -21,6 +23,7 @@ import {
   type KnownHistory,
   type RecordedRun,
   type RunProgress,
+  type RunRecorder,
   type ScriptHistory,
   toBegun,
 } from '../record/run-recorder.ts';
@@ -41,37 +44,91 @@ interface Surroundings {
   end(ended: EndedScript): Promise<RecordedRun>;
 }
 
-/** Runs a job's script once and records how it ended. */
+/** Runs a job's script once and records how it ended; null: it was not, as its root was moved. */
 export async function runJob(
   pass: TierPass,
   turn: ScriptTurn,
   { onStarted, end: recordEnd }: Surroundings,
-): Promise<RunEnd> {
+): Promise<RunEnd | null> {
   const { recorder, events } = pass;
   const { script } = turn.run;
-  const run = await recorder.begin(turn.run);
-  const started = { key: run.key, script: script.name };
-  events.emit('run-started', started);
-  const isRefused = script.refusals.length > 0;
-  const end = isRefused
-    ? endNotStarted(script.refusals.join('\n'), 0)
-    : await executeScript(pass, { ...turn, run }, onStarted);
-  const { decision, runId } = await recordEnd({ run, end, isRetryable: !isRefused });
+  const ran = (await runHeld(pass, turn, onStarted)) ?? (await runFresh(pass, turn, onStarted));
+  if (ran === null) return null;
+  const { run, end } = ran;
+  const isRetryable = script.refusals.length === 0;
+  const { decision, runId } = await recordEnd({ run, end, isRetryable });
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable(() => {
     removeRunFiles(runFilesOf(run.state, run.key));
-    events.emit('run-finished', { ...started, runId, jobId: null, end, nextTryAt });
+    events.emit('run-finished', { key: run.key, script: script.name, runId, jobId: null, end, nextTryAt });
   });
   return end;
 }
 
-interface BegunTurn extends ScriptTurn {
+type RunOfTurn = Pick<EndedScript, 'run' | 'end'>;
+
+async function runHeld(pass: TierPass, turn: ScriptTurn, onStarted: () => void): Promise<RunOfTurn | null> {
+  const { held } = turn;
+  if (held === null) return null;
+  const run = await begin(pass, turn.run);
+  const end = await execute(pass, { ...turn, run }, onStarted, (request) => runHeldScript(request, held));
+  return end && { run, end };
+}
+
+async function runFresh(pass: TierPass, turn: ScriptTurn, onStarted: () => void): Promise<RunOfTurn | null> {
+  const { refusals } = turn.run.script;
+  if (refusals.length > 0) {
+    return { run: await begin(pass, turn.run), end: endNotStarted(refusals.join('\n'), 0) };
+  }
+  const opened = await openFiles(pass.recorder, turn.run);
+  if (opened === null) return null;
+  const run = await begin(pass, opened.claimed);
+  const end = await execute(pass, { ...turn, run }, onStarted, (request) => runScript(request, opened.output));
+  return { run, end };
+}
+
+async function begin({ recorder, events }: TierPass, claimed: ClaimedRun): Promise<BegunRun> {
+  const run = await recorder.begin(claimed);
+  events.emit('run-started', { key: run.key, script: run.script.name });
+  return run;
+}
+
+/**
+ * Before the run counts as begun: where its files cannot be made, it and all after it go where they can. The log
+ * may be fine, and what is beside it changed, or without room. Null: nothing is to be started any more.
+ */
+async function openFiles(recorder: RunRecorder, claimed: ClaimedRun) {
+  const output = createFiles(claimed);
+  if (!('error' in output) || isOfProcess(output.error)) return { claimed, output };
+  const moved = await recorder.moveElsewhere(claimed, output.error);
+  return moved && { claimed: moved, output: createFiles(moved) };
+}
+
+function createFiles({ state, key }: ClaimedRun) {
+  try {
+    return createRunFiles(runFilesOf(state, key));
+  } catch (error) {
+    return { failure: describeNoFiles(error as Error), error };
+  }
+}
+
+/** No other place helps where this process may open no more files. */
+function isOfProcess(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE'].includes(errorCode(error));
+}
+
+interface BegunTurn extends Pick<ScriptTurn, 'history'> {
   readonly run: BegunRun;
 }
 
-async function executeScript(pass: TierPass, turn: BegunTurn, onStarted: () => void): Promise<RunEnd> {
+async function execute<End>(
+  pass: TierPass,
+  turn: BegunTurn,
+  onStarted: () => void,
+  start: (request: RunRequest) => Promise<End>,
+): Promise<End> {
   const { recorder, events } = pass;
-  const { run, history, held } = turn;
+  const { run, history } = turn;
   const progress = createProgressReport(
     (seen) => recorder.recordProgress(run, seen),
     (error) => events.emit('warning', `the process of ${run.script.name} could not be recorded: ${error}`),
@@ -84,7 +141,7 @@ async function executeScript(pass: TierPass, turn: BegunTurn, onStarted: () => v
     },
     onSample: progress.sample,
   };
-  return await runScript(request, held).finally(() => progress.settle());
+  return await start(request).finally(() => progress.settle());
 }
 
 /** All that its process is started with; of a run that has not begun, as if it did now. */

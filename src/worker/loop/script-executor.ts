@@ -100,7 +100,7 @@ class ScriptExecutor implements Executor<ScriptTurn> {
       onStarted: () => this.#holdNext(turn),
       end: (ended) => this.#end(ended),
     });
-    this.#pass.ends.push(end);
+    if (end !== null) this.#pass.ends.push(end);
   }
 
   /** Starts the process of the next job while this one runs. */
@@ -168,27 +168,33 @@ interface Work {
 export async function workPass(call: StoreInvocation, work: Work): Promise<readonly RunEnd[]> {
   const { runner, stop, store } = call;
   const { worker, workerId, jobs } = work;
-  let spool: OpenSpool | null = null;
+  const spools: OpenSpool[] = [];
   const recorder = createFailoverRecorder({
-    store: createStoreRecorder(store, workerId, runner),
+    first: createStoreRecorder(store, workerId, runner),
     replace: async (error) => {
       const reason = reportStoreFailure(call, error);
       call.spooledTiers.add(worker.tier);
-      spool = (await import('../record/spool-recorder.ts')).openSpool(call, worker, reason);
+      const { openSpool } = await import('../record/spool-recorder.ts');
+      const spool = openSpool(call, worker, reason);
+      spools.push(spool);
       return spool.recorder;
     },
   });
   const admit = createAdmission(call, ({ name }) => unlessLost(() => readUsualDuration(store, name)));
   const pass = { ...call, tier: worker.tier, recorder, admit };
-  const { ends, rest } = await workOff(pass, jobs).finally(() => spool?.close());
+  const { ends, rest } = await workOff(pass, jobs).finally(() => closeAll(spools));
   await ifLogAllows(call, () => store.sync());
   if (rest.length > 0 && stop.reason !== null) call.events.emit('deferred', stop.reason);
-  if (spool !== null) return ends;
+  if (spools.length > 0) return ends;
   await ifLogAllows(call, async () => {
     await leaveRest(store, rest, { workerId, at: runner.now(), stop, kind: worker.kind });
     await pruneLog(runner, store, workerId);
   });
   return ends;
+}
+
+export function closeAll(spools: readonly OpenSpool[]): void {
+  for (const spool of spools) spool.close();
 }
 
 /** As many runs as tell what is usual now, not what it was last year. */

@@ -80,6 +80,11 @@ export interface RunRecorder {
   claim(job: PassJob): Promise<ClaimedRun | null>;
   /** Gives back what has not begun. */
   release(run: ClaimedRun): Promise<void>;
+  /**
+   * Of one whose files cannot be made where they belong: has it, and all that comes after it, recorded elsewhere.
+   * Null: nothing is to be started any more.
+   */
+  moveElsewhere(run: ClaimedRun, error: unknown): Promise<ClaimedRun | null>;
   readHistory(run: ClaimedRun): Promise<KnownHistory>;
   /** To be called right before the script is started. */
   begin(run: ClaimedRun): Promise<BegunRun>;
@@ -91,16 +96,22 @@ export interface RunRecorder {
   onDurable(notify: () => void): void;
 }
 
+/** One that records in one place alone. */
+export interface PlacedRecorder extends Omit<RunRecorder, 'moveElsewhere'> {
+  /** Where the files of its runs go. */
+  readonly state: StateFolder;
+}
+
 /** Records runs in the activity log. */
 export function createStoreRecorder(
   store: Store,
   workerId: number,
   runner: Pick<Runner, 'state' | 'now' | 'settings'>,
-): RunRecorder {
+): PlacedRecorder {
   return new LogRecorder(store, workerId, runner);
 }
 
-class LogRecorder implements RunRecorder {
+class LogRecorder implements PlacedRecorder {
   readonly #store: Store;
   readonly #workerId: number;
   readonly #runner: Pick<Runner, 'state' | 'now' | 'settings'>;
@@ -112,6 +123,10 @@ class LogRecorder implements RunRecorder {
     this.#store = store;
     this.#workerId = workerId;
     this.#runner = runner;
+  }
+
+  get state(): StateFolder {
+    return this.#runner.state;
   }
 
   claim(job: PassJob): Promise<ClaimedRun | null> {
@@ -202,33 +217,48 @@ function claimOf({ script, claim }: ClaimedRun): ClaimRef {
   return claim;
 }
 
-/** The log's recorder, and what takes its place should the log be lost on the way. */
+/** The recorder that a pass begins with, and what takes its place should that fail on the way. */
 interface Failover {
-  readonly store: RunRecorder;
-  /** Called once, at the log's first error, whichever it is. @throws when there is no other place either */
-  replace(error: unknown): Promise<RunRecorder>;
+  readonly first: PlacedRecorder;
+  /** Called at each error of the one before, whichever it is. @throws when there is no other place either */
+  replace(error: unknown): Promise<PlacedRecorder>;
 }
 
-/** Goes on elsewhere when the log is lost in the middle of a pass, and stays there. */
-export function createFailoverRecorder({ store, replace }: Failover): RunRecorder {
-  let replacement: Promise<RunRecorder> | null = null;
-  const attempt = async <T>(record: (recorder: RunRecorder) => Promise<T>): Promise<T> => {
-    if (replacement !== null) return await record(await replacement);
+/** Goes on elsewhere when the log, or the spool, is lost in the middle of a pass, and stays there. */
+export function createFailoverRecorder({ first, replace }: Failover): RunRecorder {
+  const begun = Promise.resolve(first);
+  let current = begun;
+  const replaceOnce = (failed: Promise<PlacedRecorder>, error: unknown): Promise<PlacedRecorder> => {
+    // With several scripts at a time, another one may have found it lost meanwhile.
+    if (current === failed) current = replace(error);
+    return current;
+  };
+  const attempt = async <T>(record: (recorder: PlacedRecorder) => Promise<T>): Promise<T> => {
+    const used = current;
     try {
-      return await record(store);
+      return await record(await used);
     } catch (error) {
-      // With several scripts at a time, another one may have found it lost meanwhile.
-      replacement ??= replace(error);
-      return await record(await replacement);
+      return await record(await replaceOnce(used, error));
     }
   };
   return {
     claim: (job) => attempt((recorder) => recorder.claim(job)),
     release: (run) => attempt((recorder) => recorder.release(run)),
+    moveElsewhere: async (run, error) => {
+      const used = current;
+      const isThere = (await used).state.path === run.state.path;
+      await (isThere ? replaceOnce(used, error) : used);
+      // What cannot be given back now is by whoever finds that this worker has ended.
+      await first.release(run).catch(() => {});
+      return await attempt((recorder) => recorder.claim(run));
+    },
     readHistory: (run) => attempt((recorder) => recorder.readHistory(run)),
     begin: (run) => attempt((recorder) => recorder.begin(run)),
     recordProgress: (run, progress) => attempt((recorder) => recorder.recordProgress(run, progress)),
     end: (ended, next) => attempt((recorder) => recorder.end(ended, next)),
-    onDurable: (notify) => (replacement === null ? store.onDurable(notify) : notify()),
+    onDurable: (notify) => {
+      if (current === begun) first.onDurable(notify);
+      else notify();
+    },
   };
 }

@@ -32,12 +32,12 @@ import { type StateFolder, stateFolderOf } from '../../system/place/state-folder
 import { usableStateFolder } from '../../system/place/usable.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
-import { type BegunRun, type ClaimedRun, type PassJob, type RunRecorder, toBegun } from './run-recorder.ts';
+import { type BegunRun, type ClaimedRun, type PassJob, type PlacedRecorder, toBegun } from './run-recorder.ts';
 
 /** What a worker records its runs in that has no log. */
 export interface OpenSpool {
-  readonly recorder: RunRecorder;
-  /** Hands the records over to whoever has the log next. */
+  readonly recorder: PlacedRecorder;
+  /** Hands the records over to whoever has the log next; throws nothing. */
   close(): void;
 }
 
@@ -48,7 +48,7 @@ export interface OpenSpool {
  * @throws {UsageError} when nothing at all can be written
  */
 export function openSpool(call: Invocation, worker: WorkerRequest, reason: string): OpenSpool {
-  const { runner, stop } = call;
+  const { runner, stop, events } = call;
   const movedTo = findMovedRoot(runner.state);
   if (movedTo !== null) tellMoved(call, movedTo);
   // On a full disk there is no other room than what was kept for this.
@@ -58,7 +58,14 @@ export function openSpool(call: Invocation, worker: WorkerRequest, reason: strin
   const recorder = createSpoolRecorder(spool, { state, now: runner.now });
   return {
     recorder: movedTo === null ? recorder : { ...recorder, claim: async () => null },
-    close: () => spool.close({ finishedAt: runner.now(), reason: stop.reason }),
+    close: () => {
+      try {
+        spool.close({ finishedAt: runner.now(), reason: stop.reason });
+      } catch (error) {
+        // All that has ended is recorded: without its last line the file is taken in, too.
+        events.emit('warning', (error as Error).message);
+      }
+    },
   };
 }
 
@@ -72,10 +79,11 @@ function tellMoved({ runner, stop, events }: Invocation, movedTo: string): void 
 }
 
 /** Records runs beside the log, for as long as it cannot be written; what the log knows is unknown then. */
-function createSpoolRecorder(spool: SpoolWriter, { state, now }: Pick<Runner, 'state' | 'now'>): RunRecorder {
+function createSpoolRecorder(spool: SpoolWriter, { state, now }: Pick<Runner, 'state' | 'now'>): PlacedRecorder {
   const write = (entry: SpoolEntry): void => append(spool, state, entry);
   const claim = (job: PassJob): ClaimedRun => ({ ...job, key: newSpoolId(), state, claim: null });
   return {
+    state,
     claim: async (job) => claim(job),
     // What was claimed in the log is given back by whoever finds that this worker has ended.
     release: async () => {},

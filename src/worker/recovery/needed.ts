@@ -4,7 +4,7 @@ import type { Store } from '../../store/contract.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import { hasSecondName } from '../../store/sqlite/file.ts';
 import { listNames } from '../../system/base/values.ts';
-import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
 
@@ -24,7 +24,7 @@ export async function mayNeedReconciling(place: Place, store: Store): Promise<bo
 
 /** Whether runs may lie beside the log. */
 export function isSpooled({ root, state }: Place): boolean {
-  return hasSpool(state) || hasSpool(fallbackStateFolderOf(root));
+  return [state, ...trustedFallbacksOf(root)].some(hasSpool);
 }
 
 /** Whether a job is still held by a worker that has ended. */

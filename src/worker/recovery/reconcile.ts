@@ -10,7 +10,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { removeSecondName } from '../../store/sqlite/file.ts';
-import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
 import {
@@ -61,7 +61,7 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   const policies = createPolicies(root, settings);
   const policyOf = createPolicyBook(reconciler, policies);
   // First: what ended without the log would be taken for dead by what follows.
-  const replayed = await replaySpool(store, [state, fallbackStateFolderOf(root)], {
+  const replayed = await replaySpool(store, [state, ...trustedFallbacksOf(root)], {
     ...{ workerId: null, at, state, missedCap, policyOf },
     endLostRun: async (lost) => (await endRun(reconciler, describeSpooled(lost), at))?.run ?? null,
   });

@@ -8,7 +8,6 @@ import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
 import { listSpoolFiles, type SpoolFile, unreadablePath } from '../../store/spool/files.ts';
 import type { SpooledEnd, SpooledRun, SpoolFinish, SpoolHeader, SpoolRun } from '../../store/spool/format.ts';
 import { isReady, readSpool, type SpoolLine } from '../../store/spool/read.ts';
-import { reasonAgainstPrivateFolder } from '../../system/place/fallback.ts';
 import { moveOutput, type StateFolder } from '../../system/place/state-folder.ts';
 
 /** A run that began without the log, and whose end its runner did not record. */
@@ -45,16 +44,16 @@ const RUNS_PER_STEP = 200;
  * any point, or does the same in the same moment. What cannot be replayed stays where it is, and a
  * note tells why.
  *
- * @param folders where spools are looked for: the state folder, and the one that took its place
+ * @param folders where spools are looked for: the state folder, and those that nobody else can have written that took its place
  */
 export async function replaySpool(
   store: Store,
   folders: readonly StateFolder[],
   taking: SpoolReplay,
 ): Promise<ReplayedSpool> {
-  const context: Context = { store, taking, runs: 0, ended: [], alive: [], notes: [] };
+  const context: Context = { store, taking, folders, runs: 0, ended: [], alive: [], notes: [] };
   for (const folder of folders) {
-    for (const file of listTrusted(context, folder)) await tryFile(context, folder, file);
+    for (const file of listReadable(context, folder)) await tryFile(context, folder, file);
   }
   const { runs, ended, alive, notes } = context;
   return { runs, ended, alive, notes };
@@ -63,23 +62,20 @@ export async function replaySpool(
 interface Context {
   readonly store: Store;
   readonly taking: SpoolReplay;
+  readonly folders: readonly StateFolder[];
   runs: number;
   readonly ended: LostSpooledRun[];
   readonly alive: LostSpooledRun[];
   readonly notes: string[];
 }
 
-function listTrusted({ taking, notes }: Context, folder: StateFolder): readonly SpoolFile[] {
+function listReadable({ notes }: Context, folder: StateFolder): readonly SpoolFile[] {
   try {
-    const files = listSpoolFiles(folder);
-    if (files.length === 0 || folder.path === taking.state.path) return files;
-    const reason = reasonAgainstPrivateFolder(folder.path);
-    if (reason === null) return files;
-    notes.push(`${folder.spool} could not be read: ${reason}.`);
+    return listSpoolFiles(folder);
   } catch (error) {
     notes.push(`${folder.spool} could not be read: ${(error as Error).message}.`);
+    return [];
   }
-  return [];
 }
 
 async function tryFile(context: Context, folder: StateFolder, file: SpoolFile): Promise<void> {
@@ -160,12 +156,13 @@ async function conclude(taking: Taking, worker: SpoolHeader): Promise<LostSpoole
   return alive;
 }
 
-async function endLostRuns({ context, folder, begun, ended }: Taking, worker: SpoolHeader) {
+async function endLostRuns({ context, folder, file, begun, ended }: Taking, worker: SpoolHeader) {
   const lost: LostSpooledRun[] = [];
   const alive: LostSpooledRun[] = [];
+  const endedElsewhere = begun.size === 0 ? new Set() : readEndedElsewhere(context, file.path);
   for (const run of begun.values()) {
     const known = await context.store.runs.knownSpoolIds([run.spoolId]);
-    if (known.length > 0) continue;
+    if (known.length > 0 || endedElsewhere.has(run.spoolId)) continue;
     const each: LostSpooledRun = { run, worker, state: folder };
     const end = await context.taking.endLostRun(each);
     if (end === null) alive.push(each);
@@ -175,6 +172,20 @@ async function endLostRuns({ context, folder, begun, ended }: Taking, worker: Sp
     }
   }
   return { lost, alive };
+}
+
+/** Runs whose ends are in other files: their worker could not write to this one any more. */
+function readEndedElsewhere(context: Context, path: string): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (const file of context.folders.flatMap((folder) => listReadable(context, folder))) {
+    if (file.path === path) continue;
+    try {
+      for (const line of readSpool(file.path)) if (line.type === 'run') ids.add(line.spoolId);
+    } catch {
+      // What cannot be read is told of when its turn comes.
+    }
+  }
+  return ids;
 }
 
 /** Until its last line is read, a worker counts as one that did not come to its end. */

@@ -33,7 +33,7 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
   for (const key of ended) removeRunFiles(runFilesOf(state, key));
   sweepUnfinishedResults(state, names, new Set(ended));
   for (const name of names.filter((each) => each.startsWith(TRY_PREFIX))) {
-    rmSync(join(state.temporary, name), { force: true });
+    rmSync(join(state.temporary, name), { recursive: true, force: true });
   }
   await sweepKeptOutput(store, state, names, held);
   sweepWarmFiles(root, state);

@@ -4,16 +4,19 @@ import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
 import type { SpoolHeader } from '../../store/spool/format.ts';
 import { readSpool } from '../../store/spool/read.ts';
+import { releaseReserve } from '../../store/sqlite/reserve.ts';
 import { describeHolder } from '../../system/lock/holder.ts';
 import { takeLockFile } from '../../system/lock/lock-file.ts';
-import { fallbackStateFolderOf } from '../../system/place/fallback.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { usableStateFolder } from '../../system/place/usable.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
+import { reportStoreFailure } from '../invocation/with-store.ts';
 import type { WorkerRequest } from '../lock/registry.ts';
 import { createAdmission } from '../loop/limits.ts';
-import { workOff } from '../loop/script-executor.ts';
-import { openSpool } from '../record/spool-recorder.ts';
+import { closeAll, workOff } from '../loop/script-executor.ts';
+import { createFailoverRecorder } from '../record/run-recorder.ts';
+import { type OpenSpool, openSpool } from '../record/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
 
 /**
@@ -32,10 +35,11 @@ export async function runWithoutLog(
 ): Promise<readonly RunEnd[] | null> {
   const { stop, events } = call;
   const { tier, host, bootId, pid, startTicks, startedAt } = worker;
-  const state = usableStateFolder(call.runner.root);
   const holder = { host, bootId, pid, startTicks, since: startedAt };
-  const lock = await takeLockFile(state.locks, tier, holder, (reason) =>
-    stop.startNothing(`the lock of ${tier} was lost: ${reason}`),
+  // On a full disk there is no other room than what was kept for this.
+  releaseReserve(call.runner.state);
+  const lock = await takeWhereUsable(call.runner.root, (state) =>
+    takeLockFile(state.locks, tier, holder, (reason) => stop.startNothing(`the lock of ${tier} was lost: ${reason}`)),
   );
   if ('release' in lock) return await work(call, request, worker, reason).finally(lock.release);
   events.emit('pass-skipped', {
@@ -45,6 +49,16 @@ export async function runWithoutLog(
   return null;
 }
 
+/** What another user has put into the folder of the locks may stand in the way of one. */
+async function takeWhereUsable<T>(root: string, take: (state: StateFolder) => Promise<T>): Promise<T> {
+  const state = usableStateFolder(root);
+  try {
+    return await take(state);
+  } catch (error) {
+    return await take(usableStateFolder(root, { [state.path]: (error as Error).message }));
+  }
+}
+
 async function work(
   call: Invocation,
   { scripts: wanted }: TierRequest,
@@ -52,13 +66,21 @@ async function work(
   reason: string,
 ): Promise<readonly RunEnd[]> {
   const { tier, scheduledFor } = worker;
-  const { recorder, close } = openSpool(call, worker, reason);
+  const spools = [openSpool(call, worker, reason)];
+  const recorder = createFailoverRecorder({
+    first: (spools[0] as OpenSpool).recorder,
+    replace: async (error) => {
+      const spool = openSpool(call, worker, reportStoreFailure(call, error));
+      spools.push(spool);
+      return spool.recorder;
+    },
+  });
   const scripts = withoutRivals(wanted).filter((script) => !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: wanted.length > 0 });
   const admit = createAdmission(call, async () => null);
   const jobs = scripts.map((script) => ({ id: null, script, scheduledFor, attempt: 1 }));
-  const { ends } = await workOff({ ...call, tier, recorder, admit }, jobs).finally(close);
+  const { ends } = await workOff({ ...call, tier, recorder, admit }, jobs).finally(() => closeAll(spools));
   call.events.emit('pass-finished', { tier });
   return ends;
 }
@@ -84,7 +106,7 @@ const RECENT_MS = 3_600_000;
  */
 export function findDueWithoutLog({ runner }: Invocation, tiers: readonly Tier[]): readonly Tier[] {
   const at = runner.now();
-  const passes = [runner.state, fallbackStateFolderOf(runner.root)].flatMap((state) =>
+  const passes = [runner.state, ...trustedFallbacksOf(runner.root)].flatMap((state) =>
     listReadable(state).flatMap(({ path }) => readHeader(path) ?? []),
   );
   return tiers.filter(({ name }) => {
@@ -94,7 +116,7 @@ export function findDueWithoutLog({ runner }: Invocation, tiers: readonly Tier[]
   });
 }
 
-/** The place of the second one is anybody's to take: another user's tells nothing. */
+/** What cannot be read tells nothing. */
 function listReadable(state: StateFolder): readonly SpoolFile[] {
   try {
     return listSpoolFiles(state);
