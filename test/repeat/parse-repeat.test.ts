@@ -45,10 +45,10 @@ const calendar = (text: string, on: object, hour: number, minute: number, zone: 
 
 describe('plain words are read:', () => {
   test.each([
-    ['every 90 seconds', moment('every 90 seconds', 'finished', add(90, 'second'))],
-    ['Every  15 Minutes ', moment('every 15 minutes', 'finished', add(15, 'minute'))],
-    ['every hour', moment('every hour', 'finished', add(1, 'hour'))],
-    ['every 2 weeks', moment('every 2 weeks', 'finished', add(14, 'day'))],
+    ['every 90 seconds', { ...moment('every 90 seconds', 'finished', add(90, 'second')), isDelay: true }],
+    ['Every  15 Minutes ', { ...moment('every 15 minutes', 'finished', add(15, 'minute')), isDelay: true }],
+    ['every hour', { ...moment('every hour', 'finished', add(1, 'hour')), isDelay: true }],
+    ['every 2 weeks', { ...moment('every 2 weeks', 'finished', add(14, 'day')), isDelay: true }],
     ['daily at 10:00', calendar('daily at 10:00', { period: 'daily' }, 10, 0, null)],
     [
       ' DAILY at 9:05  in  Europe/Berlin',

@@ -66,7 +66,7 @@ function parseEvery(words: string): ParsedRule {
   if (modifier.count * fixedUnitMs[name] > LONGEST_EVERY_MS) {
     return { fault: 'every expects at most 36525 days, which are 100 years' };
   }
-  return { rule: { kind: 'moment', text: words, base: 'finished', modifiers: [modifier] } };
+  return { rule: { kind: 'moment', text: words, base: 'finished', isDelay: true, modifiers: [modifier] } };
 }
 
 const calendarForm = /^(?<day>\w+(?: on .*?)?) at (?<time>\S+)(?: in (?<zone>.+))?$/i;

@@ -24,6 +24,8 @@ interface MomentRule {
   /** As it is stored. */
   readonly text: string;
   readonly base: BaseMoment;
+  /** `every 90 seconds`: never less than these; the grammar of Bedrock drops the fraction of a second. */
+  readonly isDelay?: true;
   readonly modifiers: readonly [Modifier, ...Modifier[]];
 }
 

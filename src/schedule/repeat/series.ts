@@ -28,7 +28,8 @@ export function baseOf(rule: RepeatRule): BaseMoment {
 export async function nextTime(rule: RepeatRule, moments: Moments): Promise<number | null> {
   const baseMs = moments[baseOf(rule)];
   if (baseMs === null) return null;
-  if (rule.kind === 'moment') return applyModifiers(baseMs, rule.modifiers);
+  if (rule.kind === 'moment')
+    return applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
   const series = await calendarSeries(rule, baseMs, baseMs);
   return series?.timeAt(0) ?? null;
 }
@@ -123,60 +124,60 @@ export interface TimeSeries {
   timeAt(index: number): number | null;
 }
 
-/** More steps than these are never made, whatever a rule says: a few milliseconds. */
-const MOST_STEPS = 10_000;
+/** Times in a fixed distance. */
+interface Stretch {
+  /** Of its first time among all. */
+  readonly index: number;
+  readonly at: number;
+  readonly stepMs: number;
+}
 
 /**
- * The times that modifiers give from a first one on, each computed from the one before. Years of
- * missed minutes are not walked through: once the times repeat in a fixed distance, it is arithmetic.
- * A rule that never does (months in it) and has more times than can be walked through goes on from now.
+ * The times that modifiers give from a first one on, each computed from the one before. Years of missed
+ * minutes are not walked through: as long as the steps stay as long as they are, it is arithmetic.
  */
 export function momentSeries(firstMs: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
-  const alikeMs = alikeAfterMs(modifiers);
-  const times = [firstMs];
-  const seen = new Map<number, number>();
-  for (let at = firstMs; at <= nowMs; ) {
-    const start = seen.get(at % alikeMs);
-    if (start !== undefined) return cyclicSeries(times, start, nowMs);
-    seen.set(at % alikeMs, times.length - 1);
-    if (times.length >= MOST_STEPS) return seriesFromNow(times.length, modifiers, nowMs);
-    const next = applyModifiers(at, modifiers);
-    if (next === null || next <= at) break;
-    times.push(next);
-    at = next;
+  const stretches: Stretch[] = [];
+  let [passed, at] = [0, firstMs];
+  for (let stepMs = 1; at <= nowMs && stepMs > 0; ) {
+    stepMs = Math.max(0, (applyModifiers(at, modifiers) ?? at) - at);
+    stretches.push({ index: passed, at, stepMs });
+    const steps = stepMs === 0 ? 1 : Math.min(Math.floor((nowMs - at) / stepMs) + 1, stepsAlike(at, stepMs, modifiers));
+    passed += steps;
+    at += steps * stepMs;
   }
-  const passed = times.filter((time) => time <= nowMs).length;
-  return { passed, timeAt: (index) => times[index] ?? null };
-}
-
-/** Moved by this much, a moment is moved by as much by the modifiers, too; by months, by nothing short. */
-function alikeAfterMs(modifiers: readonly Modifier[]): number {
-  const steps = modifiers.map((modifier) => {
-    if (modifier.kind === 'weekday') return WEEK_MS;
-    const { unit } = modifier;
-    if (unit === 'month' || unit === 'year') return Number.POSITIVE_INFINITY;
-    return modifier.kind === 'add' ? SECOND_MS : fixedUnitMs[unit];
-  });
-  return Math.max(...steps);
-}
-
-function seriesFromNow(passed: number, modifiers: readonly Modifier[], nowMs: number): TimeSeries {
-  const next = applyModifiers(nowMs, modifiers);
-  return { passed, timeAt: () => (next !== null && next > nowMs ? next : null) };
-}
-
-/** From the time at `start` on, the distances up to the last one follow again and again. */
-function cyclicSeries(times: readonly number[], start: number, nowMs: number): TimeSeries {
-  const startMs = times[start] ?? 0;
-  const steps = times.length - 1 - start;
-  const lengthMs = (times.at(-1) ?? 0) - startMs;
-  const timeAt = (index: number): number => {
-    const turns = index < start ? 0 : Math.floor((index - start) / steps);
-    return (times[index - turns * steps] ?? 0) + turns * lengthMs;
+  if (at > nowMs) stretches.push({ index: passed, at, stepMs: 0 });
+  const timeAt = (index: number): number | null => {
+    const found = stretches.findLast((stretch) => stretch.index <= index);
+    if (found === undefined || (found.stepMs === 0 && index > found.index)) return null;
+    return found.at + (index - found.index) * found.stepMs;
   };
-  let passed = start + Math.floor((nowMs - startMs) / lengthMs) * steps;
-  while (timeAt(passed) <= nowMs) passed += 1;
   return { passed, timeAt };
+}
+
+/** How many steps are as long as this one, which the modifiers make from this moment: 1 or more. */
+function stepsAlike(atMs: number, stepMs: number, modifiers: readonly Modifier[]): number {
+  let [at, most] = [atMs, Number.POSITIVE_INFINITY];
+  const endAt = (end: number): void => {
+    most = Math.min(most, Math.ceil((Math.min(end, LAST_INSTANT + 1) - at) / stepMs));
+  };
+  for (const modifier of modifiers) {
+    endAt(alikeUntil(at, stepMs, modifier));
+    at = applyModifier(at, modifier);
+  }
+  endAt(LAST_INSTANT + 1);
+  return most;
+}
+
+/** Before then, a modifier moves every moment that is so many steps later by as much as this one. */
+function alikeUntil(atMs: number, stepMs: number, modifier: Modifier): number {
+  const { kind } = modifier;
+  if (kind === 'weekday') {
+    return stepMs % WEEK_MS === 0 ? Number.POSITIVE_INFINITY : startOfStep(atMs, DAY_MS) + DAY_MS;
+  }
+  const isOfMonths = modifier.unit === 'month' || modifier.unit === 'year';
+  if (kind === 'add') return isOfMonths ? addMonths(startOf(atMs, 'month'), 1) : Number.POSITIVE_INFINITY;
+  return !isOfMonths && stepMs % fixedUnitMs[modifier.unit] === 0 ? Number.POSITIVE_INFINITY : atMs + 1;
 }
 
 /** The times of a rule that come after a moment; null outside of the years 0 to 9999. */
