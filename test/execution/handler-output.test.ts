@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { runFilesOf } from '../../src/execution/run-files.ts';
-import { openPlace } from '../support/handler-place.ts';
+import { openOneHandler, openPlace } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 test('a run has its own part of what the process prints, by whichever way', async () => {
-  const place = openPlace({
-    'a.mjs': `import { execSync } from 'node:child_process';
+  const place = openOneHandler({
+    a: `import { execSync } from 'node:child_process';
 import { writeSync } from 'node:fs';
 export default ({ data, log }) => {
   log('one', { of: data });
@@ -16,7 +16,7 @@ export default ({ data, log }) => {
   execSync('echo three', { stdio: 'inherit' });
   writeSync(1, 'four\\n');
 };\n`,
-    'quiet.mjs': 'export default () => {};\n',
+    quiet: 'export default () => {};\n',
   });
   const textOf = (data: number) => `one { of: ${data} }\ntwo\nthree\nfour\n`;
   for (const data of [1, 2]) {

@@ -1,11 +1,14 @@
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
-import { type HandlerPlace, openPlace } from '../support/handler-place.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readLedgers } from '../../src/execution/warm/files.ts';
+import { createHandlerRunners, type HandlerRunner } from '../../src/execution/warm/run.ts';
+import { type HandlerPlace, openOneHandler, openPlace } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 const MB = 1024 * 1024;
+const isRunning = (pid: number): boolean => existsSync(`/proc/${pid}`);
 const countProcesses = ({ pids }: HandlerPlace): number => new Set(pids).size;
 const good = 'export default ({ data }) => ({ got: data });\n';
 
@@ -35,7 +38,7 @@ describe('an end that is more than a throw has the process replaced', () => {
       { exitCode: 13, reason: "Error: the handler's promise never settled" },
     ],
   ])('%s', async (_, code, expected) => {
-    const place = openPlace({ 'bad.mjs': `export default async () => { ${code} };\n`, 'good.mjs': good });
+    const place = openOneHandler({ bad: `export default async () => { ${code} };\n`, good });
     expect(await place.run('good', { data: 1 })).toMatchObject({ outcome: 'succeeded' });
     expect(await place.run('bad')).toMatchObject({ outcome: 'failed', signal: null, measuredBy: 'self', ...expected });
     expect(place.runner.pid).toBeNull();
@@ -48,9 +51,9 @@ describe('an end that is more than a throw has the process replaced', () => {
   });
 
   test('a signal', async () => {
-    const place = openPlace({
-      'bad.mjs': `export default () => { process.kill(process.pid, 'SIGSEGV'); };\n`,
-      'good.mjs': good,
+    const place = openOneHandler({
+      bad: `export default () => { process.kill(process.pid, 'SIGSEGV'); };\n`,
+      good,
     });
     expect(await place.run('bad')).toMatchObject({
       outcome: 'killed',
@@ -94,7 +97,7 @@ describe('what an earlier run left behind', () => {
     'something of an earlier run of job 7 failed after that run had ended (Error: boom), so its process was replaced';
 
   test('and fails between two runs is told, and harms no run', async () => {
-    const place = openPlace({ 'leaves.mjs': leaves, 'good.mjs': good });
+    const place = openOneHandler({ leaves, good });
     expect(await place.run('leaves', { data: { left: 10 } })).toMatchObject({ outcome: 'succeeded', warning: null });
     await until('the process has ended itself', () => place.runner.pid === null);
     expect(await place.run('good')).toMatchObject({ outcome: 'succeeded', warning: sentence });
@@ -103,9 +106,9 @@ describe('what an earlier run left behind', () => {
   });
 
   test('and fails during the next run is told, and harms it not', async () => {
-    const place = openPlace({
-      'leaves.mjs': leaves,
-      'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
+    const place = openOneHandler({
+      leaves,
+      slow: `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
     });
     await place.run('leaves', { data: { left: 50 } });
     expect(await place.run('slow')).toMatchObject({
@@ -119,9 +122,9 @@ describe('what an earlier run left behind', () => {
   });
 
   test('and fails just as the next run comes lets that run begin anew', async () => {
-    const place = openPlace({
-      'leaves.mjs': leaves,
-      'good.mjs': `import { appendFileSync } from 'node:fs';\nexport default () => appendFileSync('ran', 'x');\n`,
+    const place = openOneHandler({
+      leaves,
+      good: `import { appendFileSync } from 'node:fs';\nexport default () => appendFileSync('ran', 'x');\n`,
     });
     for (let round = 0; round < 30; round += 1) {
       await place.run('leaves', { data: { left: 3 } });
@@ -132,11 +135,11 @@ describe('what an earlier run left behind', () => {
   });
 
   test('and ends the process during the next run does not end that', async () => {
-    const place = openPlace({
-      'leaves.mjs': `import { exit } from 'node:process';
+    const place = openOneHandler({
+      leaves: `import { exit } from 'node:process';
 export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()), 50); };\n`,
-      'slow.mjs': `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
-      'exits.mjs': 'export default () => process.exit(4);\n',
+      slow: `export default async () => { await new Promise((resolve) => setTimeout(resolve, 200)); return 1; };\n`,
+      exits: 'export default () => process.exit(4);\n',
     });
     for (const [data, call] of [
       [true, 'process.exit(3)'],
@@ -154,9 +157,9 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
   });
 
   test('and ends the process between two runs is told', async () => {
-    const place = openPlace({
-      'leaves.mjs': 'export default () => { setTimeout(() => process.exit(3), 5); };\n',
-      'good.mjs': good,
+    const place = openOneHandler({
+      leaves: 'export default () => { setTimeout(() => process.exit(3), 5); };\n',
+      good,
     });
     await place.run('leaves');
     await until('the process has ended itself', () => place.runner.pid === null);
@@ -167,8 +170,8 @@ export default ({ data }) => { setTimeout(() => (data ? exit(3) : process.exit()
   });
 
   test('and is printed between two runs belongs to neither', async () => {
-    const place = openPlace({
-      'prints.mjs': `import { existsSync } from 'node:fs';
+    const place = openOneHandler({
+      prints: `import { existsSync } from 'node:fs';
 export default ({ log }) => {
   log('mine');
   const timer = setInterval(() => {
@@ -178,7 +181,7 @@ export default ({ log }) => {
     clearInterval(timer);
   }, 5);
 };\n`,
-      'good.mjs': `export default ({ log }) => log('good');\n`,
+      good: `export default ({ log }) => log('good');\n`,
     });
     expect(await place.run('prints')).toMatchObject({ output: { text: 'mine\n' } });
     writeFileSync(join(place.root, 'go'), '');
@@ -188,8 +191,8 @@ export default ({ log }) => {
   });
 
   test('in the process is put back', async () => {
-    const place = openPlace({
-      'changes.mjs': `import { writeFileSync } from 'node:fs';
+    const place = openOneHandler({
+      changes: `import { writeFileSync } from 'node:fs';
 export default () => {
   process.env.MODE = 'changed';
   delete process.env.HOME;
@@ -200,7 +203,7 @@ export default () => {
   process.on('uncaughtException', () => {});
   writeFileSync(process.env.TMPDIR + '/left', 'x');
 };\n`,
-      'looks.mjs': `import { readdirSync } from 'node:fs';
+      looks: `import { readdirSync } from 'node:fs';
 export default () => ({
   mode: process.env.MODE, home: process.env.HOME, cwd: process.cwd(), umask: process.umask(), exitCode: process.exitCode ?? null,
   listeners: [process.listenerCount('SIGTERM'), process.listenerCount('uncaughtException')],
@@ -223,13 +226,13 @@ export default () => ({
   });
 
   test('of listeners that it has removed is put back', async () => {
-    const place = openPlace({
-      'removes.mjs': `export default () => {
+    const place = openOneHandler({
+      removes: `export default () => {
   for (const event of ['uncaughtException', 'exit', 'beforeExit']) process.removeAllListeners(event);
   process.on('uncaughtException', () => {});
 };\n`,
-      'fails.mjs': `export default () => new Promise(() => { setTimeout(() => { throw new RangeError('late'); }, 5); });\n`,
-      'waits.mjs': 'export default () => new Promise(() => {});\n',
+      fails: `export default () => new Promise(() => { setTimeout(() => { throw new RangeError('late'); }, 5); });\n`,
+      waits: 'export default () => new Promise(() => {});\n',
     });
     await place.run('removes');
     expect(await place.run('fails')).toMatchObject({
@@ -360,6 +363,112 @@ import os from 'node:os';\n`;
       renameSync(join(place.state.output, name), join(place.root, 'taken'));
     }
     expect(await place.run('a')).toMatchObject({ output: { text: 'here\n' } });
+  });
+});
+
+describe('each handler has a process of its own', () => {
+  test.each([
+    ['a built-in object', 'Array.prototype.map = () => [];'],
+    ['JSON', "JSON.stringify = () => 'not JSON';"],
+    ['what is global', 'globalThis.fetch = globalThis.setTimeout = globalThis.URL = null;'],
+    ['a module of Node', 'syncBuiltinESMExports(Object.assign(fs, { readFileSync: () => 1 }));'],
+    ['a method of process', 'process.cwd = process.chdir = process.umask = () => { throw new Error("gone"); };'],
+    ['the classes of streams and events', 'events.prototype.on = events.prototype.emit = () => {};'],
+    ['a module that both load', 'shared.limit = 0;'],
+    ['what is tested with `in`', 'Object.prototype.polluted = true;'],
+  ])('so that %s is damaged for no other', async (_, damage) => {
+    const imports = `import events from 'node:events';\nimport fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';\nimport shared from './_shared.mjs';\n`;
+    const place = openPlace({
+      '_shared.mjs': 'export default { limit: 3 };\n',
+      'bad.mjs': `${imports}export default () => { ${damage} };\n`,
+      'good.mjs': `${imports}export default async ({ log }) => {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  log([1, 2].map((each) => each * 2).join());
+  const isWhole = fs.readFileSync('jobs/queue/good.mjs', 'utf8').length > 9 && process.cwd() === process.env.RUNNER_ROOT;
+  return [isWhole, 'polluted' in {}, shared.limit, new URL('http://a/b').pathname, syncBuiltinESMExports.length];
+};\n`,
+    });
+    const fine = { outcome: 'succeeded', output: { text: '2,4\n' }, warning: null, result: '[true,false,3,"/b",0]' };
+    await place.run('bad');
+    expect(await place.run('good')).toMatchObject(fine);
+    await place.run('bad');
+    expect(await place.run('good')).toMatchObject(fine);
+  });
+
+  test('which waits while others are called', async () => {
+    const place = openPlace({ 'a.mjs': good, 'b.mjs': good, 'c.mjs': good });
+    for (const name of ['a', 'b', 'c', 'a', 'b', 'c', 'b', 'a']) await place.run(name);
+    const [a, b, c] = place.pids;
+    expect(place.pids).toEqual([a, b, c, a, b, c, b, a]);
+    expect(countProcesses(place)).toBe(3);
+  });
+
+  test('whatever parameters the names of its jobs have', async () => {
+    const place = openPlace({ 'a.mjs': good });
+    for (const name of ['a', 'a?user=1', 'a?user=2']) await place.run(name);
+    expect(countProcesses(place)).toBe(1);
+  });
+
+  const names = Array.from({ length: 13 }, (_, index) => `h${index}`);
+  const many = Object.fromEntries(names.map((name) => [`${name}.mjs`, good]));
+
+  test('of at most ten: the one that has waited longest makes room', async () => {
+    const place = openPlace(many);
+    for (const name of names.slice(0, 10)) await place.run(name);
+    await place.run('h0');
+    await place.run('h10');
+    await until('one has ended', () => place.pids.filter(isRunning).length === 11);
+    expect(place.pids.slice(0, 3).map(isRunning)).toEqual([true, false, true]);
+    await place.run('h1');
+    expect(place.pids.at(-1)).not.toBe(place.pids[1]);
+    expect(await place.run('h0')).toMatchObject({ outcome: 'succeeded', warning: null });
+    expect(place.pids.at(-1)).toBe(place.pids[0]);
+  });
+
+  test('or of one, where the host has no room for more', async () => {
+    const place = openPlace(many, { hasRoom: () => false });
+    for (const name of names.slice(0, 3)) await place.run(name);
+    await until('the others have ended', () => place.pids.filter(isRunning).length === 1);
+    expect(place.pids.map(isRunning)).toEqual([false, false, true]);
+  });
+
+  test('for all executors of a worker, from one to the other as soon as its runs are in the log', async () => {
+    const place = openPlace(many);
+    const kept = { childJobs: 100, childMemoryBytes: 512 * MB, hasRoom: () => false };
+    const [one, other] = createHandlerRunners(2, kept) as [HandlerRunner, HandlerRunner];
+    onTestFinished(() => Promise.all([one.close(), other.close()]).then(() => {}));
+    const run = async (runner: HandlerRunner, name: string): Promise<string> => {
+      const request = await place.request(name, { onStarted: (pid) => place.pids.push(pid) });
+      expect(await runner.run(request)).toMatchObject({ outcome: 'succeeded', warning: null });
+      return request.key;
+    };
+    const first = await run(one, 'h0');
+    const second = await run(other, 'h0');
+    expect(countProcesses(place)).toBe(2);
+    for (const [runner, key] of [
+      [one, first],
+      [other, second],
+    ] as const)
+      runner.removeFiles(place.state, key);
+    await run(one, 'h1');
+    await run(other, 'h0');
+    expect(place.pids.at(-1)).toBe(place.pids[1]);
+    await run(other, 'h0');
+    expect(countProcesses(place)).toBe(3);
+  });
+
+  test('which makes room only when the end of its run is in the log', async () => {
+    const place = openPlace(many, { hasRoom: () => false });
+    const first = await place.request('h0', { onStarted: (pid) => place.pids.push(pid) });
+    await place.runner.run(first);
+    await place.run('h1');
+    expect(place.runner.isWorn).toBe(true);
+    expect(place.pids.map(isRunning)).toEqual([true, true]);
+    expect([...readLedgers(place.state).keys()]).toContain(first.key);
+    place.runner.removeFiles(place.state, first.key);
+    expect(place.runner.isWorn).toBe(false);
+    await until('it has ended', () => !isRunning(place.pids[0] as number));
   });
 });
 

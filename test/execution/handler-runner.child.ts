@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openHandlers } from '../../src/discovery/handlers.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
-import { createHandlerRunner } from '../../src/execution/warm/run.ts';
+import { createHandlerRunners, type HandlerRunner } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
 
@@ -11,7 +11,8 @@ const [root = '', ...names] = process.argv.slice(2);
 const state = stateFolderOf(root);
 createStateFolder(state);
 const handlers = await openHandlers(root, defaultSettings);
-const runner = createHandlerRunner({ childJobs: 1000, childMemoryBytes: 1e9 });
+const kept = { childJobs: 1000, childMemoryBytes: 1e9, hasRoom: () => true };
+const [runner] = createHandlerRunners(1, kept) as [HandlerRunner];
 for (const [index, name] of names.entries()) {
   const script = handlers.find(name);
   if (script === null) throw new Error(`There is no handler ${name}.`);

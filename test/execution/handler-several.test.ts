@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import { readLedgers } from '../../src/execution/warm/files.ts';
 import type { BegunEnd, ShortRuns } from '../../src/execution/warm/run.ts';
-import { type HandlerPlace, openPlace } from '../support/handler-place.ts';
+import { type HandlerPlace, openOneHandler } from '../support/handler-place.ts';
 import { until } from '../support/until.ts';
 
 /** Each writes down that it was called, whatever becomes of it. */
@@ -16,20 +16,20 @@ export default async ({ data, log, update, fail }) => {
 };\n`;
 
 const handlers = {
-  'plain.mjs': handler(''),
-  'prints.mjs': handler("log('a line');"),
-  'fails.mjs': handler("fail('no luck');"),
-  'updates.mjs': handler('await update({ by: data.name });'),
-  'lasts.mjs': handler("while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 5));"),
-  'computes.mjs': handler('for (const end = performance.now() + data.ms; performance.now() < end;);'),
-  'leaves.mjs': handler("void Promise.reject(new Error('left behind'));"),
-  'dies.mjs': handler("process.kill(process.pid, 'SIGKILL'); await new Promise(() => {});"),
+  plain: handler(''),
+  prints: handler("log('a line');"),
+  fails: handler("fail('no luck');"),
+  updates: handler('await update({ by: data.name });'),
+  lasts: handler("while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 5));"),
+  computes: handler('for (const end = performance.now() + data.ms; performance.now() < end;);'),
+  leaves: handler("void Promise.reject(new Error('left behind'));"),
+  dies: handler("process.kill(process.pid, 'SIGKILL'); await new Promise(() => {});"),
 };
-type Name = keyof typeof handlers extends `${infer Each}.mjs` ? Each : never;
+type Name = keyof typeof handlers;
 
-/** Names of jobs are those of their handlers, with a number where there are several. */
+/** The data of each job names what it does, with a number. */
 async function openSeveral(names: readonly Name[], data: object = {}, request = {}) {
-  const place = openPlace(handlers);
+  const place = openOneHandler(handlers);
   // A child that has just been started serves one alone.
   await place.run('plain', { data: { name: 'first' } });
   const requests: HandlerRequest[] = [];
@@ -49,10 +49,12 @@ async function runMany(
   const ends: BegunEnd[] = [];
   while (ends.length < count) {
     const left = requests.slice(ends.length) as unknown as ShortRuns['requests'];
-    ends.push(...(await runner.runSome({ requests: left, unsettled: ends.length })));
+    ends.push(...(await runner.runSome({ requests: left, unsettled: keysOf(requests.slice(0, ends.length)) })));
   }
   return ends;
 }
+
+const keysOf = (requests: readonly HandlerRequest[]) => new Set(requests.map(({ key }) => key));
 
 /** On a busy machine one that comes before it can look as if it lasted. */
 const mayBeBusy = { retry: 3 };
@@ -122,7 +124,7 @@ describe('one of them that lasts', () => {
     const begun: number[] = [];
     const running = place.runner.runSome({
       requests: watched,
-      unsettled: 0,
+      unsettled: new Set(),
       onLasting: (count) => void begun.push(count),
     });
     await until('it lasts', () => begun.length > 0);
@@ -138,7 +140,7 @@ describe('one of them that lasts', () => {
 
   test('reaches its time limit counted from its own beginning', mayBeBusy, async () => {
     const { place, requests } = await openSeveral(['plain', 'lasts', 'plain'], {}, { timeoutMs: 300 });
-    const ends = await place.runner.runSome({ requests, unsettled: 0 });
+    const ends = await place.runner.runSome({ requests, unsettled: new Set() });
     expect(ends.map(({ end }) => end.outcome)).toEqual(['succeeded', 'timed-out']);
     expect(ends[1]?.end.durationMs).toBeGreaterThan(290);
   });
@@ -150,7 +152,7 @@ describe('one of them that lasts', () => {
       let revokedFrom = requests.length;
       const ends = await place.runner.runSome({
         requests,
-        unsettled: 0,
+        unsettled: new Set(),
         onLasting: (begun) => {
           revokedFrom = begun;
         },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openPlace } from '../support/handler-place.ts';
+import { openOneHandler, openPlace } from '../support/handler-place.ts';
 
 const MB = 1024 * 1024;
 
@@ -317,10 +317,10 @@ describe('its progress', () => {
 
 describe('what a run has used', () => {
   test('is its own part of what the process has', async () => {
-    const place = openPlace({
-      'burn.mjs': `export default () => { const end = Date.now() + 150; while (Date.now() < end); };\n`,
-      'grow.mjs': `const kept = [];\nexport default () => { kept.push(Buffer.alloc(${64 * MB}, 1)); };\n`,
-      'empty.mjs': 'export default () => {};\n',
+    const place = openOneHandler({
+      burn: `export default () => { const end = Date.now() + 150; while (Date.now() < end); };\n`,
+      grow: `const kept = [];\nexport default () => { kept.push(Buffer.alloc(${64 * MB}, 1)); };\n`,
+      empty: 'export default () => {};\n',
     });
     const burnt = await place.run('burn');
     const grown = await place.run('grow');

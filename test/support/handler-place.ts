@@ -5,7 +5,7 @@ import { openHandlers } from '../../src/discovery/handlers.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { createMasker } from '../../src/execution/secrets.ts';
 import type { HandlerRequest } from '../../src/execution/start/request.ts';
-import { createHandlerRunner, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
+import { createHandlerRunners, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { makeStateOf } from './state-of.ts';
@@ -39,7 +39,8 @@ export function openPlace(
   const files = Object.entries(handlers).map(([name, file]) => [join('jobs/queue', name), file]);
   const root = makeTemporaryRoot(Object.fromEntries(files));
   const state = makeStateOf(root);
-  const runner = createHandlerRunner({ childJobs: 100_000, childMemoryBytes: 512 * MB, ...options });
+  const usual = { childJobs: 100_000, childMemoryBytes: 512 * MB, hasRoom: () => true };
+  const [runner] = createHandlerRunners(1, { ...usual, ...options }) as [HandlerRunner];
   onTestFinished(() => runner.close());
   const pids: number[] = [];
   let runs = 0;
@@ -47,7 +48,7 @@ export function openPlace(
     const script = (await openHandlers(root, defaultSettings)).find(name);
     if (script === null) throw new Error(`There is no handler ${name}.`);
     runs += 1;
-    return { ...usual(root, state, asked), key: `1.${runs}`, script, ...asked, job: jobOf(name, asked) };
+    return { ...usualRequest(root, state, asked), key: `1.${runs}`, script, ...asked, job: jobOf(name, asked) };
   };
   return {
     root,
@@ -64,7 +65,24 @@ export function openPlace(
   };
 }
 
-function usual(root: string, state: StateFolder, { variables, environment }: PlaceRequest) {
+/** The same with one handler that does what any of these would: jobs of one process differ by what they do in it. */
+export function openOneHandler(
+  parts: Readonly<Record<string, string>>,
+  options: Partial<HandlerRunnerOptions> = {},
+): HandlerPlace {
+  const names = Object.keys(parts);
+  const files = names.map((name) => [`_${name}.mjs`, parts[name] as string]);
+  const imports = names.map((name) => `import ${name} from './_${name}.mjs';\n`).join('');
+  const code = `${imports}export default (job) => ({ ${names.join(', ')} })[job.name.split('?')[1]](job);\n`;
+  const place = openPlace({ ...Object.fromEntries(files), 'any.mjs': code }, options);
+  return {
+    ...place,
+    run: (name, asked) => place.run(`any?${name}`, asked),
+    request: (name, asked) => place.request(`any?${name}`, asked),
+  };
+}
+
+function usualRequest(root: string, state: StateFolder, { variables, environment }: PlaceRequest) {
   return {
     root,
     state,

@@ -93,16 +93,20 @@ function toHeld(files: RunFiles, output: OpenOutput, process: StartedProcess): H
 }
 
 /** Two processes of Node, with what their scripts may need. */
-const HELD_MEMORY_BYTES = 512 * 1024 * 1024;
+const SPARE_MEMORY_BYTES = 512 * 1024 * 1024;
 /** Each of Node's threads counts as one, and scripts start processes of their own. */
-const HELD_PROCESSES = 200;
+const SPARE_PROCESSES = 200;
 
 /** Whether a process can be started before its turn without standing in the way of the script that runs. */
 export function hasRoomToHold(): boolean {
-  if (availableParallelism() === 1) return false;
+  return availableParallelism() > 1 && hasRoomToSpare();
+}
+
+/** For a process that could be done without. */
+export function hasRoomToSpare(): boolean {
   const freeBytes = readFreeMemory();
   const limit = readProcessLimit();
-  return (freeBytes === null || freeBytes >= HELD_MEMORY_BYTES) && (limit === null || limit >= HELD_PROCESSES);
+  return (freeBytes === null || freeBytes >= SPARE_MEMORY_BYTES) && (limit === null || limit >= SPARE_PROCESSES);
 }
 
 /** How many processes this user may have (`ulimit -u`); null: any number, or nobody tells. */

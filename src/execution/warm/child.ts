@@ -92,7 +92,7 @@ export function isIsolated({ script }: HandlerRequest): boolean {
   return script.options.isolate === true;
 }
 
-/** What a process is given at its start, once for all: handlers that want the same can share it. */
+/** What a process is given at its start, once for all. */
 function kindOf({ script, root, state }: HandlerRequest): string {
   const { memoryBytes, nice, env } = script.options;
   return `${memoryBytes} ${nice} ${env} ${root} ${state.path}`;
@@ -125,12 +125,14 @@ interface EndedChild {
 
 const CLOSE_MS = 1_000;
 
-/** A process that calls the handlers of many jobs, one after the other, or of one alone. */
+/** A process that calls one handler for many jobs, one after the other, or for one job alone. */
 export class WarmChild {
   readonly pid: number;
   readonly startTicks: number | null;
   readonly startedAt = performance.now();
   readonly files: WarmFiles;
+  /** Of its handler. */
+  readonly path: string;
   /** It ends with its one job. */
   readonly isAlone: boolean;
   /** How many jobs it has begun. */
@@ -156,7 +158,7 @@ export class WarmChild {
   #ends: EndMessage[] = [];
   #updates: Promise<void> = Promise.resolve();
 
-  /** Starts one for this handler and those that want the same of their process. */
+  /** Starts one for this handler. */
   static async start(request: HandlerRequest): Promise<WarmChild | StartFailure> {
     let files: WarmFiles;
     try {
@@ -174,6 +176,7 @@ export class WarmChild {
     this.pid = started.pid;
     this.startTicks = readStartTicks(started.pid);
     this.files = files;
+    this.path = request.script.path;
     this.isAlone = isIsolated(request);
     this.#kind = kindOf(request);
     this.#channel = openWarmChannel(
@@ -198,9 +201,9 @@ export class WarmChild {
     return this.#stray;
   }
 
-  /** Whether it was started with what this one wants of its process. */
+  /** Whether it was started for this handler, with what that wants of its process. */
   isFor(request: HandlerRequest): boolean {
-    return this.#kind === kindOf(request);
+    return this.path === request.script.path && this.#kind === kindOf(request);
   }
 
   /** Whether it can serve a job as if nothing had been. */

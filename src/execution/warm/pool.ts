@@ -1,4 +1,4 @@
-import type { EndMessage, ProbeResult } from '../../child/contract.ts';
+import type { EndMessage, ProbeResult, Stray } from '../../child/contract.ts';
 import { judgeEnd } from '../result/end.ts';
 import { noWords, readNodeWords } from '../result/handler-reply.ts';
 import { keepOutput } from '../result/output.ts';
@@ -89,133 +89,230 @@ function measureFromOutside(
   };
 }
 
-/** When a child has served enough. */
+/** How many children are kept, and when one has served enough. */
 interface KeepingRules {
+  readonly executors: number;
+  /** Whether the host has room for more children than executors. */
+  readonly hasRoom: () => boolean;
   readonly childJobs: number;
   readonly childMemoryBytes: number;
   readonly maxAgeMs: number;
 }
 
-/** A child that is ready for a run. */
-interface TakenChild {
+/** Each takes 10 MB and what its handler loads, and 7 threads, which hosts count. */
+const MOST_SPARE = 9;
+
+/** A child with what its keeper knows of it. */
+interface Kept {
   readonly child: WarmChild;
+  /** Whose runs it has served last. */
+  keeper: WarmKeeper;
+  isBusy: boolean;
+  /** It is to be replaced, but not before the ends of its runs are in the log: until then it alone may tell them. */
+  isWorn: boolean;
+  /** Its runs that may not be in the log: of each nothing is left but its output, or not even that. */
+  readonly runs: Map<string, boolean>;
+}
+
+/** A child that is ready for a run. */
+export interface TakenChild {
+  readonly kept: Kept;
   /** What became of the one before; null: nothing to tell. */
   readonly note: string | null;
 }
 
-/** Keeps one child at a time, and replaces it when the next job could feel what others have left in it. */
-export class WarmKeeper {
-  readonly #rules: KeepingRules;
-  readonly #leaving = new Set<Promise<unknown>>();
-  /** Runs of which nothing is left but their output, or not even that. */
-  readonly #served = new Map<string, boolean>();
-  #child: WarmChild | null = null;
-  /** It is to be replaced, but not before the end of its run is in the log: until then it alone may tell it. */
-  #isWorn = false;
+/** What the executors of a worker share: a child is kept for any of them. */
+export class WarmPool {
+  readonly rules: KeepingRules;
+  /** Those that have idled longest come first. */
+  readonly kept = new Set<Kept>();
+  #starting = 0;
 
   constructor(rules: KeepingRules) {
-    this.#rules = rules;
+    this.rules = rules;
   }
 
+  /** One for each executor has room, whatever else does not. */
+  isFull(): boolean {
+    const { executors, hasRoom } = this.rules;
+    const count = [...this.kept].filter(({ isWorn }) => !isWorn).length + this.#starting;
+    return count >= executors && (count >= executors + MOST_SPARE || !hasRoom());
+  }
+
+  async start(request: HandlerRequest): Promise<WarmChild | StartFailure> {
+    this.#starting += 1;
+    return await WarmChild.start(request).finally(() => {
+      this.#starting -= 1;
+    });
+  }
+}
+
+/**
+ * Keeps a child for each of the handlers that were called last, as no handler is to feel what others have done to
+ * built-in objects or shared modules; and replaces it when its next job could feel what those before it have left.
+ */
+export class WarmKeeper {
+  readonly #pool: WarmPool;
+  readonly #leaving = new Set<Promise<unknown>>();
+
+  constructor(pool: WarmPool) {
+    this.#pool = pool;
+  }
+
+  /** Whether one is to be replaced as soon as its runs are in the log. */
   get isWorn(): boolean {
-    return this.#isWorn;
+    return this.#own().some((each) => each.isWorn);
   }
 
+  /** The one that has served last. */
   get waiting(): WarmChild | null {
-    return this.#isWorn || this.#child?.hasEnded ? null : this.#child;
+    const waiting = this.#own().filter(({ child, isWorn }) => !isWorn && !child.hasEnded);
+    return waiting.at(-1)?.child ?? null;
   }
 
-  /** The child that waits, if it fits, else a new one; for a job that is to be alone, one beside it. */
+  isReadyFor({ script }: HandlerRequest): boolean {
+    return this.#findFree(script.path)[0]?.child.isReady === true;
+  }
+
+  /** A child of the handler that waits, if it fits, else a new one; for a job that is to be alone, one beside it. */
   async take(request: HandlerRequest): Promise<TakenChild | StartFailure> {
     if (isIsolated(request)) return await this.#takeNew(request, null);
-    const before = this.#child;
-    if (!this.#isWorn && before?.isUsable(request) && !this.#isOld(before)) {
-      before.files.begin();
-      return { child: before, note: null };
+    let stray: Stray | null = null;
+    for (const kept of this.#findFree(request.script.path)) {
+      if (kept.child.isUsable(request) && !this.#isOld(kept.child)) return { kept: this.#begin(kept), note: null };
+      stray ??= kept.child.stray;
+      this.#wear(kept);
     }
-    this.#retire();
-    const stray = before?.stray ?? null;
-    const taken = await this.#takeNew(request, stray && describeStray(stray.jobId, stray.sentence));
-    if ('child' in taken) this.#child = taken.child;
-    return taken;
-  }
-
-  async #takeNew(request: HandlerRequest, note: string | null): Promise<TakenChild | StartFailure> {
-    const child = await WarmChild.start(request);
-    return 'failure' in child ? child : { child, note };
+    this.#makeRoom();
+    return await this.#takeNew(request, stray && describeStray(stray.jobId, stray.sentence));
   }
 
   /** Those of the first that it can serve one after the other, before it is to be replaced. */
   choose(
-    child: WarmChild,
+    { child }: Kept,
     [first, ...others]: readonly [HandlerRequest, ...HandlerRequest[]],
   ): readonly [HandlerRequest, ...HandlerRequest[]] {
     const alike = others.findIndex((each) => !child.isFor(each));
-    const most = Math.max(0, this.#rules.childJobs - child.jobs - 1);
+    const most = Math.max(0, this.#pool.rules.childJobs - child.jobs - 1);
     return [first, ...others.slice(0, Math.min(most, alike === -1 ? others.length : alike))];
   }
 
-  serve(child: WarmChild, serving: Omit<Serving, 'mostRssBytes'>): Promise<readonly ServedRun[]> {
-    return child.serve({ ...serving, mostRssBytes: this.#rules.childMemoryBytes });
+  /** @param unsettled runs of which the child is to tell, should nobody else do so, if they were its own */
+  serve(
+    { child, runs }: Kept,
+    { jobs, onUpdate, unsettled }: Pick<Serving, 'jobs' | 'onUpdate'> & { readonly unsettled: ReadonlySet<string> },
+  ): Promise<readonly ServedRun[]> {
+    const count = [...runs.keys()].filter((key) => unsettled.has(key)).length;
+    const mostRssBytes = this.#pool.rules.childMemoryBytes;
+    return child.serve({ jobs, onUpdate, unsettled: count, mostRssBytes });
   }
 
   /** After a run, once its output is read. */
-  giveBack(
-    child: WarmChild,
+  note(
+    kept: Kept,
     key: string,
     { served, termination, files }: Pick<WarmObservation, 'served' | 'termination' | 'files'>,
   ): void {
-    const isFine = 'message' in served && termination.cause === null;
-    if (child.isAlone) this.#dismiss(child);
-    else if (isFine) {
-      this.#served.set(key, child.files.isNamedFor(files));
-      this.#isWorn = this.#isSpent(child, served.message);
+    const { child, runs } = kept;
+    if (child.isAlone) return;
+    if ('message' in served && termination.cause === null) {
+      runs.set(key, child.files.isNamedFor(files));
+      kept.isWorn ||= this.#isSpent(child, served.message);
     } else {
       // At its end it has written down all that may not be in the log.
-      this.#served.clear();
-      this.#retire();
+      runs.clear();
+      this.#retire(kept);
     }
+  }
+
+  /** After all of its runs. */
+  giveBack(kept: Kept): void {
+    kept.isBusy = false;
+    if (kept.child.isAlone) this.#retire(kept);
   }
 
   /** Which files a run has left: just its output, or none; undefined: any. To be asked once. */
   forget(key: string): 'output' | 'none' | undefined {
-    const isNamed = this.#served.get(key);
-    this.#served.delete(key);
-    if (this.#isWorn && this.#served.size === 0) this.#retire();
-    if (isNamed === undefined) return undefined;
+    const kept = this.#own().find(({ runs }) => runs.has(key));
+    if (kept === undefined) return undefined;
+    const isNamed = kept.runs.get(key);
+    kept.runs.delete(key);
+    if (kept.isWorn && kept.runs.size === 0) this.#retire(kept);
     return isNamed ? 'output' : 'none';
   }
 
   /** Without a log to record its end in, a child's own word is all there is. */
   abandon(): void {
-    this.#child?.abandon();
-    this.#child = null;
+    for (const kept of this.#own()) {
+      kept.child.abandon();
+      this.#pool.kept.delete(kept);
+    }
   }
 
   async close(): Promise<void> {
-    this.#retire();
+    for (const kept of this.#own()) this.#retire(kept);
     await Promise.all(this.#leaving);
   }
 
+  #own(): Kept[] {
+    return [...this.#pool.kept].filter(({ keeper }) => keeper === this);
+  }
+
+  /** Another's, too, once all that it has served is in the log. */
+  #isFree({ keeper, isBusy, isWorn, runs }: Kept): boolean {
+    return !isBusy && !isWorn && (keeper === this || runs.size === 0);
+  }
+
+  /** Of a handler, those that wait, the last one first. */
+  #findFree(path: string): Kept[] {
+    return [...this.#pool.kept].filter((each) => each.child.path === path && this.#isFree(each)).toReversed();
+  }
+
+  #begin(kept: Kept): Kept {
+    kept.child.files.begin();
+    kept.keeper = this;
+    kept.isBusy = true;
+    // It comes last now.
+    this.#pool.kept.delete(kept);
+    this.#pool.kept.add(kept);
+    return kept;
+  }
+
+  async #takeNew(request: HandlerRequest, note: string | null): Promise<TakenChild | StartFailure> {
+    const child = await this.#pool.start(request);
+    if ('failure' in child) return child;
+    const kept = { child, keeper: this, isBusy: true, isWorn: false, runs: new Map() };
+    if (!child.isAlone) this.#pool.kept.add(kept);
+    return { kept, note };
+  }
+
+  /** Replaces those that have idled longest. */
+  #makeRoom(): void {
+    for (const kept of this.#pool.kept) {
+      if (!this.#pool.isFull()) return;
+      if (this.#isFree(kept)) this.#wear(kept);
+    }
+  }
+
   #isSpent(child: WarmChild, { rssBytes, isSpoilt, stray }: EndMessage): boolean {
-    const { childJobs, childMemoryBytes } = this.#rules;
+    const { childJobs, childMemoryBytes } = this.#pool.rules;
     const isFull = child.jobs >= childJobs || (rssBytes ?? 0) > childMemoryBytes;
     return isFull || this.#isOld(child) || isSpoilt === true || stray !== undefined;
   }
 
   #isOld({ startedAt }: WarmChild): boolean {
-    return performance.now() - startedAt > this.#rules.maxAgeMs;
+    return performance.now() - startedAt > this.#pool.rules.maxAgeMs;
   }
 
-  #retire(): void {
-    const child = this.#child;
-    this.#child = null;
-    this.#isWorn = false;
-    if (child !== null) this.#dismiss(child);
+  #wear(kept: Kept): void {
+    kept.isWorn = true;
+    if (kept.runs.size === 0) this.#retire(kept);
   }
 
   /** Nobody waits for it: the next one can start meanwhile. */
-  #dismiss(child: WarmChild): void {
+  #retire(kept: Kept): void {
+    const { child } = kept;
+    this.#pool.kept.delete(kept);
     const leaving = child.close().then(() => child.files.remove());
     this.#leaving.add(leaving);
     void leaving.finally(() => this.#leaving.delete(leaving));

@@ -13,15 +13,13 @@ import { type HandlerRequest, toRunRequest } from '../start/request.ts';
 import { describeEarlyEnd, describeFailedStart, describeGone, describeHungStart } from '../start/start-failure.ts';
 import { HANG_AFTER_MS, type Watched, watchRun, watchShortRuns } from '../watch/watch.ts';
 import type { ServedRun, WarmChild } from './child.ts';
-import { describeStray, endWarmRun, WarmKeeper } from './pool.ts';
+import { describeStray, endWarmRun, type TakenChild, WarmKeeper, WarmPool } from './pool.ts';
 
 /** Runs handlers, one at a time. */
 export interface HandlerRunner {
-  /** Of the process that waits for the next job; null: none does. */
+  /** Of the process that has served last, and waits for the next job; null: none does. */
   readonly pid: number | null;
-  /** When that started, as `/proc` has it. */
-  readonly startTicks: number | null;
-  /** Whether the child that waits is to be replaced before the next job, once its runs are in the log. */
+  /** Whether a child that waits is to be replaced before its next job, once its runs are in the log. */
   readonly isWorn: boolean;
   /** Runs a job's handler to its end, whatever that is: nothing that it does makes this throw. */
   run(request: HandlerRequest): Promise<RunEnd>;
@@ -34,7 +32,7 @@ export interface HandlerRunner {
   runSome(requests: ShortRuns): Promise<readonly BegunEnd[]>;
   /** To be called once the end is in the log: until then a run's files are all there is of it. */
   removeFiles(state: StateFolder, key: string): void;
-  /** Ends the process that waits. */
+  /** Ends the processes that wait. */
   close(): Promise<void>;
   /** Lets it write down an end that could not be recorded, for whoever comes next. */
   abandon(): void;
@@ -42,8 +40,8 @@ export interface HandlerRunner {
 
 export interface ShortRuns {
   readonly requests: readonly [HandlerRequest, ...HandlerRequest[]];
-  /** So many of the last runs may not be in the log. */
-  readonly unsettled: number;
+  /** The runs before these that may not be in the log. */
+  readonly unsettled: ReadonlySet<string>;
   /** Told that none but so many of these have begun, or will: one of them lasts. */
   readonly onLasting?: (begun: number) => void;
 }
@@ -59,6 +57,8 @@ export interface HandlerRunnerOptions {
   readonly childJobs: number;
   /** One that holds more after a job is replaced. */
   readonly childMemoryBytes: number;
+  /** Whether the host has room for more children than runners. */
+  readonly hasRoom: () => boolean;
   /** One that is older is replaced. Default: 2 h. */
   readonly maxAgeMs?: number;
 }
@@ -66,25 +66,28 @@ export interface HandlerRunnerOptions {
 const MAX_AGE_MS = 2 * 60 * 60_000;
 
 /**
- * A Node handler is called in a process that is kept for the next ones, unless it asks by `@isolate`
- * for one of its own; a program is started for each job.
+ * A Node handler is called in a process that is kept for its next jobs, unless it asks by `@isolate` for one for each
+ * job; a program is started for each job.
+ *
+ * @returns so many, which share what they keep
  */
-export function createHandlerRunner(options: HandlerRunnerOptions): HandlerRunner {
-  const keeper = new WarmKeeper({ maxAgeMs: MAX_AGE_MS, ...options });
+export function createHandlerRunners(count: number, options: HandlerRunnerOptions): HandlerRunner[] {
+  const pool = new WarmPool({ maxAgeMs: MAX_AGE_MS, executors: count, ...options });
+  return Array.from({ length: count }, () => createHandlerRunner(new WarmKeeper(pool)));
+}
+
+function createHandlerRunner(keeper: WarmKeeper): HandlerRunner {
   return {
     get pid() {
       return keeper.waiting?.pid ?? null;
     },
-    get startTicks() {
-      return keeper.waiting?.startTicks ?? null;
-    },
     get isWorn() {
       return keeper.isWorn;
     },
-    run: async (request) => await runOne(keeper, request, 0),
+    run: async (request) => await runOne(keeper, request, new Set()),
     runSome: async (runs) => {
       const { requests, unsettled } = runs;
-      if (requests.length > 1 && keeper.waiting?.isReady) return await runSome(keeper, runs);
+      if (requests.length > 1 && keeper.isReadyFor(requests[0])) return await runSome(keeper, runs);
       return [{ end: await runOne(keeper, requests[0], unsettled), afterMs: 0 }];
     },
     removeFiles: (state, key) => {
@@ -114,13 +117,17 @@ interface Unbegun {
 /** A host that has no room has some a moment later, as a rule. */
 const RESTART_AFTER_MS = 500;
 
-async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: number): Promise<RunEnd> {
+async function runOne(keeper: WarmKeeper, request: HandlerRequest, unsettled: ShortRuns['unsettled']): Promise<RunEnd> {
   if (request.script.launch.kind === 'program') return await runScript(toRunRequest(request));
   return await runWarm(keeper, request, unsettled);
 }
 
 /** Runs a handler in a child that serves many. What did not even begin is tried a second time. */
-async function runWarm(keeper: WarmKeeper, request: HandlerRequest, unsettled: number): Promise<RunEnd> {
+async function runWarm(
+  keeper: WarmKeeper,
+  request: HandlerRequest,
+  unsettled: ShortRuns['unsettled'],
+): Promise<RunEnd> {
   const startedAt = performance.now();
   const attempt = async (): Promise<RunEnd | Unbegun> => {
     const [first] = await tryWarm(keeper, { requests: [request], unsettled }, startedAt);
@@ -149,17 +156,21 @@ async function runSome(keeper: WarmKeeper, runs: ShortRuns): Promise<readonly Be
   return [{ end: await runWarm(keeper, requests[0], unsettled), afterMs: 0 }];
 }
 
-async function tryWarm(
+async function tryWarm(keeper: WarmKeeper, runs: ShortRuns, startedAt: number): Promise<readonly (RunEnd | Unbegun)[]> {
+  const taken = await keeper.take(runs.requests[0]);
+  if ('failure' in taken) return [endNotStarted(taken.failure, performance.now() - startedAt)];
+  return await serve(keeper, taken, runs, startedAt).finally(() => keeper.giveBack(taken.kept));
+}
+
+async function serve(
   keeper: WarmKeeper,
+  { kept, note }: TakenChild,
   { requests, unsettled, onLasting }: ShortRuns,
   startedAt: number,
 ): Promise<readonly (RunEnd | Unbegun)[]> {
-  const [request] = requests;
-  const taken = await keeper.take(request);
-  if ('failure' in taken) return [endNotStarted(taken.failure, performance.now() - startedAt)];
-  const { child, note } = taken;
+  const { child } = kept;
   // One that has just been started may take long to come to its first job.
-  const together = child.isReady ? keeper.choose(child, requests) : ([request] as const);
+  const together = child.isReady ? keeper.choose(kept, requests) : ([requests[0]] as const);
   const files = together.map(({ state, key }) => runFilesOf(state, key));
   const stopWatching = watch(child, together, files, onLasting);
   const serving = {
@@ -167,7 +178,7 @@ async function tryWarm(
     unsettled,
     onUpdate: (index: number, data: string) => together[index]?.onUpdate(data),
   };
-  const served = await keeper.serve(child, serving).catch((error) => {
+  const served = await keeper.serve(kept, serving).catch((error) => {
     stopWatching();
     throw error;
   });
@@ -185,7 +196,7 @@ async function tryWarm(
     };
     const unbegun = findUnbegun(asked, child, observed);
     ends.push(unbegun ?? (await endWarmRun(asked, child, observed)));
-    keeper.giveBack(child, asked.key, observed);
+    keeper.note(kept, asked.key, observed);
   }
   const unserved = files.slice(served.length);
   if (unserved.some((each) => child.files.isNamedFor(each))) child.files.unname();

@@ -1,13 +1,14 @@
 import { openHandlers } from '../../discovery/handlers.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
-import { createHandlerRunner } from '../../execution/warm/run.ts';
+import { hasRoomToSpare } from '../../execution/script/held-script.ts';
+import { createHandlerRunners } from '../../execution/warm/run.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { ChangeWatch } from '../../store/contract.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { createQueueRecorder, type HandledRun, type LeaseHeartbeat, startHeartbeat } from '../record/queue-recorder.ts';
-import type { waitForRoom } from './limits.ts';
+import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
 import type { HandlerEquipment } from './run-job.ts';
 
@@ -63,10 +64,12 @@ export async function equipExecutors(
       events.emit('run-finished', run);
     },
   };
+  const hasRoom = () => hasRoomToSpare() && hasRoomWithin(shared.limits, request);
+  const runners = createHandlerRunners(request.concurrency, { childJobs, childMemoryBytes, hasRoom });
   return {
-    executors: Array.from({ length: request.concurrency }, (_, index) => ({
+    executors: runners.map((runner, index) => ({
       ...shared,
-      runner: createHandlerRunner({ childJobs, childMemoryBytes }),
+      runner,
       ahead: createClaimAhead(call),
       admit: () => pace.admit(index),
       leave: () => pace.leave(index),
@@ -100,6 +103,12 @@ function limitsOf({ runner }: StoreInvocation, { maxLoad, waitMs, isAdaptive }: 
   const { minFreeMemoryBytes, maxProcesses } = limits;
   const isLimited = [limits.maxLoad, minFreeMemoryBytes, maxProcesses].some((each) => each !== null);
   return { limits, isHeldBack: isLimited || isAdaptive };
+}
+
+/** For a child more than there are executors: it must not be what keeps the worker from its next job. */
+function hasRoomWithin(limits: Limits, { maxMemoryBytes }: WorkRequest): boolean {
+  const usedBytes = maxMemoryBytes === null ? null : (readTreeUsage(process.pid)?.rssBytes ?? null);
+  return hasRoomToSpareOf(limits) && (usedBytes === null || usedBytes < (maxMemoryBytes ?? 0) / 2);
 }
 
 /** What an executor works with: what all of a worker share, and what each has of its own. */

@@ -43,6 +43,18 @@ function describeLack(limits: Limits, machine: Machine): string | null {
   return null;
 }
 
+/** Whether no more than half of what they allow is in use: room for what could be done without. */
+export function hasRoomToSpareOf(limits: Limits): boolean {
+  const { minFreeMemoryBytes, maxProcesses } = limits;
+  const halved = {
+    ...limits,
+    maxLoad: null,
+    minFreeMemoryBytes: minFreeMemoryBytes && minFreeMemoryBytes * 2,
+    maxProcesses: maxProcesses && maxProcesses / 2,
+  };
+  return describeLack(halved, readMachine(wantedBy(halved))) === null;
+}
+
 /** Limits that nobody can watch here, in one sentence; null: there are none. */
 function describeUnknown(limits: Limits, machine: Machine): string | null {
   const unknown = [

@@ -54,10 +54,10 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     if (lost > 0) wake.ring();
   }
 
-  /** Those that can be run together: mostly all of them. What is left of several is run before more is claimed. */
+  /** Those that can be run together, by one handler. What is left of several is run before more is claimed. */
   #choose(): readonly HeldJob[] {
     const waiting = this.#waiting;
-    const other = waiting.findIndex((each) => !isLikeMost(each));
+    const other = waiting.findIndex((each) => !isLikeMost(each) || each.handler !== waiting[0]?.handler);
     const count = Math.max(1, Math.min(other === -1 ? waiting.length : other, this.#equipment.ahead.window()));
     this.#waiting = waiting.slice(count);
     return waiting.slice(0, count);
@@ -98,7 +98,7 @@ export class QueueExecutor implements Executor<readonly HeldJob[]> {
     active.begin(this);
     this.#givenBack = null;
     const running = runChosen(this.#equipment, chosen, {
-      unsettled: this.#ended.length,
+      unsettled: new Set(this.#ended.map(({ claimed }) => claimed.claim.token)),
       onLasting: (begun) => this.#leaveToOthers(chosen.slice(begun)),
     });
     const isAhead = this.#waiting.length === 0 && ahead.window() > 1 && !isHeldBack;

@@ -238,8 +238,8 @@ export interface HandlerEquipment {
 
 /** Among which other runs these are. */
 interface Serving {
-  /** So many of the last runs of this executor may not be in the log. */
-  readonly unsettled: number;
+  /** The runs of this executor that may not be in the log. */
+  readonly unsettled: ReadonlySet<string>;
   /** Told once a run has lasted a moment, and that none but so many have begun, or will. */
   readonly onLasting?: (begun: number) => Promise<void>;
 }
@@ -248,7 +248,7 @@ interface Serving {
 export async function runHandler(
   executor: HandlerEquipment,
   claimed: HeldJob,
-  serving: Serving = { unsettled: 0 },
+  serving: Serving = { unsettled: new Set() },
 ): Promise<HandledRun> {
   const startedAt = executor.call.runner.now();
   const { job, handler } = claimed;
