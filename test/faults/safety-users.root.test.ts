@@ -28,6 +28,9 @@ const BOB = 4712;
 const WWW_DATA = 33;
 const GAMES_GROUP = 60;
 
+// What groups may write is what a test says, whoever calls it.
+process.umask(0o022);
+
 type Files = Readonly<Record<string, FileContent>>;
 
 /** A root, and all that is in it, of this user. */
@@ -398,7 +401,7 @@ describe('root in a user’s site', () => {
     expect(look(root)).toEqual(before);
   });
 
-  test('says so where the user cannot read the runner, or where this root may be nobody else', () => {
+  test('says so where the user cannot read the runner or the site, or where this root may be nobody else', () => {
     const root = makeRootOf(ALICE, files);
     const dist = makeTemporaryRoot({});
     cpSync(dirname(commandPath), join(dist, 'dist'), { recursive: true });
@@ -410,7 +413,14 @@ describe('root in a user’s site', () => {
       });
     expect(run(process.execPath, join(dist, 'dist/bin.cjs'))).toMatchObject({
       status: 2,
-      stderr: expect.stringMatching(/^runner: uid 4711 cannot use this runner: install it where .* \(EACCES: .*\)\n$/),
+      stderr: expect.stringMatching(/^runner: uid 4711 cannot do this: let that user read .* \(EACCES: .*\)\n$/),
+    });
+    const closed = makeRootOf(0, { 'site/jobs/hourly/a.sh': '' });
+    chmodSync(closed, 0o700);
+    chownSync(join(closed, 'site'), ALICE, ALICE);
+    expect(runAs(0, join(closed, 'site'), {}, 'list')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining(`(EACCES: permission denied, stat '${closed}/site')`),
     });
     expect(run('setpriv', '--bounding-set=-setuid', '--inh-caps=-setuid', process.execPath, commandPath)).toMatchObject(
       {

@@ -42,10 +42,10 @@ export function describeOwner({ uid, path }: SiteOwner): string {
  * Makes this process the owner's, for good and in every respect: what it makes is theirs, and neither their links
  * nor their code reach what they could not reach themselves. Of root's environment only what is no secret is kept.
  *
- * @param programs what the owner must be able to read, too
- * @throws {UsageError} where this root may not become another user, or the owner cannot use the programs
+ * @param programs what the owner must be able to read, besides the site
+ * @throws {UsageError} where this root may not become another user, or the owner cannot read that
  */
-export function becomeOwner({ uid }: SiteOwner, programs: readonly string[]): void {
+export function becomeOwner({ uid, path }: SiteOwner, programs: readonly string[]): void {
   const refused = (why: string, error: unknown) => new UsageError(`${why} (${(error as Error).message})`);
   const name = nameUser(uid);
   try {
@@ -59,9 +59,12 @@ export function becomeOwner({ uid }: SiteOwner, programs: readonly string[]): vo
     throw refused(`root may not take the rights of ${name} here`, error);
   }
   try {
-    actAs(uid, () => programs.forEach(demandReadable));
+    actAs(uid, () => {
+      statSync(path);
+      programs.forEach(demandReadable);
+    });
   } catch (error) {
-    throw refused(`${name} cannot use this runner: install it where that user can read it`, error);
+    throw refused(`${name} cannot do this: let that user read the site and the runner, or move them`, error);
   }
   process.setuid?.(uid);
 }
