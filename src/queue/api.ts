@@ -136,6 +136,11 @@ export interface ClaimOptions {
   readonly lease?: string;
   /** Only jobs of this priority or a higher one. Default: all. */
   readonly minPriority?: number;
+  /**
+   * Jobs that the caller still has. If there is no job to claim and one of these is within the last second of its
+   * lease, the claim rejects with `deadline-soon`, however long it was to wait: end that job, or touch it.
+   */
+  readonly holding?: readonly JobRef[];
   /** Ends the wait. */
   readonly signal?: Signal;
 }

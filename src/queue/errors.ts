@@ -2,9 +2,9 @@ import type { JobState } from '../store/schema.ts';
 
 /**
  * `invalid`: an argument. `no-such-job`. `wrong-state`: the job is not in a state for that.
- * `stale-claim`: another has the job by now, or nobody.
+ * `stale-claim`: another has the job by now, or nobody. `deadline-soon`: a claim is about to expire.
  */
-export type QueueErrorCode = 'invalid' | 'no-such-job' | 'wrong-state' | 'stale-claim';
+export type QueueErrorCode = 'invalid' | 'no-such-job' | 'wrong-state' | 'stale-claim' | 'deadline-soon';
 
 /** Wrong use of the queue, told in one sentence. */
 export class QueueError extends Error {
@@ -101,6 +101,12 @@ export function staleClaim(job: NamedJob): QueueError {
 /** Nobody else has the job yet. */
 export function expiredClaim(job: NamedJob): QueueError {
   return refuseClaim(job, 'it was not renewed in time, and the job will be given to another worker');
+}
+
+/** Told instead of waiting for another one. */
+export function deadlineSoon({ id, name }: NamedJob): QueueError {
+  const what = `The claim of job ${id} (${name}) expires within a second`;
+  return new QueueError('deadline-soon', `${what}, so no other job is waited for: end that job, or touch it.`);
 }
 
 function refuseClaim({ id, name }: NamedJob, why: string): QueueError {

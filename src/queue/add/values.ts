@@ -148,7 +148,7 @@ const known = {
     ...['name', 'data', 'runAt', 'priority', 'retries', 'retryDelay', 'uniqueKey', 'onDuplicate'],
     ...['repeat', 'missed', 'parent', 'onChildFailure', 'group', 'lease'],
   ],
-  claim: ['wait', 'lease', 'minPriority', 'signal'],
+  claim: ['wait', 'lease', 'minPriority', 'holding', 'signal'],
   claimJob: ['lease'],
   finish: ['result', 'data'],
   retry: ['delay', 'runAt', 'priority', 'name', 'data', 'ignoreRepeat', 'reason'],

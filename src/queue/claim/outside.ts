@@ -8,14 +8,16 @@ import { openStore } from '../../store/sqlite/open.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { invalid, readLeaseMs, readPriority, requireDelayMs } from '../add/values.ts';
 import type { ClaimedJob, ClaimOptions } from '../api.ts';
-import { QueueError, refuse, wrongState } from '../errors.ts';
+import { deadlineSoon, QueueError, refuse, wrongState } from '../errors.ts';
 import { matchAny } from '../glob.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import {
   findJob,
   JobIsBeginning,
   type JsonReader,
+  type ReadRef,
   readJobId,
+  readRef,
   readStoredJson,
   toJob,
   type VerbSession,
@@ -43,16 +45,21 @@ interface Wanted {
   readonly minPriority?: number | undefined;
   /** No other job than this one. */
   readonly id?: number;
+  /** Claims that must not expire meanwhile. */
+  readonly held?: readonly ReadRef[];
 }
 
 const MOST_AT_ONCE = 1_000;
+
+/** Who holds a claim is told that it ends so long before. */
+const SOON_MS = 1_000;
 
 /** Takes jobs for somebody who is no worker of the runner; waits for the first one, if asked to. */
 export async function claimForCaller(
   claimer: Claimer,
   patterns: Patterns,
   count: number,
-  { wait, lease, minPriority, signal }: ClaimOptions,
+  { wait, lease, minPriority, holding = [], signal }: ClaimOptions,
 ): Promise<ClaimedJob[]> {
   const waitMs = wait === undefined ? 0 : requireDelayMs('The wait', wait);
   const wanted = {
@@ -60,6 +67,7 @@ export async function claimForCaller(
     count: readCount(count),
     leaseMs: lease === undefined ? null : readLeaseMs(lease),
     minPriority: minPriority === undefined ? undefined : readPriority(minPriority),
+    held: readHeld(holding),
   };
   const { log, now } = claimer;
   const deadline = now() + waitMs;
@@ -71,6 +79,11 @@ export async function claimForCaller(
     if (claimed.length > 0 || isOver) return claimed;
     if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
   }
+}
+
+function readHeld(holding: unknown): ReadRef[] {
+  if (Array.isArray(holding)) return holding.map(readRef);
+  throw invalid('What is held', 'a list of jobs', holding);
 }
 
 function readCount(count: unknown): number {
@@ -145,15 +158,31 @@ async function claimNow(claimer: Claimer, wanted: Wanted, waits: boolean): Promi
     // Who waits looks often, and mostly in vain: that takes no lock.
     const selection = await selectionFor(store, wanted, settings, at);
     if ((await store.claims.next(selection, at)) !== null) return null;
-    return {
-      claimed: [],
-      wakeAt: waits ? await store.claims.nextWake(at, LEASE_GRACE_MS) : null,
-    };
+    const soonAt = await nextDeadline(store, wanted.held ?? [], at);
+    const wakeAt = waits ? await store.claims.nextWake(at, LEASE_GRACE_MS) : null;
+    return { claimed: [], wakeAt: soonAt === null ? wakeAt : Math.min(soonAt, wakeAt ?? soonAt) };
   });
   if (look !== null) return look;
   const claimed = await log.change((session) => claimIn(session, claimer, wanted));
   // Somebody else was sooner, or all were to fail at once: there may be others.
   return { claimed, wakeAt: claimed.length === 0 ? at : null };
+}
+
+/**
+ * When the first of these claims is about to expire; null: none does.
+ *
+ * @throws {QueueError} if that is now
+ */
+async function nextDeadline(session: StoreSession, held: readonly ReadRef[], at: number): Promise<number | null> {
+  const tokens = new Map(held.map(({ id, token }) => [id, token]));
+  const jobs = await session.jobs.byId([...tokens.keys()]);
+  const holds = ({ id, claim_token }: JobRow): boolean => claim_token === (tokens.get(id) ?? claim_token);
+  const deadlines = jobs.flatMap((job) =>
+    job.lease_expires_at !== null && holds(job) ? { job, soonAt: job.lease_expires_at - SOON_MS } : [],
+  );
+  const [first] = deadlines.sort((one, other) => one.soonAt - other.soonAt);
+  if (first !== undefined && first.soonAt <= at) throw deadlineSoon(first.job);
+  return first?.soonAt ?? null;
 }
 
 async function selectionFor(

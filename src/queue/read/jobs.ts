@@ -7,7 +7,7 @@ import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
 import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
 
 /** A job as it was referred to; token null: whoever holds it. */
-interface ReadRef {
+export interface ReadRef {
   readonly id: number;
   readonly token: string | null;
 }

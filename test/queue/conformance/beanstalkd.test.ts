@@ -48,6 +48,49 @@ describe('beanstalkd reserve', () => {
   });
 });
 
+describe('beanstalkd DEADLINE_SOON', () => {
+  const soon = { code: 'deadline-soon', message: expect.stringMatching(/^The claim of job \d+ \(tube\) expires/) };
+
+  test('is told in the last second of a claim, and no sooner, unless there is a job to have', async () => {
+    const { queue, take, clock } = await openTestQueue();
+    const held = await take('tube', { lease: '10s' });
+    clock.at += 9 * SECOND_MS - 1;
+    expect(await queue.claim('*', { holding: [held] })).toBeNull();
+    clock.at += 1;
+    await expect(queue.claim('*', { holding: [held] })).rejects.toMatchObject(soon);
+    await expect(queue.claim('*', { holding: [held.id], wait: '1h' })).rejects.toMatchObject(soon);
+    const id = await queue.add('tube');
+    expect(await queue.claim('*', { holding: [held] })).toMatchObject({ id });
+    await queue.touch(held);
+    expect(await queue.claim('*', { holding: [held] })).toBeNull();
+  });
+
+  test('ends a wait when that second begins, of the claim that ends first', async () => {
+    const { queue, take, clock } = await openTestQueue();
+    const [late, first] = [await take('other'), await take('tube', { lease: '1200ms' })];
+    const waiting = queue.claim('*', { wait: '1h', holding: [late, first] });
+    clock.at += 300;
+    await expect(waiting).rejects.toMatchObject({
+      ...soon,
+      message: expect.stringContaining(`job ${first.id} (tube)`),
+    });
+  });
+
+  test('is not told of what is over, or was never held', async () => {
+    const log = await openTestQueue();
+    const { queue, take, clock } = log;
+    const [lost, done] = [await take('tube', { lease: '1s' }), await take('tube', { lease: '1s' })];
+    await queue.finish(done);
+    await queue.requeue([lost.id]);
+    const again = await queue.claim('*', { lease: '1h' });
+    expect(again?.id).toBe(lost.id);
+    clock.at += SECOND_MS;
+    expect(await queue.claim('*', { holding: [lost, done, 99] })).toBeNull();
+    await expectRefused(log, 'invalid', () => queue.claim('*', { holding: lost as never }));
+    await expectRefused(log, 'invalid', () => queue.claim('*', { holding: ['7' as never] }));
+  });
+});
+
 test('beanstalkd reserve-job takes a job that is ready, delayed or buried, and no other', async () => {
   const log = await openTestQueue();
   const { queue } = log;
