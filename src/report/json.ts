@@ -19,6 +19,11 @@ export function formatJson(value: unknown): string {
   return `${writeExactly(value).replace(unsafe, escapeUnits)}\n`;
 }
 
+/** The same on one line. */
+export function formatJsonLine(value: unknown): string {
+  return `${writeExactly(value, true).replace(unsafe, escapeUnits)}\n`;
+}
+
 /** The overview: `runner report --json`. */
 export function overviewToJson(overview: Overview): object {
   const { totals } = overview;

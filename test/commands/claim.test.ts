@@ -91,6 +91,15 @@ describe('runner claim', () => {
     expect((await inRoot(root, 'job', '2')).stdout).toContain('job 2 · running');
   });
 
+  test('waits no longer once a job that it still has is about to be lost', async () => {
+    const root = makeQueueSite();
+    for (const lease of ['1h', '1500ms']) await inRoot(root, 'add', 'export', '--lease', lease);
+    await inRoot(root, 'claim', '--count', '2');
+    const told = await inRoot(root, 'claim', '--wait', '40s', '--holding', '1', '--holding', '2');
+    expect(told).toMatchObject({ status: 1, stdout: '' });
+    expect(told.stderr).toContain('The claim of job 2 (export) expires within a second, so no other job is waited for');
+  });
+
   test('a wait of nothing is none', async () => {
     const root = makeQueueSite();
     await inRoot(root, 'add', 'export', '--at', '+1h');
@@ -144,6 +153,7 @@ describe('runner claim', () => {
     [['--lease', '5'], 'A lease expects a duration'],
     [['--count', '0'], '--count expects a whole number from 1'],
     [['--min-priority', 'high'], 'A priority expects a whole number such as 500, found "high"'],
+    [['--holding', 'x'], 'A job\'s number expects a whole number above 0, found "x"'],
     [['--job', 'x'], 'A job\'s number expects a whole number above 0, found "x"'],
     [['--job', '1', 'mail/*'], 'takes no names'],
     [['--job', '1', '--wait', '1s'], "'--job <id>' cannot be used with option '--wait <duration>'"],

@@ -75,6 +75,24 @@ test('the handler in PHP that a page shows ends its own jobs', () => {
   ]);
 });
 
+test('the worker in PHP that a page shows works off its jobs', async () => {
+  const place = makeExamplePlace();
+  writeExampleFile(place, 'jobs/README.md', '');
+  writeNamed(place, 'docs/queue.md', 'mail-worker.php');
+  const lines = ['a@example.org', 'nobody', 'b@example.org'].map((to) =>
+    JSON.stringify({ name: 'mail/welcome', data: { to } }),
+  );
+  const added = runCommand(['add', '--many'], { cwd: place.root, env: place.env, input: lines.join('\n') });
+  expect(added.status).toBe(0);
+  const { ended } = startProcess('/usr/bin/php', ['mail-worker.php'], { cwd: place.root, env: place.env });
+  expect(await ended).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(queryLog(place.root, 'select state, result, reason from jobs order by id')).toEqual([
+    { state: 'finished', result: '{"sent":true}', reason: null },
+    { state: 'failed', result: null, reason: 'nobody is no address' },
+    { state: 'finished', result: '{"sent":true}', reason: null },
+  ]);
+});
+
 function writeNamed(place: ExamplePlace, page: string, file: string): void {
   const example = readExamples(page).find((each) => each.file === file);
   writeExampleFile(place, file, example?.content ?? '');

@@ -12,6 +12,9 @@ interface ClaimCommandOptions {
   readonly minPriority?: string;
   readonly job?: string;
   readonly count?: string;
+  readonly holding?: readonly string[];
+  readonly follow?: true;
+  readonly for?: string;
   readonly root?: string;
 }
 
@@ -27,10 +30,18 @@ Examples:
   runner claim --count 20                    up to twenty at once
   runner claim --min-priority 750            only jobs of this priority or a higher one
   runner claim --job 12                      this one, even if it is not due yet or has failed
+  runner claim --wait 1m --holding 7         waits no longer once the claim of job 7 is about to expire
   job=$(runner claim --wait 1m) || exit 0    in a shell
+  runner claim 'mail/*' --follow --for 55s   one process for many jobs, for a program in any language:
+    prints     {"job":{"id":7,"name":"mail/welcome","data":{},…}}
+    reads      {"id":7,"verb":"finish","result":{"sent":true}}
+    prints     {"ok":{"id":7,"verb":"finish"}}, once that is on the disk
 
-Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage error. With --job, 1 means
-that it cannot be claimed; stderr says why.`;
+With --follow, the verbs are finish, retry, fail, bury, touch and update, with the options of the TypeScript
+API; docs/queue.md has an example in PHP and in Python. What has no verdict at the end of its input is given back.
+
+Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage error. With --job and --holding,
+1 also means what stderr says. With --follow: 0 its input or its time was over.`;
 
 /** `runner claim`: takes a job, for workers outside of the runner. */
 export function claimCommand(context: CommandContext): Command {
@@ -41,12 +52,21 @@ export function claimCommand(context: CommandContext): Command {
     .option('--wait <duration>', 'how long to wait for a job (default: not at all)')
     .option('--lease <duration>', 'how long the claim is valid (default: as the job or the settings say)')
     .option('--min-priority <n>', 'only jobs of this priority or a higher one')
-    .option('--count <n>', 'maximum number of jobs')
+    .option('--count <n>', 'maximum number of jobs; with --follow of those without a verdict (default: 1)')
+    .addOption(
+      new Option('--holding <id>', 'a job that you still have: its expiry ends the wait; may be repeated')
+        .argParser(collect)
+        .conflicts('follow'),
+    )
+    .option('--follow', 'claim one job after another; each verdict is read from stdin')
+    .option('--for <duration>', 'with --follow: claim no job after this time')
     .addOption(
       new Option('--job <id>', 'only this job; kicks it if it is not due yet or has failed').conflicts([
         'wait',
         'minPriority',
         'count',
+        'holding',
+        'follow',
       ]),
     )
     .option('--json', 'accepted for consistency; the output is always JSON')
@@ -54,17 +74,30 @@ export function claimCommand(context: CommandContext): Command {
     .action((patterns: string[]) => claim(context, patterns, command.optsWithGlobals<ClaimCommandOptions>()));
 }
 
+function collect(id: string, ids: readonly string[] = []): readonly string[] {
+  return [...ids, id];
+}
+
 async function claim(context: CommandContext, names: readonly string[], options: ClaimCommandOptions): Promise<void> {
   if (options.job !== undefined) return await claimNumbered(context, names, options.job, options);
 
   const patterns = names.length === 0 ? ['*'] : names;
   const count = options.count === undefined ? null : readCount('--count', options.count);
+  if (options.for !== undefined && options.follow !== true) {
+    throw new UsageError('--for goes with --follow; without it, --wait says how long to wait for a job.');
+  }
+  const { wait, lease } = options;
+  const minPriority = numberIn(options.minPriority);
+  const how = withoutUndefined({ lease, minPriority }) as ClaimOptions;
   const stop = stopBySignal();
   await withQueue(context, options.root, async (queue) => {
-    const { wait, lease } = options;
-    const minPriority = numberIn(options.minPriority);
-    const how = withoutUndefined({ wait, lease, minPriority, signal: stop.signal }) as ClaimOptions;
-    const jobs = await queue.claimMany(patterns, count ?? 1, how);
+    if (options.follow === true) {
+      const { follow, readTimes } = await import('./follow.ts');
+      return await follow(context, queue, { patterns, count: count ?? 1, how, stop, ...readTimes(context, options) });
+    }
+    const holding = options.holding?.map((id) => numberIn(id) as number);
+    const once = withoutUndefined({ ...how, wait, holding, signal: stop.signal });
+    const jobs = await queue.claimMany(patterns, count ?? 1, once);
     if (jobs.length === 0) context.setExitCode(stop.exitCode() ?? 1);
     else await handOut(context, queue, { jobs, isList: count !== null });
   }).finally(stop.end);
@@ -112,11 +145,12 @@ const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** A wait that is broken off has claimed nothing. */
 function stopBySignal() {
-  const abort = new AbortController();
+  const [abort, again] = [new AbortController(), new AbortController()];
   let code: number | null = null;
   const listeners = signals.map((signal) => {
     const listener = (): void => {
       code = 128 + constants.signals[signal];
+      if (abort.signal.aborted) again.abort();
       abort.abort();
     };
     process.on(signal, listener);
@@ -124,6 +158,7 @@ function stopBySignal() {
   });
   return {
     signal: abort.signal,
+    again: again.signal,
     exitCode: () => code,
     end: () => {
       for (const remove of listeners) remove();

@@ -52,14 +52,15 @@ const { rawJSON } = JSON as unknown as {
   rawJSON(text: string): object;
 };
 
-/** As `JSON.stringify(value, null, 2)`, with what is passed on word for word. */
-export function writeExactly(value: unknown): string {
+/** As `JSON.stringify(value, null, 2)`, or on one line, with what is passed on word for word. */
+export function writeExactly(value: unknown, isLine = false): string {
   const texts: string[] = [];
   // `JSON.stringify` never writes a digit as `\u0030`: nothing else looks like this.
   const keepPlace = (_: string, each: unknown): unknown =>
     each instanceof ExactJson ? rawJSON(`"\\u0030${texts.push(each.text) - 1}"`) : each;
-  const written = JSON.stringify(value, keepPlace, 2);
+  const written = JSON.stringify(value, keepPlace, isLine ? 0 : 2);
   if (texts.length === 0) return written;
+  if (isLine) return written.replace(/"\\u0030(\d+)"/g, (_, index: string) => texts[Number(index)] as string);
   return written.replace(
     /^( *)(.*)"\\u0030(\d+)"/gm,
     (_, margin: string, key: string, index: string) =>

@@ -1,0 +1,296 @@
+import { requireDelayMs, requireDurationMs } from '../../queue/add/values.ts';
+import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
+import { QueueError } from '../../queue/errors.ts';
+import { StoreUnavailable } from '../../store/failures.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { memberOf } from '../../system/base/exact-json.ts';
+import { nearestName } from '../../system/base/suggest.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { parseJson } from '../shared/options.ts';
+
+/** How long a worker goes on claiming. */
+interface Times {
+  /** How long it waits for a job. */
+  readonly waitMs: number;
+  /** Epoch milliseconds. */
+  readonly endsAt: number;
+}
+
+interface TimeOptions {
+  readonly wait?: string;
+  readonly for?: string;
+}
+
+export function readTimes({ now }: CommandContext, { wait, for: forWhile }: TimeOptions): Times {
+  return {
+    waitMs: wait === undefined ? Number.POSITIVE_INFINITY : requireDelayMs('The wait', wait),
+    endsAt: forWhile === undefined ? Number.POSITIVE_INFINITY : now() + requireDurationMs('--for', forWhile),
+  };
+}
+
+interface Following extends Times {
+  readonly patterns: readonly string[];
+  /** So many jobs are out at most. */
+  readonly count: number;
+  readonly how: ClaimOptions;
+  readonly stop: {
+    /** Claims no more. */
+    readonly signal: AbortSignal;
+    /** Waits for no more verdicts. */
+    readonly again: AbortSignal;
+    exitCode(): number | null;
+  };
+}
+
+/** Hands out jobs, a line each, and reads what became of them, until its input or its time is over. */
+export async function follow(context: CommandContext, queue: Queue, following: Following): Promise<void> {
+  const { stop } = following;
+  const talk = await openTalk(context, queue);
+  stop.signal.addEventListener('abort', talk.wake);
+  stop.again.addEventListener('abort', talk.close);
+  const listening = listen(talk, process.stdin).finally(talk.close);
+  // Told below.
+  listening.catch(() => {});
+  try {
+    await handOutJobs(talk, following);
+    for (let turn = talk.turn(); talk.hand.size > 0 && !talk.isClosed(); turn = talk.turn()) await changeOf(turn);
+  } finally {
+    process.stdin.destroy();
+    await giveBack(talk);
+  }
+  await listening;
+  if (stop.again.aborted) context.setExitCode(stop.exitCode() as number);
+}
+
+/** A job that was handed out and not judged yet. */
+interface Held {
+  readonly job: ClaimedJob;
+  /** Whether its holder knows that its lease is nearly over. */
+  isTold: boolean;
+}
+
+/** A conversation with whoever works off the jobs. */
+interface Talk {
+  readonly queue: Queue;
+  readonly hand: Map<number, Held>;
+  readonly now: () => number;
+  /** Writes a line. */
+  tell(line: object): Promise<void>;
+  /** To be asked before looking at the hand; aborted once that may be another one. */
+  turn(): AbortSignal;
+  readonly wake: () => void;
+  /** Nobody is there any more. */
+  readonly close: () => void;
+  isClosed(): boolean;
+}
+
+async function openTalk({ stdout, now, setExitCode }: CommandContext, queue: Queue): Promise<Talk> {
+  const { formatJsonLine } = await import('../../report/json.ts');
+  const { openTextOutput } = await import('../../report/terminal/screen.ts');
+  // The one that there is would end the process before its jobs are given back.
+  stdout.removeAllListeners('error');
+  const output = openTextOutput(stdout);
+  let turn = new AbortController();
+  let isClosed = false;
+  const wake = (): void => turn.abort();
+  const close = (): void => {
+    isClosed = true;
+    wake();
+  };
+  return {
+    ...{ queue, now, wake, close },
+    hand: new Map(),
+    tell: async (line) => {
+      if (await output.write(formatJsonLine(line))) return;
+      setExitCode(1);
+      close();
+    },
+    turn: () => {
+      turn = new AbortController();
+      return turn.signal;
+    },
+    isClosed: () => isClosed,
+  };
+}
+
+function changeOf(turn: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    turn.addEventListener('abort', resolve);
+  });
+}
+
+/** One wait lasts as long as this at most. */
+const LONGEST_WAIT_MS = 86_400_000;
+
+async function handOutJobs(talk: Talk, following: Following): Promise<void> {
+  const { count, waitMs, endsAt, stop } = following;
+  const { claimedJobToJson } = await import('../../report/json.ts');
+  for (let idleSince = talk.now(); ; ) {
+    const turn = talk.turn();
+    if (talk.isClosed() || stop.signal.aborted || talk.now() >= endsAt) return;
+    const room = count - talk.hand.size;
+    if (room > 0) {
+      const until = Math.min(idleSince + waitMs, endsAt, talk.now() + LONGEST_WAIT_MS);
+      const jobs = await claimOrWarn(talk, following, { room, until, turn });
+      const isIdle = jobs.length === 0 && !turn.aborted;
+      if (isIdle && talk.now() >= idleSince + waitMs) return;
+      for (const job of jobs) talk.hand.set(job.id, { job, isTold: false });
+      for (const job of jobs) if (!talk.isClosed()) await talk.tell({ job: claimedJobToJson(job) });
+      if (isIdle) continue;
+    } else await changeOf(turn);
+    idleSince = talk.now();
+  }
+}
+
+interface Asking {
+  readonly room: number;
+  /** Epoch milliseconds. */
+  readonly until: number;
+  readonly turn: AbortSignal;
+}
+
+/** Nothing if the wait was broken off by what its holder has to know of. */
+async function claimOrWarn(
+  talk: Talk,
+  { patterns, how }: Following,
+  { room, until, turn }: Asking,
+): Promise<readonly ClaimedJob[]> {
+  const wait = `${Math.max(0, until - talk.now())}ms`;
+  const holding = [...talk.hand.values()].filter(({ isTold }) => !isTold).map(({ job }) => job);
+  try {
+    return await talk.queue.claimMany(patterns, room, { ...how, wait, holding, signal: turn });
+  } catch (error) {
+    if (!(error instanceof QueueError && error.code === 'deadline-soon')) throw error;
+    await warn(talk, holding);
+    return [];
+  }
+}
+
+/** The last second of a lease, as it counts for whoever waits. */
+const SOON_MS = 1_000;
+
+async function warn({ queue, hand, now, tell, wake }: Talk, holding: readonly ClaimedJob[]): Promise<void> {
+  for (const { id } of holding) {
+    const { leasedUntil = null } = (await queue.get(id)) ?? {};
+    const held = hand.get(id);
+    if (held === undefined || leasedUntil === null || leasedUntil.getTime() > now() + SOON_MS) continue;
+    held.isTold = true;
+    await tell({ deadlineSoon: { id, leasedUntil } });
+  }
+  wake();
+}
+
+async function listen(talk: Talk, input: NodeJS.ReadStream): Promise<void> {
+  try {
+    for await (const line of readLines(input)) if (line !== '') await talk.tell(await answer(talk, line));
+  } catch (error) {
+    // It was closed here, as nothing more is wanted of it.
+    if (!input.destroyed) throw error;
+  }
+}
+
+/** A verdict has 1 MiB of result and as much data, however they are escaped. */
+const LONGEST_LINE_BYTES = 16 * 1024 * 1024;
+
+/** Lines without the white space around them; null stands for one that is too long. */
+async function* readLines(input: AsyncIterable<Buffer>): AsyncGenerator<string | null> {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  const add = (part: Buffer): void => {
+    bytes += part.length;
+    if (bytes > LONGEST_LINE_BYTES) parts = [];
+    else parts.push(part);
+  };
+  const take = (): string | null => {
+    const line = bytes > LONGEST_LINE_BYTES ? null : Buffer.concat(parts).toString('utf8').trim();
+    [parts, bytes] = [[], 0];
+    return line;
+  };
+  for await (const chunk of input) {
+    let start = 0;
+    for (let end = chunk.indexOf('\n'); end !== -1; end = chunk.indexOf('\n', start)) {
+      add(chunk.subarray(start, end));
+      yield take();
+      start = end + 1;
+    }
+    add(chunk.subarray(start));
+  }
+  yield take();
+}
+
+interface Verdict {
+  readonly id: number;
+  readonly verb: string;
+  readonly options: object;
+}
+
+const endings = ['finish', 'retry', 'fail', 'bury'] as const;
+const verdicts = [...endings, 'touch', 'update'] as const;
+
+/** What a line leads to; what it cannot be is told, and the next one is read. */
+async function answer(talk: Talk, line: string | null): Promise<object> {
+  let id: number | null = null;
+  try {
+    const verdict = readVerdict(line);
+    id = verdict.id;
+    return { ok: await judge(talk, verdict) };
+  } catch (error) {
+    const isTold = error instanceof QueueError || error instanceof UsageError || error instanceof StoreUnavailable;
+    if (!isTold) throw error;
+    const code = error instanceof QueueError ? error.code : error instanceof UsageError ? 'invalid' : 'unavailable';
+    // Nobody can judge it by this claim any more.
+    if (id !== null && !['invalid', 'unavailable'].includes(code) && talk.hand.delete(id)) talk.wake();
+    return { error: { id, code, message: error.message } };
+  }
+}
+
+const example = '{"id":7,"verb":"finish","result":{"sent":true}}';
+
+function readVerdict(line: string | null): Verdict {
+  if (line === null) throw new UsageError(`A verdict expects a line of at most ${LONGEST_LINE_BYTES} bytes.`);
+  const json = parseJson(line, 'The verdict', example);
+  if (json === null || !json.text.startsWith('{'))
+    throw new UsageError(`A verdict expects an object such as ${example}.`);
+  const { id, verb, ...said } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+  if (typeof id !== 'number')
+    throw new UsageError(`A verdict expects the number of a job as its id, as in ${example}.`);
+  // Programs in other languages write null for what they leave out.
+  const given = Object.entries(said).filter(
+    ([key, value]) => value !== null || ['data', 'result', 'repeat'].includes(key),
+  );
+  const exact = ['data', 'result'].filter((key) => key in said).map((key) => [key, memberOf(json, key)]);
+  return { id, verb: String(verb), options: Object.fromEntries([...given, ...exact]) };
+}
+
+async function judge(talk: Talk, { id, verb: word, options }: Verdict): Promise<object> {
+  const verb = verdicts.find((each) => each === word);
+  if (verb === undefined) throw wrongVerb(word);
+  const held = talk.hand.get(id);
+  if (held === undefined)
+    throw new QueueError('stale-claim', `Job ${id} is not in hand: it was judged before, or never handed out.`);
+  const leasedUntil = await talk.queue[verb](held.job, options as never);
+  if (endings.some((each) => each === verb)) talk.hand.delete(id);
+  else held.isTold = false;
+  talk.wake();
+  return { id, verb, ...(leasedUntil instanceof Date && { leasedUntil }) };
+}
+
+function wrongVerb(word: string): UsageError {
+  const nearest = nearestName(word, verdicts);
+  const cure = nearest === null ? '.' : `; did you mean ${nearest}?`;
+  return new UsageError(
+    `The verb of a verdict is one of ${verdicts.join(', ')}, found ${JSON.stringify(printableLine(word))}${cure}`,
+  );
+}
+
+/** Whoever had them is gone. */
+async function giveBack({ queue, hand }: Talk): Promise<void> {
+  const reason = 'its worker ended before it had told what became of it';
+  for (const { job } of hand.values()) {
+    await queue.retry(job, { ignoreRepeat: true, reason }).catch((error: unknown) => {
+      // Its claim is over.
+      if (!(error instanceof QueueError)) throw error;
+    });
+  }
+}
