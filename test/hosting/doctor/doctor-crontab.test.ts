@@ -340,7 +340,7 @@ test('arguments that the command refuses are problems, and nothing is run to fin
   );
   const refuses = 'the command refuses it';
   expect(found).toEqual([
-    `line 1, hurly: ${refuses}: There is no tier "hurly" in ${root}/jobs; did you mean hourly, or \`runner job <id> bury\`?`,
+    `line 1, hurly: ${refuses}: There is no tier "hurly" in ${root}/jobs; did you mean hourly?`,
     `line 2, dues: ${refuses}: There is no tier "dues" in ${root}/jobs; the tiers here are daily, hourly; did you mean \`runner due\`?`,
     `line 3, due: ${refuses}: unknown option '--buget'; did you mean --budget?`,
     `line 4, due: ${refuses}: --budget expects a duration such as 55s or 14m, found "soon".`,
