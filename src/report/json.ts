@@ -238,10 +238,11 @@ function statusRunToJson(run: StatusRun): object {
 }
 
 function queueToJson({ queue, isLogUnread }: Status): object {
-  const { counts, withoutHandler, workers } = queue;
-  const known = Object.entries({ ...counts, workers });
+  const { counts, withoutHandler, workers, idleWorkers, waiting } = queue;
+  const known = Object.entries({ ...counts, workers, idleWorkers });
   return {
     ...Object.fromEntries(known.map(([key, count]) => [key, isLogUnread ? null : count])),
+    waiting: waiting.map(({ host, pid, patterns, sinceMs }) => ({ host, pid, patterns, since: instant(sinceMs) })),
     withoutHandler: withoutHandler.map(({ name, jobs, nearest }) => ({ name, jobs, nearest })),
   };
 }

@@ -139,6 +139,8 @@ describe('runner status', () => {
       paused: 1,
       failed: 1,
       workers: 0,
+      idleWorkers: 0,
+      waiting: [],
       withoutHandler: [
         { name: 'mail/welcom', jobs: 2, nearest: 'mail/welcome' },
         { name: 'nobody', jobs: 1, nearest: null },

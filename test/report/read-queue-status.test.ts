@@ -15,8 +15,8 @@ const now = Date.parse('2026-11-03T14:05:00Z');
 const none = { ready: 0, delayed: 0, running: 0, paused: 0, failed: 0 };
 
 test('where nothing has ever run the queue is quiet', async () => {
-  const status = await readQueueStatus(emptyQueries(), { handlers: [], nowMs: now });
-  expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0 });
+  const status = await readQueueStatus(emptyQueries(), { handlers: [], nowMs: now, waiting: [] });
+  expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0, idleWorkers: 0, waiting: [] });
   expect(isQueueQuiet(status)).toBe(true);
 });
 
@@ -31,8 +31,8 @@ test('the jobs of scripts are none of the queue, whatever their state', async ()
       )
       .run([`hourly/${state}`, state, now, now, ended ? now : null]);
   }
-  const status = await readQueueStatus(log.db, { handlers: [], nowMs: now });
-  expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0 });
+  const status = await readQueueStatus(log.db, { handlers: [], nowMs: now, waiting: [] });
+  expect(status).toEqual({ counts: none, withoutHandler: [], workers: 0, idleWorkers: 0, waiting: [] });
 });
 
 test('names without a handler come with the most jobs first, and not without end', async () => {
@@ -45,7 +45,7 @@ test('names without a handler come with the most jobs first, and not without end
   for (const name of jobs.filter((each) => each.includes('\u001b'))) {
     log.store.connection.prepare('insert into jobs (name, run_at) values (?, ?)').run([name, now]);
   }
-  const status = await readQueueStatus(log.db, { handlers: ['known'], nowMs: now });
+  const status = await readQueueStatus(log.db, { handlers: ['known'], nowMs: now, waiting: [] });
   expect(status.withoutHandler).toHaveLength(15);
   expect(status.counts).toEqual({ ...none, ready: 19 });
   const screen = createScreen({ env: {}, stdout: {}, stderr: {}, now: () => now });
@@ -63,7 +63,7 @@ test('jobs with parameters wait for one handler', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const jobs = Array.from({ length: 1_000 }, (_, index) => ({ name: `mail/welcom?user=${index}` }));
   await log.store.transaction((session) => addJobs(session, [...jobs, { name: 'mail/welcome?user=1' }], now));
-  const { withoutHandler } = await readQueueStatus(log.db, { handlers: ['mail/welcome'], nowMs: now });
+  const { withoutHandler } = await readQueueStatus(log.db, { handlers: ['mail/welcome'], nowMs: now, waiting: [] });
   expect(withoutHandler).toEqual([{ name: 'mail/welcom', jobs: 1_000, nearest: 'mail/welcome' }]);
 });
 
@@ -80,7 +80,7 @@ test('living workers of the queue are counted', async () => {
   await store.workers.start({ ...worker, ...identifyDeadProcess() });
   const ended = await store.workers.start(elsewhere);
   await store.workers.end(ended, { state: 'finished', at: now, reason: null });
-  const status = await readQueueStatus(log.db, { handlers: [], nowMs: now });
+  const status = await readQueueStatus(log.db, { handlers: [], nowMs: now, waiting: [] });
   expect(status.workers).toBe(2);
   expect(isQueueQuiet(status)).toBe(false);
 });
@@ -90,13 +90,13 @@ test('nothing is asked that reads all jobs, runs or workers', async () => {
   const log = await writeLog(root);
   const explained = await explainQueries(root, async (store) => {
     const view = { db: await store.queries(), state: log.state };
-    await readQueueStatus(view.db, { handlers: [], nowMs: now });
+    await readQueueStatus(view.db, { handlers: [], nowMs: now, waiting: [] });
     await selectChildren(view, 1, 10);
     await selectRunsOfJob(view, 1, 10);
     await selectActivityOfJob(view, 1, 10);
   });
   const plans = explained.filter((plan) => plan !== 'SCAN CONSTANT ROW');
-  expect(plans).toHaveLength(7);
+  expect(plans).toHaveLength(8);
   // Where the view has no job at all, SQLite asks nothing of the workers.
   for (const plan of plans) expect(plan).not.toMatch(/SCAN (?:jobs|runs|events)(?! USING)/);
   expect(plans.join('\n')).toContain('jobs_ready_by_name');

@@ -28,10 +28,12 @@ import { readEndedChildren } from '../settle/families.ts';
 import { LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
 import { claimJobs, type QueueSelection, selectionOf } from './claim.ts';
 import { endExpiredLeases } from './leases.ts';
+import { announceWait } from './waiters.ts';
 
 /** What a claim is made with, whoever asks for it. */
 interface Claimer {
   readonly log: QueueLog;
+  readonly state: StateFolder;
   readonly settings: QueueSettings;
   readonly policies: () => Promise<PolicyOfName>;
   readonly now: () => number;
@@ -69,15 +71,22 @@ export async function claimForCaller(
     minPriority: minPriority === undefined ? undefined : readPriority(minPriority),
     held: readHeld(holding),
   };
-  const { log, now } = claimer;
-  const deadline = now() + waitMs;
-  for (;;) {
-    const sleep = log.watch();
-    const { claimed, wakeAt } = await claimNow(claimer, wanted, waitMs > 0);
-    if (claimed.length > 0) log.found();
-    const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
-    if (claimed.length > 0 || isOver) return claimed;
-    if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
+  const { log, state, now } = claimer;
+  const sinceMs = now();
+  const deadline = sinceMs + waitMs;
+  let endWait: (() => void) | null = null;
+  try {
+    for (;;) {
+      const sleep = log.watch();
+      const { claimed, wakeAt } = await claimNow(claimer, wanted, waitMs > 0);
+      if (claimed.length > 0) log.found();
+      const isOver = waitMs === 0 || now() >= deadline || signal?.aborted === true;
+      if (claimed.length > 0 || isOver) return claimed;
+      endWait ??= announceWait(state, { patterns: wanted.patterns, sinceMs, untilMs: deadline });
+      if (!(await sleep(Math.min(deadline, wakeAt ?? deadline), signal))) return [];
+    }
+  } finally {
+    endWait?.();
   }
 }
 

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { ActivityLog } from '../../store/schema.ts';
@@ -51,6 +52,10 @@ export interface QueueStatus {
   readonly withoutHandler: readonly UnhandledName[];
   /** How many workers of the queue live. */
   readonly workers: number;
+  /** How many of these have no job now. */
+  readonly idleWorkers: number;
+  /** Who else waits for jobs. */
+  readonly waiting: readonly Waiter[];
 }
 
 /** Jobs that are to be tried again count among those that wait, claimed ones among the running ones. */
@@ -72,8 +77,8 @@ export interface UnhandledName {
 }
 
 /** Whether there is anything to tell. */
-export function isQueueQuiet({ counts, workers }: QueueStatus): boolean {
-  return workers === 0 && Object.values(counts).every((count) => count === 0);
+export function isQueueQuiet({ counts, workers, waiting }: QueueStatus): boolean {
+  return workers + waiting.length === 0 && Object.values(counts).every((count) => count === 0);
 }
 
 interface StatusQuery {
@@ -105,7 +110,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
     holders,
     waiting: await selectWaiting(db, holders),
     pauses,
-    queue: await readQueueStatus(db, { handlers, nowMs }),
+    queue: await readQueueStatus(db, { handlers, nowMs, waiting: states.flatMap((each) => listWaiters(each, nowMs)) }),
     tiers: tierStates.toSorted(byPeriod),
     isLogUnread,
     spooledRuns: await countSpooledRuns(states),
@@ -142,20 +147,31 @@ function isQuarantined(name: string): boolean {
 interface QueueStatusQuery {
   /** The names of the handlers here. */
   readonly handlers: readonly string[];
+  /** Who waits for jobs besides the workers. */
+  readonly waiting: readonly Waiter[];
   readonly nowMs: number;
 }
 
 export async function readQueueStatus(
   db: Kysely<ActivityLog>,
-  { handlers, nowMs }: QueueStatusQuery,
+  { handlers, waiting, nowMs }: QueueStatusQuery,
 ): Promise<QueueStatus> {
   const names = await countWaitingNames(db, nowMs);
-  const workers = await selectWorkersAtWork(db);
+  const workers = (await selectWorkersAtWork(db)).filter(({ kind }) => kind === 'queue');
+  const busy = await selectBusyWorkers(db);
   return {
     counts: await selectCounts(db, names),
     withoutHandler: findUnhandled(names, handlers).toSorted(byJobs),
-    workers: workers.filter(({ kind }) => kind === 'queue').length,
+    workers: workers.length,
+    idleWorkers: workers.filter(({ id }) => !busy.has(id)).length,
+    waiting,
   };
+}
+
+/** Those that have claims, by their tokens; that of somebody who is no worker has no dot. */
+async function selectBusyWorkers(db: Kysely<ActivityLog>): Promise<ReadonlySet<number>> {
+  const claims = await db.selectFrom('jobs').select('claim_token').where('claim_token', 'is not', null).execute();
+  return new Set(claims.flatMap(({ claim_token }) => /^(\d+)\./.exec(claim_token as string)?.[1] ?? []).map(Number));
 }
 
 /** One for each handler that is missing: with parameters each job may have a name of its own. */

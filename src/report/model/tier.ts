@@ -114,10 +114,11 @@ function findReadableHolder(locks: string, tier: string): LockHolder | null {
 /** Workers at work on a tier, whoever has died since left out. */
 export async function selectHolders(db: Kysely<ActivityLog>): Promise<TierHolder[]> {
   const workers = await selectWorkersAtWork(db);
-  return workers.flatMap(({ tier, ...worker }) => (tier === null ? [] : { tier, ...worker }));
+  return workers.flatMap(({ id: _, tier, ...worker }) => (tier === null ? [] : { tier, ...worker }));
 }
 
 interface WorkerAtWork extends Omit<TierHolder, 'tier'> {
+  readonly id: number;
   readonly tier: string | null;
   readonly kind: WorkerKind;
 }
@@ -126,14 +127,14 @@ export async function selectWorkersAtWork(db: Kysely<ActivityLog>): Promise<Work
   const workers = await db
     .selectFrom('workers')
     .innerJoin('hosts', 'hosts.id', 'workers.host_id')
-    .select(['tier', 'kind', 'pid', 'pid_start_ticks as startTicks', 'host', 'boot_id as bootId'])
+    .select(['workers.id', 'tier', 'kind', 'pid', 'pid_start_ticks as startTicks', 'host', 'boot_id as bootId'])
     .select('started_at as sinceMs')
     .where('state', '=', sql.lit('running' as const))
     .orderBy('started_at')
     .execute();
   return workers
     .filter((worker) => checkLiveness(worker) !== 'dead')
-    .map(({ tier, kind, pid, host, sinceMs }) => ({ tier, kind, pid, host, sinceMs }));
+    .map(({ id, tier, kind, pid, host, sinceMs }) => ({ id, tier, kind, pid, host, sinceMs }));
 }
 
 /** When a tier was last called by hand, or not by hand; skipped calls too. */

@@ -1,3 +1,5 @@
+import { hostname } from 'node:os';
+import type { Waiter } from '../../queue/claim/waiters.ts';
 import type { Pause } from '../../store/contract.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun } from '../model/run.ts';
@@ -172,12 +174,14 @@ const same = (text: string): string => text;
 /** How the queue stands; nothing where there is nothing to tell. */
 export function renderQueue(status: QueueStatus, screen: Screen): string[] {
   if (isQueueQuiet(status)) return [];
-  const { counts, workers, withoutHandler } = status;
+  const { counts, workers, idleWorkers, waiting, withoutHandler } = status;
   const { palette } = screen;
-  const work = workers === 0 ? 'no worker' : countOf(workers, 'worker');
+  const idle = idleWorkers === 0 ? '' : ` (${formatCount(idleWorkers)} idle)`;
+  const work = workers === 0 ? 'no worker' : countOf(workers, 'worker') + idle;
   return [
     palette.bold('queue'),
     ...entry([...describeCounts(counts), work], screen, same),
+    ...renderWaiters(waiting, screen),
     ...renderWithoutHandler(withoutHandler, screen),
   ];
 }
@@ -189,6 +193,19 @@ function describeCounts(counts: QueueCounts): string[] {
 
 /** More would drown the rest. */
 const MOST_NAMES = 10;
+
+/** `pid 4711 waits for mail/*, export`, `since 11-03 14:03`. */
+function renderWaiters(waiting: readonly Waiter[], screen: Screen): string[] {
+  const here = hostname();
+  const shown = waiting.slice(0, MOST_NAMES).map(({ host, pid, patterns, sinceMs }) => {
+    const who = host === here ? `pid ${pid}` : `pid ${pid} on ${printableLine(host)}`;
+    const what = printableLine(patterns.join(', '));
+    return [`${who} waits for ${what === '*' ? 'any job' : what}`, `since ${screen.clock.short(sinceMs)}`];
+  });
+  const rest = waiting.length - shown.length;
+  const more = rest === 0 ? [] : [[`${formatCount(rest)} more wait for jobs`]];
+  return [...shown, ...more].flatMap((parts) => entry(parts, screen, same));
+}
 
 function renderWithoutHandler(names: readonly UnhandledName[], screen: Screen): string[] {
   const shown = names.slice(0, MOST_NAMES).map(describe);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { HOST_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { ownerOf, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
+import { removeDeadWaiters } from '../../queue/claim/waiters.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
 import { hasSpool } from '../../store/spool/files.ts';
@@ -36,6 +37,7 @@ export async function sweepRunFiles(store: Store, { root, state }: Place): Promi
     rmSync(join(state.temporary, name), { recursive: true, force: true });
   }
   await sweepKeptOutput(store, state, names, held);
+  removeDeadWaiters(state);
   sweepWarmFiles(root, state);
 }
 
