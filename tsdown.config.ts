@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import sqlite from 'better-sqlite3/package.json' with { type: 'json' };
 import { defineConfig, type UserConfig } from 'tsdown';
+import packageJson from './package.json' with { type: 'json' };
 
 /** Everything pure JavaScript goes into `dist/`; only what is native stays a dependency. */
 const shared: UserConfig = {
@@ -95,6 +96,9 @@ const sqliteBinding = `
   module.exports = require(join(dirname(found), 'lib/binding.js'));
 `;
 
+/** Loaded for the few files that need it. */
+const transformer = /^\.\/transform-typescript\.cjs$/;
+
 /** By which name the driver finds it. */
 const define = { BETTER_SQLITE3: "'./better-sqlite3.cjs'" };
 
@@ -129,23 +133,25 @@ export default defineConfig([
     deps: { neverBundle: ['better-sqlite3/package.json'], onlyBundle: false },
     plugins: [oneFileOfSqlite],
   },
-  // Not minified: it stands in the stacks of users' scripts.
+  // Not minified: it stands in the stacks of users' scripts. With the version in its name, so that a runner whose
+  // package was replaced finds none, and never one that it would not understand.
   {
     ...shared,
-    entry: {
-      probe: 'src/child/probe/probe.ts',
-      'compile-typescript': 'src/child/typescript/compile.ts',
-      'transform-typescript': 'src/child/typescript/transform.ts',
-    },
-    deps: { neverBundle: [/^\.\/(compile|transform)-typescript\.cjs$/], onlyBundle: false },
+    entry: { [`probe-${packageJson.version}`]: 'src/child/probe/probe.ts' },
+    deps: { neverBundle: [transformer] },
     inputOptions: { makeAbsoluteExternalsRelative: false },
   },
   // Apart, so that the probe shares no file with it: it costs each script's start.
   {
     ...shared,
-    entry: { 'handler-host': 'src/child/host/host.ts' },
-    deps: { neverBundle: [/^\.\/compile-typescript\.cjs$/], onlyBundle: false },
+    entry: { [`handler-host-${packageJson.version}`]: 'src/child/host/host.ts' },
+    deps: { neverBundle: [transformer] },
     inputOptions: { makeAbsoluteExternalsRelative: false },
+  },
+  {
+    ...shared,
+    entry: { 'transform-typescript': 'src/child/typescript/transform.ts' },
+    deps: { onlyBundle: false },
   },
   {
     ...shared,

@@ -44,7 +44,19 @@ if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   var cache = path.join(caches, 'folder-runner');
   // Compiled once instead of at each start; without a home of its own, by its full path, it goes on without.
   if (caches.charAt(0) === '/' && makePrivate(caches, cache)) require('module').enableCompileCache(cache);
-  require('./cli.cjs').main(__dirname);
+  try {
+    var cli = require('./cli.cjs');
+  } catch (error) {
+    var code = (error as NodeJS.ErrnoException).code;
+    if (code !== 'MODULE_NOT_FOUND' && !(error instanceof SyntaxError)) throw error;
+    process.stderr.write(
+      'runner: the package is not complete (' +
+        String((error as Error).message).split('\n')[0] +
+        '): it is being installed, or was removed. The next call goes on; if this stays, install it again.\n',
+    );
+    process.exitCode = 1;
+  }
+  if (cli) cli.main(__dirname);
 } else {
   process.stderr.write(
     'runner: needs Node 22.18 or newer, and this is ' +

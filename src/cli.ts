@@ -1,4 +1,7 @@
-import { writeSync } from 'node:fs';
+import { readdirSync, readFileSync, writeSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import packageJson from '../package.json' with { type: 'json' };
 import type { CommandLine, Commands, Complaint } from './commands/program.ts';
 import { runTierCommand } from './commands/run/run-tier.ts';
@@ -6,7 +9,7 @@ import type { CommandContext } from './commands/shared/context.ts';
 import { QueueError } from './queue/errors.ts';
 import { StoreUnavailable } from './store/failures.ts';
 import { preferNodesOwn } from './store/sqlite/driver.ts';
-import { errorCode, UsageError } from './system/base/errors.ts';
+import { errorCode, PackageIncomplete, UsageError } from './system/base/errors.ts';
 import { printableName } from './system/base/values.ts';
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
@@ -40,8 +43,41 @@ export const commands: Commands = {
 export async function main(distFolder: string): Promise<void> {
   // What settings print, which are code, is no part of an answer: a program may read that.
   console.log = console.info = console.debug = console.error;
+  setTimeout(keepChunks, LASTING_MS, distFolder).unref();
   await runCommandLine(process.argv.slice(2), createContext(distFolder));
   endSoon();
+}
+
+/** Most calls are over by then. */
+const LASTING_MS = 100;
+
+/** Chunks have their hash in their names. */
+const CHUNK = /-[\w-]{8}\.cjs$/;
+
+/**
+ * Keeps in memory what a call may still load: an upgrade takes it off the disk, and what lies there then is of another
+ * version. To be loaded all of it would take ten times as long as to be read.
+ */
+function keepChunks(distFolder: string): void {
+  const kept = new Map<string, Buffer>();
+  try {
+    for (const name of readdirSync(distFolder).filter((each) => CHUNK.test(each))) {
+      const path = join(distFolder, name);
+      kept.set(pathToFileURL(path).href, readFileSync(path));
+    }
+  } catch {
+    // It is being replaced at this moment: what was read is of one version all the same.
+  }
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      const url = CHUNK.test(specifier) && context.parentURL ? new URL(specifier, context.parentURL).href : '';
+      return kept.has(url) ? { url, format: 'commonjs', shortCircuit: true } : next(specifier, context);
+    },
+    load: (url, context, next) => {
+      const source = kept.get(url);
+      return source === undefined ? next(url, context) : { format: 'commonjs', source, shortCircuit: true };
+    },
+  });
 }
 
 /** A call in a world of its caller's, which is all that it reads and writes besides files. */
@@ -117,6 +153,8 @@ async function describeError(error: unknown, line: CommandLine): Promise<Complai
     return await (await import('./commands/program.ts')).describeWrongUse(error, line);
   }
   if (error instanceof QueueError) return describeQueueError(error);
+  if (isMissingChunk(error)) return { message: new PackageIncomplete(error.message).message, exitCode: 1 };
+  if (error instanceof PackageIncomplete) return { message: error.message, exitCode: 1 };
   if (error instanceof StoreUnavailable || isSystemError(error)) {
     return { message: error.message, exitCode: 1 };
   }
@@ -128,6 +166,12 @@ async function describeError(error: unknown, line: CommandLine): Promise<Complai
 function describeQueueError({ message, code, cause }: QueueError): Complaint {
   if (cause instanceof UsageError) return { message: cause.message, exitCode: 2 };
   return { message: printableName(message), exitCode: code === 'invalid' ? 2 : 1 };
+}
+
+/** One of ours, that an upgrade has taken off the disk before it was kept. */
+function isMissingChunk(error: unknown): error is Error {
+  if (errorCode(error) !== 'MODULE_NOT_FOUND') return false;
+  return /^Cannot find module '\.\/[\w-]+\.cjs'/.test((error as Error).message);
 }
 
 /** Of the operating system or of SQLite: the disk, the rights, the lock; not a defect. */

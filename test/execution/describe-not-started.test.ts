@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describeFailedStart, describeNotStarted } from '../../src/execution/start/start-failure.ts';
+import { openPlace } from '../support/handler-place.ts';
+import { runOne } from '../support/run-one.ts';
 
 test.for([
   ['ENOENT', 'interpreter not found: php'],
@@ -50,4 +52,25 @@ test.for([
   '',
 ])('Node ended later, saying %j', (output) => {
   expect(describeFailedStart(output)).toBeNull();
+});
+
+describe('what is loaded before a script or handler is gone by then: it has not begun, and that was no try', () => {
+  const gone = { probePath: '/nowhere/probe-0.0.1.cjs' };
+  const givenBack = { outcome: 'released', reason: 'the package was replaced; the next pass goes on' };
+
+  test('a script', async () => {
+    expect(await runOne('a.mjs', 'process.exit(0);\n', gone)).toMatchObject(givenBack);
+  });
+
+  test.for(['', '/** @isolate */'])('a handler with the tag "%s"', async (tag) => {
+    const { run } = openPlace({ 'a.mjs': `${tag}\nexport default () => {};\n` });
+    expect(await run('a', gone)).toMatchObject(givenBack);
+  });
+
+  test('not a script that says the same, or that itself finds a module missing', async () => {
+    const words = "Cannot find module '/nowhere/probe-0.0.1.cjs'\\nRequire stack:\\n- internal/preload\\n";
+    for (const script of [`throw new Error("${words}");\n`, "require('/nowhere/probe-0.0.1.cjs');\n"]) {
+      expect(await runOne('a.cjs', script)).toMatchObject({ outcome: 'failed' });
+    }
+  });
 });

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { umask } from 'node:process';
 import { describe, expect, test } from 'vitest';
+import { probePath } from '../support/run-command.ts';
 import { runPass } from '../support/run-pass.ts';
 
 const PRINT = 'env | sort\n';
@@ -67,9 +68,9 @@ console.log(readFileSync('/proc/self/cmdline', 'utf8').replaceAll('\\0', ' '));\
     },
     { env: { API_KEY: 'short' }, files: { 'runner.config.json': JSON.stringify(settings) } },
   );
-  const [first] = run('a').output?.split('probe.cjs') ?? [];
-  expect(run('a').output).toBe(`${first}probe.cjs ${root}/jobs/hourly/a.mjs \n`);
-  expect(first).toMatch(/^\/\S+ --require \/\S+$/);
+  const [first] = run('a').output?.split(probePath) ?? [];
+  expect(run('a').output).toBe(`${first}${probePath} ${root}/jobs/hourly/a.mjs \n`);
+  expect(first).toMatch(/^\/\S+ --require $/);
   expect(run('b').output).toBe(`/bin/sh ${root}/jobs/hourly/b.sh `);
 });
 

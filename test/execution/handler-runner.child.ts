@@ -5,6 +5,7 @@ import { createMasker } from '../../src/execution/secrets.ts';
 import { createHandlerRunners, type HandlerRunner } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { probePath } from '../support/run-command.ts';
 
 /** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */
 const [root = '', ...names] = process.argv.slice(2);
@@ -22,7 +23,7 @@ for (const [index, name] of names.entries()) {
     script,
     root,
     state,
-    probePath: join(import.meta.dirname, '../../dist/probe.cjs'),
+    probePath,
     timeoutMs: 60_000,
     graceMs: 10_000,
     maxOutputBytes: 1_000_000,

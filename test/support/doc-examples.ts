@@ -168,7 +168,7 @@ const figures: readonly (readonly [RegExp, string])[] = [
   [/\bpid( +)\d+/g, 'pid #'],
   [/\bsha256 [0-9a-f]+/g, 'sha256 #'],
   [/\bv\d+\.\d+\.\d+\b/g, '#'],
-  [/probe\.cjs:\d+:\d+/g, 'probe.cjs'],
+  [/probe-[\d.]+\.cjs:\d+:\d+/g, 'probe.cjs'],
   [/^[\d*]\S* \S+ \S+ \S+ \S+ (?=\S*\/node )/gm, '# '],
   // Columns are as wide as what is in them.
   [/ {2,}/g, '  '],

@@ -8,10 +8,10 @@ import type { HandlerRequest } from '../../src/execution/start/request.ts';
 import { createHandlerRunners, type HandlerRunner, type HandlerRunnerOptions } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
+import { probePath } from './run-command.ts';
 import { makeStateOf } from './state-of.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 
-const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
 const MB = 1024 * 1024;
 
 /** What a test says of a job and its run; the rest is usual. */

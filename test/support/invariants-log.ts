@@ -66,11 +66,11 @@ function checkJob(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
     [running === (job.state === 'running' ? 1 : 0), `${running} runs are running`],
     [job.state !== 'finished' || last?.outcome === 'succeeded', `last run: ${last?.outcome}`],
     [job.state !== 'failed' || isFailure(last), `last run: ${last?.outcome}`],
-    [job.state !== 'retrying' || isFailure(last), `last run: ${last?.outcome}`],
+    [job.state !== 'retrying' || isFailure(last) || isGivenBack(last), `last run: ${last?.outcome}`],
     [job.state !== 'retrying' || last?.left_job === 'retrying', 'its last run was its last try'],
     [isHeld || isEnded || job.attempts === triesOf(job, last), `${job.attempts} attempts`],
     [job.state !== 'queued' || job.attempts === 0, 'it has been run'],
-    [runs.every(({ outcome }) => outcome !== 'released'), 'only jobs of the queue are given back'],
+    [runs.every((run) => run.outcome !== 'released' || isGivenBack(run)), 'only jobs of the queue are given back'],
     ...runs.map((run, index): readonly [boolean, string] => [
       run.spool_id !== null || run.attempt === nextAttempt(runs[index - 1]),
       `run ${run.id} is attempt ${run.attempt}`,
@@ -79,12 +79,18 @@ function checkJob(job: LoggedJob, runs: readonly LoggedRun[]): string[] {
 }
 
 function triesOf({ state }: LoggedJob, last: LoggedRun | undefined): number {
-  return state === 'retrying' ? (last?.attempt ?? 0) : 0;
+  return state === 'retrying' && !isGivenBack(last) ? (last?.attempt ?? 0) : 0;
 }
 
 /** Only a try that is to be followed by another is. */
 function nextAttempt(before: LoggedRun | undefined): number {
+  if (isGivenBack(before)) return before?.attempt ?? 1;
   return before?.left_job === 'retrying' ? before.attempt + 1 : 1;
+}
+
+/** A script that could not begin, as its runner was replaced. */
+function isGivenBack(run: LoggedRun | undefined): boolean {
+  return run?.outcome === 'released' && /was replaced; the next pass goes on$/.test(run.reason ?? '');
 }
 
 const isFailure = (run: LoggedRun | undefined): boolean =>

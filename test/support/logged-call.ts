@@ -2,6 +2,7 @@ import { defaultSettings, type Settings } from '../../src/settings/settings.ts';
 import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import type { StoreInvocation } from '../../src/worker/invocation/invocation.ts';
 import { createStopRequest } from '../../src/worker/invocation/stop.ts';
+import { probePath } from './run-command.ts';
 import { makeStateOf, openStoreOf } from './state-of.ts';
 
 /** A call that has a root's log, as `runner work` makes one. */
@@ -12,7 +13,7 @@ export async function makeLoggedCall(root: string, settings: Partial<Settings> =
       state: makeStateOf(root),
       settings: { ...defaultSettings, ...settings },
       environment: {},
-      probePath: '',
+      probePath,
       version: '0.1.0',
       now: Date.now,
     },

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import packageJson from '../../package.json' with { type: 'json' };
 
 export interface Ended {
   readonly status: number | null;
@@ -43,3 +44,6 @@ export function runNode(args: readonly string[], { cwd, env, input = '' }: Place
 }
 
 export const commandPath = new URL('../../dist/bin.cjs', import.meta.url).pathname;
+
+/** What is loaded into Node scripts; the process for handlers starts from a file beside it. */
+export const probePath = join(dirname(commandPath), `probe-${packageJson.version}.cjs`);

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { discover } from '../../src/discovery/discover.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runScript } from '../../src/execution/script/run-script.ts';
@@ -6,9 +5,8 @@ import { createMasker } from '../../src/execution/secrets.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { probePath } from './run-command.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
-
-const probePath = join(import.meta.dirname, '../../dist/probe.cjs');
 
 /** Runs one script as a pass does, but with the limits that a test needs. */
 export async function runOne(name: string, content: FileContent, overrides: Partial<RunRequest> = {}): Promise<RunEnd> {

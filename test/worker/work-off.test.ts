@@ -11,6 +11,7 @@ import { createStopRequest, type StopRequest } from '../../src/worker/invocation
 import { runExecutors } from '../../src/worker/loop/loop.ts';
 import { workOff } from '../../src/worker/loop/script-executor.ts';
 import { createFailoverRecorder, createStoreRecorder } from '../../src/worker/record/run-recorder.ts';
+import { probePath } from '../support/run-command.ts';
 import { openStoreOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { writeLog } from '../support/written-log.ts';
@@ -27,7 +28,7 @@ async function makePass(scripts: Readonly<Record<string, string>>) {
     state,
     settings: defaultSettings,
     environment: {},
-    probePath: '/no/probe',
+    probePath,
     version: '0',
     now: Date.now,
   };
@@ -105,7 +106,9 @@ test.each([
     });
     const going = makeExecutor(stop);
     const onBroken = vi.fn();
-    expect(await runExecutors([broken, going], { name: 'worker', stop, onBroken })).toEqual([error]);
+    expect(await runExecutors([broken, going], { name: 'worker', stop, runner: { probePath }, onBroken })).toEqual([
+      error,
+    ]);
     expect(onBroken.mock.calls).toEqual([[error]]);
     expect(stop.reason).toBe('the worker was aborted: Error: no more');
     expect([broken.did, going.did]).toEqual([it, other]);

@@ -21,6 +21,7 @@ import {
   type ToChild,
 } from '../contract.ts';
 import { describeError, failure, recordEnd, UNSETTLED_EXIT_CODE, writeResult } from '../record-end.ts';
+import { PACKAGE_REPLACED } from '../typescript/compile.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
 import { guardExit, HandlerShelf, Ledger, linkAnew, type Meter, startMeter, TemporaryFolder } from './sandbox.ts';
 
@@ -196,7 +197,7 @@ class HandlerServer {
       const exported = await this.#runs.exit(() => this.#shelf.take(path));
       return await callHandler(exported, path, job, (data) => this.#update(data));
     } catch (error) {
-      return { exitCode: 1, error: describeError(error) };
+      return endUnloaded(error);
     }
   }
 
@@ -295,6 +296,12 @@ class HandlerServer {
   }
 }
 
+/** A handler that could not be loaded. It has not begun where what compiles it is gone: another try is as good. */
+function endUnloaded(error: unknown): HandlerEnd {
+  const isReplaced = (error as NodeJS.ErrnoException | null)?.code === PACKAGE_REPLACED;
+  return { exitCode: 1, error: describeError(error), ...(isReplaced && { ask: { kind: 'retry', delay: '1s' } }) };
+}
+
 /**
  * Calls the handler of one job, and ends the process with it, whatever else it left open. Nothing is kept for a
  * next one, and the end is told by the result file and the exit code.
@@ -314,10 +321,14 @@ function serveAlone(): void {
     () => end,
   );
   const updates = openUpdates();
-  void import(pathToFileURL(path).href).then(async (exported) => {
+  const call = async (exported: unknown): Promise<never> => {
     end = await callHandler(exported, path, job, updates.send);
     await updates.settled();
     process.exit(end.exitCode);
+  };
+  void import(pathToFileURL(path).href).then(call, (error) => {
+    end = endUnloaded(error);
+    throw error;
   });
 }
 

@@ -1,6 +1,8 @@
 import { stripTypeScriptTypes } from 'node:module';
-import { compileFunction } from 'node:vm';
 import type { Compiled, ModuleFormat } from './cache.ts';
+
+/** The code of the error where what compiles is gone. */
+export const PACKAGE_REPLACED = 'RUNNER_PACKAGE_REPLACED';
 
 /** Makes JavaScript of TypeScript, with the lines and columns of the source in every stack. */
 export function compileTypeScript(path: string, source: string): Compiled {
@@ -21,11 +23,21 @@ function stripOrTransform(path: string, source: string): string {
 
 /** Enums, namespaces and parameter properties need more than stripping, and a library for that. */
 function transform(path: string, source: string): string {
-  const library = require('./transform-typescript.cjs') as typeof import('./transform.ts');
+  const { transformTypeScript } = loadTransformer(path);
   try {
-    return library.transformTypeScript(path, source);
+    return transformTypeScript(path, source);
   } catch (error) {
     throw nameFile(error, path);
+  }
+}
+
+function loadTransformer(path: string): typeof import('./transform.ts') {
+  try {
+    return require('./transform-typescript.cjs');
+  } catch (cause) {
+    throw Object.assign(new Error(`${path} cannot be compiled: the package was replaced`, { cause }), {
+      code: PACKAGE_REPLACED,
+    });
   }
 }
 
@@ -33,6 +45,8 @@ function transform(path: string, source: string): string {
 function detectFormat(path: string, code: string): ModuleFormat {
   if (path.endsWith('.mts')) return 'module';
   if (path.endsWith('.cts')) return 'commonjs';
+  // Loaded for this alone: from the second run on a script does without it.
+  const { compileFunction } = process.getBuiltinModule('node:vm');
   try {
     compileFunction(code, ['exports', 'require', 'module', '__filename', '__dirname']);
     return 'commonjs';

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { type LoadHookContext, type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Compiled, compileCached } from './cache.ts';
+import { compileCached } from './cache.ts';
+import { compileTypeScript } from './compile.ts';
 
 /**
  * Lets scripts be TypeScript of any kind, on any Node: compiled once for each content, imported
@@ -14,17 +15,11 @@ export function installTypeScript(cacheFolder: string): void {
     if (!isTypeScript(url)) return nextLoad(url, context);
     const path = fileURLToPath(url);
     const source = readFileSync(path, 'utf8');
-    const { format, code } = compileCached(folder, path, source, () => compile(path, source));
+    const { format, code } = compileCached(folder, path, source, () => compileTypeScript(path, source));
     if (code.includes('\n//# sourceMappingURL=data:')) process.setSourceMapsEnabled(true);
     return { format: isModule(context) ? 'module' : format, source: code, shortCircuit: true };
   };
   registerHooks({ resolve, load });
-}
-
-/** Its own file: from the second run on a script does without it, and without what it loads. */
-function compile(path: string, source: string): Compiled {
-  const compiler = require('./compile-typescript.cjs') as typeof import('./compile.ts');
-  return compiler.compileTypeScript(path, source);
 }
 
 const resolve: ResolveHookSync = (specifier, context, nextResolve) => {

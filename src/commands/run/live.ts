@@ -48,8 +48,8 @@ export async function runAndShow(
   const trigger = isTerminal ? 'manual' : isDue ? 'due' : 'cron';
   // Nobody else asks for the time: loading what tells it takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
-  const summary = await run({ runner, trigger, stop, events, budget });
-  await failures.print();
+  // Whatever breaks it off, what has failed until then is told.
+  const summary = await run({ runner, trigger, stop, events, budget }).finally(failures.print);
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }

@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { PackageIncomplete, UsageError } from '../../system/base/errors.ts';
 import { becomeOwner, describeOwner, findOtherOwner } from '../../system/place/owner.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
@@ -38,11 +39,11 @@ export interface CommonOptions {
  *
  * @throws {UsageError} where it may not
  */
-export function enterSite({ distFolder }: CommandContext, root: string, mayAct: boolean): void {
+export function enterSite(context: CommandContext, root: string, mayAct: boolean): void {
   const owner = findOtherOwner(root);
   if (owner === null) return;
   if (!mayAct) throw new UsageError(`${describeOwner(owner)}, or add --as-root to do it with that user's rights`);
-  becomeOwner(owner, [process.execPath, join(distFolder, 'probe.cjs')]);
+  becomeOwner(owner, [process.execPath, probePathOf(context)]);
 }
 
 /** Finds the root and reads its settings: what every command needs that runs scripts. */
@@ -51,6 +52,8 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   const root = findRoot({ option: rootOption, variable: env.RUNNER_ROOT, cwd });
   enterSite(context, root, false);
   const state = stateFolderOf(root);
+  const probePath = probePathOf(context);
+  if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadSettings(root, env);
   checkPlace(root, state, settings);
   return {
@@ -58,8 +61,12 @@ export async function openRunner(context: CommandContext, rootOption: string | u
     state,
     settings,
     environment: env,
-    probePath: join(context.distFolder, 'probe.cjs'),
+    probePath,
     version: context.version,
     now: context.now,
   };
+}
+
+function probePathOf({ distFolder, version }: CommandContext): string {
+  return join(distFolder, `probe-${version}.cjs`);
 }

@@ -1,6 +1,7 @@
 import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
 import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
 import type { Exit } from '../start/process.ts';
+import { isReplaced } from '../start/start-failure.ts';
 
 /** What went wrong inside a Node script, as it reported it itself. */
 interface ScriptError {
@@ -81,10 +82,10 @@ export function endUnmeasured(end: Unmeasured): RunEnd {
   return { ...unmeasured, exitCode: null, signal: null, warning: null, error: null, ...end };
 }
 
-/** A run that ended before it began: refused, or without an interpreter. */
+/** A run that ended before it began: refused, or without an interpreter; given back if the runner was replaced. */
 export function endNotStarted(reason: string, durationMs: number): RunEnd {
   return endUnmeasured({
-    outcome: 'not-started',
+    outcome: isReplaced(reason) ? 'released' : 'not-started',
     finishedAt: Date.now(),
     durationMs: roundMs(durationMs),
     reason,

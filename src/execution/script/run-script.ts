@@ -11,7 +11,7 @@ import { isDiskFull } from '../result/wording.ts';
 import { closeOutput, createRunFiles, type OpenOutput, type RunFiles, runFilesOf } from '../run-files.ts';
 import { type Exit, type StartedProcess, type StartFailure, startProcess } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
-import { describeFailedStart, describeHungStart, describeNoFiles } from '../start/start-failure.ts';
+import { describeFailedStart, describeHungStart, describeNoFiles, isReplaced } from '../start/start-failure.ts';
 import { countLeft, type Termination } from '../watch/terminate.ts';
 import { HANG_AFTER_MS, type Watched, watchRun } from '../watch/watch.ts';
 import type { HeldScript } from './held-script.ts';
@@ -120,7 +120,10 @@ async function observeRun(
   if (request.stop.aborted) return first;
   ftruncateSync(output.fd);
   const second = await observeStart(request, files, output);
-  return 'failure' in second ? second : { ...second, firstFailure: first.startFailure };
+  if ('failure' in second) return second;
+  const { startFailure } = second;
+  if (startFailure !== null && isReplaced(startFailure)) return { failure: startFailure };
+  return { ...second, firstFailure: first.startFailure };
 }
 
 async function observeStart(
@@ -149,12 +152,19 @@ async function observeProcess({ pid, exited }: StartedProcess, request: RunReque
 
 const isNode = ({ script }: RunRequest): boolean => script.launch.kind === 'node';
 
-function describeFailure(request: RunRequest, { cause }: Termination, { signal }: Exit, fd: number): string | null {
+function describeFailure(
+  request: RunRequest,
+  { cause }: Termination,
+  { code, signal }: Exit,
+  fd: number,
+): string | null {
   if (cause === 'hung') {
     return describeHungStart(prettyMilliseconds(request.hangAfterMs ?? HANG_AFTER_MS));
   }
   const isOwnEnd = signal === 'SIGABRT' || signal === 'SIGTRAP';
-  return isNode(request) && cause === null && isOwnEnd ? describeFailedStart(readHead(fd)) : null;
+  if (!isNode(request) || cause !== null || !(isOwnEnd || code === 1)) return null;
+  const failure = describeFailedStart(readHead(fd));
+  return failure !== null && isReplaced(failure) === (code === 1) ? failure : null;
 }
 
 /**

@@ -1,11 +1,32 @@
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { basename } from 'node:path';
 import { errorCode } from '../../system/base/errors.ts';
+import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
+
+const PACKAGE_REPLACED = 'the package was replaced; the next pass goes on';
+const NODE_REPLACED = 'Node was replaced; the next pass goes on';
+
+/** Why this process can start no further child, as an upgrade or a removal has taken what that needs; null: it can. */
+export function findReplaced(probePath: string): string | null {
+  return existsSync(probePath) ? findReplacedNode() : PACKAGE_REPLACED;
+}
+
+function findReplacedNode(): string | null {
+  return isExecutable(findOwnNode()) ? null : NODE_REPLACED;
+}
+
+/** A run that ended so has not begun: it is no try of its job. */
+export function isReplaced(reason: string): boolean {
+  return reason === PACKAGE_REPLACED || reason === NODE_REPLACED;
+}
 
 const OPEN_FILES = "too many files are open for the host's limit (ulimit -n)";
 
 /** Why a script could not even be started. */
 export function describeNotStarted(error: NodeJS.ErrnoException, program: string): string {
+  const replaced = program === basename(findOwnNode()) ? findReplacedNode() : null;
+  if (replaced !== null) return replaced;
   // By the same codes the kernel tells of the program.
   if (['ENOENT', 'EACCES', 'EPERM'].includes(error.code ?? '') && !isUsable(devNull)) {
     return `no program can be started: ${devNull} is missing on this host, or closed to your user; ask your host to restore it`;
@@ -49,7 +70,7 @@ export function describeNoFiles(error: NodeJS.ErrnoException): string {
   return `${what}: ${error.message}`;
 }
 
-/** What Node prints, before all else, when it ends itself while it starts. */
+/** What Node prints, before all else, when it ends while it starts. */
 const failedStarts: readonly (readonly [RegExp, string])[] = [
   [
     /^[#\s]*Fatal process out of memory/,
@@ -58,6 +79,10 @@ const failedStarts: readonly (readonly [RegExp, string])[] = [
   [
     /^.{0,500}Assertion.{0,20}\(0\) == \(uv_thread_create/s,
     "Node could not start: it got no thread, so the host's limit of processes is reached; run fewer scripts at the same time, or set limits.maxProcesses to wait",
+  ],
+  [
+    /^node:internal\/.{0,100}\nError: Cannot find module '[^'\n]*\/(?:probe-[^'\n/]+'\nRequire stack:\n- internal\/preload|handler-host-[^'\n/]+')\n/s,
+    PACKAGE_REPLACED,
   ],
 ];
 

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import {
   type EndMessage,
@@ -79,7 +79,7 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
     ...runFilesOf(state, key),
     temporary,
   });
-  const hostPath = join(dirname(request.probePath), 'handler-host.cjs');
+  const hostPath = join(dirname(request.probePath), basename(request.probePath).replace('probe', 'handler-host'));
   const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
   return await startCommand(request, command, {
     env: { ...environment, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },

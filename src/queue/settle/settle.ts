@@ -126,13 +126,17 @@ export type Transition =
   | { readonly kind: 'bury'; readonly priority?: number }
   | { readonly kind: 'cancel' };
 
+/** Of what was given back without a word. */
+const atOnce = { kind: 'retry', delayMs: 0 } as const;
+
 interface Decided {
   readonly transition: Transition & { readonly reason?: string };
   readonly decision: RetryDecision;
 }
 
 function decide(job: JobRow, run: RunToSettle, at: number): Decided {
-  const { end, result, decision: asked, isRetryable } = run;
+  const { end, result, isRetryable } = run;
+  const asked = run.decision ?? (end.outcome === 'released' ? atOnce : null);
   if (end.outcome === 'succeeded') {
     return { transition: { kind: 'finish', result }, decision: { state: 'finished' } };
   }

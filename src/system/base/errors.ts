@@ -8,6 +8,19 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+/** The files that this is started from, or loads, are not all there. */
+export class PackageIncomplete extends Error {
+  override readonly name = 'PackageIncomplete';
+
+  /** @param missing its first line is told */
+  constructor(missing: string) {
+    super(
+      `the package is not complete (${missing.split('\n', 1)[0]}): it is being installed, or was removed. ` +
+        'The next call goes on; if this stays, install it again.',
+    );
+  }
+}
+
 /** The code of an error of the operating system or of SQLite: `ENOSPC`, `SQLITE_BUSY`; '' where it has none. */
 export function errorCode(error: unknown): string {
   if (!(error instanceof Error)) return '';

@@ -18,7 +18,7 @@ export function findOwnNode(): string {
   return findProgram(execPath, env.PATH ?? '') ?? execPath;
 }
 
-function isExecutable(path: string): boolean {
+export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

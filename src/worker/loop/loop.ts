@@ -1,3 +1,5 @@
+import { findReplaced } from '../../execution/start/start-failure.ts';
+import type { Runner } from '../../settings/settings.ts';
 import type { StopRequest } from '../invocation/stop.ts';
 
 /** Takes jobs and runs them, some after the others: scripts of a pass, or jobs of the queue. */
@@ -14,6 +16,8 @@ export interface Executor<Turn> {
 interface Employer {
   readonly name: 'pass' | 'worker';
   readonly stop: StopRequest;
+  /** For what it starts its children with. */
+  readonly runner: Pick<Runner, 'probePath'>;
   /** Told at once why an executor breaks off. */
   readonly onBroken?: (error: unknown) => void;
 }
@@ -26,7 +30,7 @@ interface Employer {
  */
 export async function runExecutors<Turn>(
   executors: readonly Executor<Turn>[],
-  { name, stop, onBroken }: Employer,
+  { name, stop, runner, onBroken }: Employer,
 ): Promise<readonly unknown[]> {
   const errors: unknown[] = [];
   const attempt = async (work: () => Promise<void>): Promise<void> => {
@@ -38,9 +42,14 @@ export async function runExecutors<Turn>(
       onBroken?.(error);
     }
   };
+  const next = async (executor: Executor<Turn>): Promise<Turn | null> => {
+    const replaced = findReplaced(runner.probePath);
+    if (replaced !== null) stop.startNothing(replaced);
+    return await executor.next();
+  };
   const runOne = async (executor: Executor<Turn>): Promise<void> => {
     await attempt(async () => {
-      for (let turn = await executor.next(); turn !== null; turn = await executor.next()) await executor.run(turn);
+      for (let turn = await next(executor); turn !== null; turn = await next(executor)) await executor.run(turn);
     });
     await attempt(() => executor.giveBack());
   };

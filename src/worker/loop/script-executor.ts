@@ -1,5 +1,6 @@
 import type { RunEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/held-script.ts';
+import { isReplaced } from '../../execution/start/start-failure.ts';
 import type { Store } from '../../store/contract.ts';
 import { leaveRest } from '../collect/collect-jobs.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
@@ -34,9 +35,13 @@ export async function workOff(pass: TierPass, jobs: readonly PassJob[]): Promise
   const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
   const shared: SharedPass = { ...pass, waiting: [...jobs], ends: [], mayHold };
   const executors = Array.from({ length: count }, () => new ScriptExecutor(shared));
-  const errors = await runExecutors(executors, { name: 'pass', stop: pass.stop });
+  const errors = await runExecutors(executors, { ...pass, name: 'pass' });
   if (errors.length > 0) throw errors[0];
-  return { ends: shared.ends, rest: shared.waiting };
+  const { ends, waiting } = shared;
+  const { reason } = pass.stop;
+  const isLeft = waiting.length > 0 || ends.some(({ outcome }) => outcome === 'released');
+  if (isLeft && reason !== null && isReplaced(reason)) pass.events.emit('problem', reason);
+  return { ends, rest: waiting };
 }
 
 interface SharedPass extends TierPass {

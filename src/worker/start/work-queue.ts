@@ -57,7 +57,7 @@ async function work(
   try {
     const working = executors.map((equipment) => new QueueExecutor(equipment));
     const report = (error: unknown) => isStoreFailure(error) && reportStoreFailure(call, error);
-    const errors = await runExecutors(working, { name: 'worker', stop: call.stop, onBroken: report });
+    const errors = await runExecutors(working, { ...call, name: 'worker', onBroken: report });
     await ifLogAllows(call, () => call.store.sync());
     // A defect; but what the other executors had in hand was finished first.
     for (const error of errors) if (!isStoreFailure(error)) throw error;
