@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { commands } from '../../src/cli.ts';
 import { openQueue } from '../../src/index.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -298,6 +299,11 @@ describe('root in a user’s site', () => {
 
   const asRoot = (root: string, what: string) => runAs(0, root, { SHOP_TOKEN: 'tok-4711-0815', HOME: '/root' }, what);
 
+  const readers = [
+    ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
+    'repeat hourly',
+  ];
+
   const verbs = [
     ...['hourly', 'due', 'run hourly/a', 'work', 'add h', 'claim h', 'kick h', 'pause', 'resume', 'job 1 cancel'],
     ...[
@@ -331,6 +337,11 @@ describe('root in a user’s site', () => {
     expect(look(root)).toEqual(before);
   });
 
+  test('either looks or acts: each command is one of these', () => {
+    const named = [...verbs, ...readers].map((what) => what.split(' ')[0] as string);
+    expect(Object.keys(commands).filter((name) => !named.includes(name))).toEqual([]);
+  });
+
   test('names the owner, and the command that becomes it', () => {
     expect(asRoot(makeRootOf(WWW_DATA, files), 'hourly').stderr).toContain(
       "belongs to www-data (uid 33), and root does nothing in another user's site; call this as that user, such as with: su -s /bin/sh -c 'runner …' www-data, or",
@@ -352,7 +363,6 @@ describe('root in a user’s site', () => {
     for (const what of ['add h', 'hourly']) expect(runAs(ALICE, root, {}, what).status).toBe(0);
     rmSync(join(root, '.cache'), { recursive: true, force: true });
     const before = look(root);
-    const readers = ['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'doctor'];
     for (const what of readers) {
       expect([what, asRoot(root, what)]).toEqual([
         what,
