@@ -1,4 +1,6 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isCorruption } from '../../src/store/failures.ts';
 import { isSuspect, markSuspect } from '../../src/store/sqlite/file.ts';
@@ -7,6 +9,7 @@ import type { SqliteStore } from '../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { checkIntegrity } from '../support/check-integrity.ts';
 import { makeDamagedLog } from '../support/damaged-log.ts';
+import { repository } from '../support/doc-examples.ts';
 import { drivers } from '../support/drivers.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeStateOf } from '../support/state-of.ts';
@@ -213,6 +216,20 @@ describe.each(drivers)('with %s', (_name, driver) => {
     expect([store.quarantined, await checkIntegrity(store)]).toEqual([null, []]);
     expect(filesIn(folder).filter((name) => name.includes('.new'))).toEqual([]);
   });
+});
+
+const hasSqlite3 = spawnSync('sqlite3', ['--version']).error === undefined;
+
+test.skipIf(!hasSqlite3)('what stands around a damaged page is read by the command of the page', async () => {
+  const folder = makeStateOf(makeTemporaryRoot());
+  await makeDamagedLog(folder);
+  const page = readFileSync(join(repository, 'docs/activity-log.md'), 'utf8');
+  const [, command = ''] = /^```text\n(sqlite3 .*)\n```$/m.exec(page) ?? [];
+  const own = command.replace(/\.runner\/\S+/, 'activity.db');
+  execFileSync('sh', ['-c', `${own}; sqlite3 saved.db 'select count(*) from events' >count`], { cwd: folder.path });
+  const count = Number(readFileSync(join(folder.path, 'count'), 'utf8'));
+  expect(count).toBeGreaterThan(40);
+  expect(count).toBeLessThan(50);
 });
 
 test('eight processes that meet a broken log in the same moment quarantine it once', async () => {

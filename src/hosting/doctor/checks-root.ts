@@ -304,7 +304,7 @@ function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   return logs.map((name) =>
     warning(
       `.runner/${name} was quarantined because it was broken`,
-      'Delete it with its -wal and -shm when nobody misses its history; `sqlite3 <file> .recover` saves what can be saved.',
+      'Delete it with its -wal and -shm when nobody misses its history; `sqlite3 <file> .dump` shows what can be read of it.',
     ),
   );
 }

@@ -131,7 +131,7 @@ const sentences: readonly (readonly [RegExp, string])[] = [
   [/^EISDIR$/, 'is a folder; name the SQLite file in it'],
   [/^(EACCES|EPERM)$/, 'cannot be read by this user'],
   [/^SQLITE_NOTADB$/, 'is not an SQLite database, or it is encrypted'],
-  [/^SQLITE_CORRUPT/, 'is damaged; try `sqlite3 <file> .recover` first'],
+  [/^SQLITE_CORRUPT/, 'is damaged; `sqlite3 <file> .dump` writes what can be read of it'],
   [/^SQLITE_(BUSY|LOCKED)/, 'stays locked; stop the programs that use it, then try again'],
   [
     /^SQLITE_(CANTOPEN|READONLY)/,

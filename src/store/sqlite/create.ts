@@ -211,7 +211,7 @@ function describe(
   }
   return (
     `${database} was damaged (${reason}): renamed to ${to}, with its journal files, and a new log ` +
-    `was created. To read the rest of the old one: \`sqlite3 ${to} .recover\`.`
+    `was created. To read the rest of the old one: \`sqlite3 ${to} .dump\`.`
   );
 }
 
