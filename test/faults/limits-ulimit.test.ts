@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { checkInvariants } from '../support/invariants.ts';
@@ -26,9 +26,10 @@ function limitNode(ulimit: string): void {
 }
 
 /** The built command with a limit of the shell's, as a host sets it for all that cron starts. */
-function runPassUnder(ulimit: string, scripts: Readonly<Record<string, string>>) {
+function runPassUnder(ulimit: string, scripts: Readonly<Record<string, string>>, concurrency = 1) {
   const files = Object.entries(scripts).map(([name, source]) => [`jobs/hourly/${name}`, source]);
-  const root = makeTemporaryRoot(Object.fromEntries(files));
+  const settings = `export default { concurrency: ${concurrency} };\n`;
+  const root = makeTemporaryRoot({ ...Object.fromEntries(files), 'runner.config.mjs': settings });
   const line = `ulimit ${ulimit} && exec "$0" "$@"`;
   const args = ['-c', line, process.execPath, commandPath, '--root', root, 'hourly'];
   const { status, stderr } = spawnSync('/bin/sh', args, { cwd: '/', env: cronEnv(root), encoding: 'utf8' });
@@ -86,6 +87,27 @@ describe('open files (ulimit -n)', () => {
   test('of 64 are enough for a whole pass', () => {
     const { status, stderr } = runPassUnder('-n 64', { 'a.mjs': fine, 'b.sh': 'echo fine\n' });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  test('of 8 more are enough for each further script at the same time, and for each job', () => {
+    const waits = `setTimeout(() => {}, 300);\n`;
+    const names = Array.from({ length: 9 }, (_, n) => [`s${n}.mjs`, waits]);
+    const { status, stderr, root } = runPassUnder('-n 128', Object.fromEntries(names), 9);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    mkdirSync(join(root, 'jobs/queue'));
+    writeFileSync(
+      join(root, 'jobs/queue/q.mjs'),
+      'export default () => new Promise((done) => setTimeout(done, 300));\n',
+    );
+    const line = `yes '{"name":"q"}' | head -n 9 | "$0" "$1" add --many && ulimit -n 128 && exec "$0" "$1" work --concurrency 9`;
+    const how = { cwd: root, env: cronEnv(root), encoding: 'utf8' } as const;
+    expect(spawnSync('/bin/sh', ['-c', line, process.execPath, commandPath], how)).toMatchObject({
+      status: 0,
+      stderr: '',
+    });
+    expect(
+      readRuns(root).runs.filter(({ script, outcome }) => script === 'queue/q' && outcome === 'succeeded'),
+    ).toHaveLength(9);
   });
 
   test.for([12, 24])('too few of them (%i) are the reason', async (count) => {

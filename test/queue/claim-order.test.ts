@@ -160,6 +160,16 @@ describe('a job whose time has come', () => {
     expect((await queue.claimMany('*', 2)).map(({ id }) => id)).toEqual([1, 2]);
   });
 
+  test('is taken after those that were due before its retry, however long ago it was added', async () => {
+    const { queue, clock } = await openTestQueue();
+    await queue.add('tried', {}, { retries: 1, retryDelay: '1h' });
+    await queue.fail((await queue.claim()) ?? 0, { mayRetry: true });
+    clock.at += HOUR_MS - 1;
+    await queue.add('due before');
+    clock.at += 1;
+    expect((await queue.claimMany('*', 2)).map(({ name }) => name)).toEqual(['due before', 'tried']);
+  });
+
   test('is one of ten thousand of as many priorities: the highest ones come first', async () => {
     const { root, queue, clock } = await openTestQueue();
     changeLog(

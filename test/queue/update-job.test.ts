@@ -37,6 +37,13 @@ describe('a new rule', () => {
     expect(row(id).state).toBe('queued');
   });
 
+  test('gives a job that is due a later time, too', async () => {
+    const { queue, row } = await openTestQueue();
+    const id = await queue.add('a');
+    await queue.update(id, { repeat: 'SCHEDULED, +1 HOUR' });
+    expect(row(id)).toMatchObject({ state: 'queued', ready: 0, run_at: START + HOUR_MS });
+  });
+
   test('counts from when the job was started last', async () => {
     const { queue, take, clock, row } = await openTestQueue();
     const job = await take('a');
