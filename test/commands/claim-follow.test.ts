@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -229,6 +231,12 @@ describe('runner claim --follow', () => {
     broken.child.kill('SIGTERM');
     expect([await broken.read(), await broken.exit]).toEqual([null, 143]);
     expect(readJobRow(root, 3)).toMatchObject({ state: 'retrying', claim_token: null });
+
+    const deployed = follow(root);
+    await deployed.read();
+    writeFileSync(join(root, '.runner/restart'), '');
+    deployed.say({ id: 3, verb: 'retry' });
+    expect([await deployed.read(), await deployed.read()]).toEqual([{ ok: { id: 3, verb: 'retry' } }, null]);
 
     const idle = follow(root, '--wait', '300ms');
     await idle.read();

@@ -90,10 +90,17 @@ async function claim(context: CommandContext, names: readonly string[], options:
   const minPriority = numberIn(options.minPriority);
   const how = withoutUndefined({ lease, minPriority }) as ClaimOptions;
   const stop = stopBySignal();
-  await withQueue(context, options.root, async (queue) => {
+  await withQueue(context, options.root, async (queue, root) => {
     if (options.follow === true) {
       const { follow, readTimes } = await import('./follow.ts');
-      return await follow(context, queue, { patterns, count: count ?? 1, how, stop, ...readTimes(context, options) });
+      return await follow(context, queue, {
+        root,
+        patterns,
+        count: count ?? 1,
+        how,
+        stop,
+        ...readTimes(context, options),
+      });
     }
     const holding = options.holding?.map((id) => numberIn(id) as number);
     const once = withoutUndefined({ ...how, wait, holding, signal: stop.signal });

@@ -6,7 +6,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { memberOf } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { CommandContext } from '../shared/context.ts';
+import { type CommandContext, filesOfDeploy } from '../shared/context.ts';
 import { parseJson } from '../shared/options.ts';
 
 /** How long a worker goes on claiming. */
@@ -30,6 +30,7 @@ export function readTimes({ now }: CommandContext, { wait, for: forWhile }: Time
 }
 
 interface Following extends Times {
+  readonly root: string;
   readonly patterns: readonly string[];
   /** So many jobs are out at most. */
   readonly count: number;
@@ -53,7 +54,7 @@ export async function follow(context: CommandContext, queue: Queue, following: F
   // Told below.
   listening.catch(() => {});
   try {
-    await handOutJobs(talk, following);
+    await handOutJobs(talk, following, filesOfDeploy(context, following.root));
     for (let turn = talk.turn(); talk.hand.size > 0 && !talk.isClosed(); turn = talk.turn()) await changeOf(turn);
   } finally {
     process.stdin.destroy();
@@ -120,15 +121,18 @@ function changeOf(turn: AbortSignal): Promise<unknown> {
   });
 }
 
-/** One wait lasts as long as this at most. */
-const LONGEST_WAIT_MS = 86_400_000;
+/** One wait lasts as long as this at most: then files are looked at. */
+const LONGEST_WAIT_MS = 5_000;
 
-async function handOutJobs(talk: Talk, following: Following): Promise<void> {
+async function handOutJobs(talk: Talk, following: Following, watched: readonly string[]): Promise<void> {
   const { count, waitMs, endsAt, stop } = following;
   const { claimedJobToJson } = await import('../../report/json.ts');
+  const { createFileWatch } = await import('../../worker/loop/queue-limits.ts');
+  const files = createFileWatch(watched);
+  const isOver = (): boolean => talk.isClosed() || stop.signal.aborted || files.findChanged() !== null;
   for (let idleSince = talk.now(); ; ) {
     const turn = talk.turn();
-    if (talk.isClosed() || stop.signal.aborted || talk.now() >= endsAt) return;
+    if (isOver() || talk.now() >= endsAt) return;
     const room = count - talk.hand.size;
     if (room > 0) {
       const until = Math.min(idleSince + waitMs, endsAt, talk.now() + LONGEST_WAIT_MS);

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import type { WorkerEvents } from '../../worker/invocation/events.ts';
@@ -120,7 +120,7 @@ export function workCommand(context: CommandContext): Command {
 
 /** Works off the queue with a line of progress on a terminal, silently elsewhere. */
 async function workAndShow(context: CommandContext, patterns: readonly string[], options: WorkOptions): Promise<void> {
-  const { openRunner } = await import('../shared/context.ts');
+  const { filesOfDeploy, openRunner } = await import('../shared/context.ts');
   const { readWorkOptions } = await import('../shared/work-options.ts');
   const { runAndShow } = await import('./live.ts');
   const request = readWorkOptions(patterns, options);
@@ -129,9 +129,7 @@ async function workAndShow(context: CommandContext, patterns: readonly string[],
   const runner = await openRunner(context, options.root);
   await tellUnfitting(context, runner.root, request);
   const watchedFiles = [
-    join(runner.state.path, 'restart'),
-    ...['ts', 'js', 'mjs', 'json'].map((kind) => join(runner.root, `runner.config.${kind}`)),
-    join(context.distFolder, 'cli.cjs'),
+    ...filesOfDeploy(context, runner.root),
     ...(options.watchFile === undefined ? [] : [resolve(context.cwd, options.watchFile)]),
   ];
   const isJson = options.json === true;

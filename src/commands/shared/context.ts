@@ -67,6 +67,15 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   };
 }
 
+/** Files that a deploy changes: who lives long ends then. */
+export function filesOfDeploy({ distFolder }: CommandContext, root: string): string[] {
+  return [
+    join(stateFolderOf(root).path, 'restart'),
+    ...['ts', 'js', 'mjs', 'json'].map((kind) => join(root, `runner.config.${kind}`)),
+    join(distFolder, 'cli.cjs'),
+  ];
+}
+
 function probePathOf({ distFolder, version }: CommandContext): string {
   return join(distFolder, `probe-${version}.cjs`);
 }
