@@ -2,7 +2,9 @@ import { existsSync, readFileSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { UsageError } from '../system/base/errors.ts';
+import { types } from 'node:util';
+import { runInThisContext } from 'node:vm';
+import { errorCode, UsageError } from '../system/base/errors.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
 import { describeDistrust, judgePath, judgeRoot, OVERRIDE_VARIABLE, orAllowOutside } from '../system/place/trust.ts';
 
@@ -109,13 +111,101 @@ async function readConfigFile(root: string, name: string): Promise<ConfigFile> {
 
 async function importDefault(path: string, name: string): Promise<unknown> {
   const hooks = registerHooks({ load: loadByContent });
+  const onExit = () => tellExit(name);
+  process.once('exit', onExit);
   try {
-    const loading: Promise<{ readonly default?: unknown }> = import(pathToFileURL(path).href);
-    const module = await waitForSettings(name, loading);
+    const module = requireSettings(path) ?? (await importSettings(path, name));
     if ('default' in module) return module.default;
     throw new Error('it has no default export; write `export default defineConfig({ … })`');
   } finally {
+    process.off('exit', onExit);
     hooks.deregister();
+  }
+}
+
+/** Long enough to fetch a password over the network. */
+const LONGEST_MS = 30_000;
+
+const UNSETTLED = 'its top-level code never finishes';
+
+const describeLate = (longestMs: number): string => `${UNSETTLED}, or takes longer than ${longestMs} ms`;
+
+interface SettingsModule {
+  readonly default?: unknown;
+}
+
+/**
+ * A loop that never ends keeps all else from ending it, and each call of cron would leave one more such process.
+ * `vm` does, at no cost.
+ *
+ * @returns null if the settings await anything: nothing of them has run then
+ */
+export function requireSettings(path: string, timeout = LONGEST_MS): SettingsModule | null {
+  const quoted = JSON.stringify(path);
+  try {
+    const code = `process.getBuiltinModule('node:module').createRequire(${quoted})(${quoted})`;
+    const exported: unknown = runInThisContext(code, { timeout, displayErrors: false });
+    return types.isModuleNamespaceObject(exported) ? (exported as SettingsModule) : { default: exported };
+  } catch (error) {
+    if (errorCode(error) === 'ERR_REQUIRE_ASYNC_MODULE') return null;
+    if (errorCode(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw new Error(describeLate(timeout));
+    throw error;
+  }
+}
+
+async function importSettings(path: string, name: string): Promise<SettingsModule> {
+  const endGuard = guardAgainstLoop(name);
+  return await waitForSettings(import(pathToFileURL(path).href)).finally(endGuard);
+}
+
+const guardCode = `
+  const { over, longestMs, sentence } = require('node:worker_threads').workerData;
+  if (Atomics.wait(over, 0, 0, longestMs) === 'timed-out') {
+    require('node:fs').writeSync(2, sentence);
+    process.kill(process.pid, 'SIGKILL');
+  }
+`;
+
+/**
+ * A loop behind an `await` is seen by another thread alone, which takes 30 ms to start, so that only such settings
+ * pay for it; and all that it can do is to kill the process.
+ *
+ * @returns ends it
+ */
+export function guardAgainstLoop(name: string, longestMs = LONGEST_MS + 1_000): () => void {
+  const over = new Int32Array(new SharedArrayBuffer(4));
+  const sentence = `runner: ${name} cannot be loaded: ${UNSETTLED}\n`;
+  const { Worker } = process.getBuiltinModule('node:worker_threads');
+  const guard = new Worker(guardCode, { eval: true, execArgv: [], workerData: { over, longestMs, sentence } });
+  guard.unref();
+  // Where the host allows no further thread, it goes on without.
+  guard.on('error', () => {});
+  return () => {
+    Atomics.store(over, 0, 1);
+    Atomics.notify(over, 0);
+  };
+}
+
+/**
+ * Settings may wait for what never comes. It would look as if there had been nothing to do.
+ *
+ * @throws {Error} that says so
+ */
+export async function waitForSettings<T>(loading: Promise<T>, longestMs = LONGEST_MS): Promise<T> {
+  let giveUp = (_why: string): void => {};
+  const givenUp = new Promise<never>((_, reject) => {
+    giveUp = (why) => reject(new Error(why));
+  });
+  const onIdle = () => giveUp(UNSETTLED);
+  // A turn later: a process that stood still finds both its time over and its settings loaded.
+  const onLate = () => setImmediate(giveUp, describeLate(longestMs));
+  const timer = setTimeout(onLate, longestMs).unref();
+  process.once('beforeExit', onIdle);
+  try {
+    return await Promise.race([loading, givenUp]);
+  } finally {
+    clearTimeout(timer);
+    process.off('beforeExit', onIdle);
   }
 }
 
@@ -176,36 +266,6 @@ export function findSettingLine(source: string, path: readonly string[]): number
 function keyForm(key: string): RegExp {
   const name = key.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^(?!\\s*(?://|\\*|/\\*)).*(?:^|[\\s{,'"\`])${name}['"\`]?\\s*:`);
-}
-
-/** Long enough to fetch a password over the network. */
-const LONGEST_MS = 30_000;
-
-const UNSETTLED = 'its top-level code never finishes';
-
-/**
- * Settings are code: they may wait for what never comes, or end the process. Either would look as if
- * there had been nothing to do.
- *
- * @throws {Error} that says so
- */
-export async function waitForSettings<T>(name: string, loading: Promise<T>, longestMs = LONGEST_MS): Promise<T> {
-  let giveUp = (_why: string): void => {};
-  const givenUp = new Promise<never>((_, reject) => {
-    giveUp = (why) => reject(new Error(why));
-  });
-  const onIdle = () => giveUp(UNSETTLED);
-  // A turn later: a process that stood still finds both its time over and its settings loaded.
-  const onLate = () => setImmediate(giveUp, `${UNSETTLED}, or takes longer than ${longestMs} ms`);
-  const onExit = () => tellExit(name);
-  const timer = setTimeout(onLate, longestMs).unref();
-  process.once('beforeExit', onIdle).once('exit', onExit);
-  try {
-    return await Promise.race([loading, givenUp]);
-  } finally {
-    clearTimeout(timer);
-    process.off('beforeExit', onIdle).off('exit', onExit);
-  }
 }
 
 function tellExit(name: string): void {

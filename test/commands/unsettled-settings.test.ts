@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { waitForSettings } from '../../src/settings/load.ts';
+import { guardAgainstLoop, requireSettings, waitForSettings } from '../../src/settings/load.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { queryLog } from '../support/open-log.ts';
 import { runCommand } from '../support/run-command.ts';
@@ -19,6 +21,14 @@ const never = 'await new Promise(() => {}); export default {};';
 const holdsProcess = 'setInterval(() => {}, 1000); export default {};';
 
 describe('settings that never settle', () => {
+  test.runIf(process.env.RUN_INTEGRATION)('though they loop keep a call for half a minute', () => {
+    const { status, stderr } = runWith('for (;;);\nexport default {};\n', 'hourly');
+    expect(stderr).toBe(
+      'runner: runner.config.mjs cannot be loaded: its top-level code never finishes, or takes longer than 30000 ms\n',
+    );
+    expect(status).toBe(2);
+  });
+
   test.each([['hourly'], ['due'], ['run', 'hourly/a'], ['list'], ['add', 'x']])(
     'are told, and the call ends with 2: %s',
     (...args) => {
@@ -39,15 +49,48 @@ describe('settings that never settle', () => {
 
   test('are given up after their time though they hold the process', async () => {
     const loading = new Promise(() => {});
-    await expect(waitForSettings('runner.config.ts', loading, 1)).rejects.toThrow(
+    await expect(waitForSettings(loading, 1)).rejects.toThrow(
       'its top-level code never finishes, or takes longer than 1 ms',
     );
   });
 
+  test.each([
+    ['mjs', 'for (;;);\nexport default {};\n'],
+    ['cjs', 'for (;;);\n'],
+    ['mjs', "import './_loops.mjs';\nexport default {};\n"],
+  ])('are given up after their time though they loop: %s', (extension, code) => {
+    const file = `runner.config.${extension}`;
+    const root = makeTemporaryRoot({ [file]: code, '_loops.mjs': 'for (;;);\n' });
+    expect(() => requireSettings(join(root, file), 100)).toThrow(
+      'its top-level code never finishes, or takes longer than 100 ms',
+    );
+  });
+
+  test('have nothing of them run twice where they await something', () => {
+    const root = makeTemporaryRoot({ 'settings.mjs': 'globalThis.hasRun = true;\nawait 1;\nexport default {};\n' });
+    expect(requireSettings(join(root, 'settings.mjs'))).toBeNull();
+    expect(globalThis).not.toHaveProperty('hasRun');
+  });
+
+  test('are killed with a sentence where they loop behind an await', async () => {
+    const load = join(import.meta.dirname, '../../src/settings/load.ts');
+    const code = `import { guardAgainstLoop } from ${JSON.stringify(load)};
+guardAgainstLoop('runner.config.ts', 300);\nawait 1;\nfor (;;);\n`;
+    const options = { encoding: 'utf8', timeout: 30_000 } as const;
+    const { signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], options);
+    expect(signal).toBe('SIGKILL');
+    expect(stderr).toContain('runner: runner.config.ts cannot be loaded: its top-level code never finishes\n');
+  });
+
+  test('are not waited for by the guard, nor killed once they are loaded', async () => {
+    guardAgainstLoop('runner.config.ts', 50)();
+    await sleep(200);
+  });
+
   test('are waited for as long as they may take', async () => {
-    const listeners = () => process.listenerCount('beforeExit') + process.listenerCount('exit');
+    const listeners = () => process.listenerCount('beforeExit');
     const before = listeners();
-    expect(await waitForSettings('runner.config.ts', sleep(1, 'loaded'))).toBe('loaded');
+    expect(await waitForSettings(sleep(1, 'loaded'))).toBe('loaded');
     expect(listeners()).toBe(before);
   });
 });
