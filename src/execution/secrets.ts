@@ -12,9 +12,19 @@ type Pieces = Iterable<Buffer> | AsyncIterable<Buffer>;
 export interface Masker {
   text(text: string): string;
   bytes(bytes: Buffer, cut?: Cut): Buffer;
+  /** The bytes from `start` to `end`, without what is there of secrets that begin before or end after it. */
+  part(bytes: Buffer, start: number, end: number): Buffer;
+  /** So many bytes before and after a part may be of the same secret. */
+  readonly reach: number;
   /** Also where a secret is spread over two pieces. */
   stream(pieces: Pieces, cut?: Cut): Pieces;
 }
+
+/** Shorter ones would shred output: `1234` stands everywhere. */
+const SHORTEST_SECRET = 6;
+
+/** The longest variable has 128 KB, and six times as much where each of its bytes is written as `\u00e4`. */
+const LONGEST_SECRET = 1024 * 1024;
 
 /** Of a secret that was cut, so much tells nothing. */
 const LONGEST_REST = 3;
@@ -24,36 +34,92 @@ export function createMasker(
   settings: Pick<Settings, 'env' | 'secrets'>,
   environment: NodeJS.ProcessEnv = process.env,
 ): Masker {
-  const secrets = findSecrets(settings, environment);
-  return secrets.length === 0 ? unmasked : maskThose(secrets);
+  return maskSecrets(findSecrets(settings, environment));
+}
+
+/** @param noted of which only a note is known, left by the runner that knew them */
+export function maskSecrets(secrets: readonly Secret[], noted: readonly NotedSecret[] = []): Masker {
+  return secrets.length + noted.length === 0 ? unmasked : maskThose(secrets, noted);
 }
 
 const unmasked: Masker = {
   text: (text) => text,
   bytes: (bytes) => bytes,
+  part: (bytes, start, end) => bytes.subarray(start, end),
+  reach: 0,
   stream: (pieces) => pieces,
 };
 
-function maskThose(secrets: readonly Secret[]): Masker {
-  const masks = new Map(secrets.toReversed().map(({ value, mask }) => [value, mask]));
-  const form = new RegExp([...masks.keys()].toReversed().map(escapeForm).join('|'), 'g');
-  const change = (piece: Buffer, mask: (text: string) => string): Buffer => {
+/** Where a secret stands, and what is to stand there instead. */
+interface Found {
+  readonly index: number;
+  readonly size: number;
+  readonly mask: string;
+}
+
+/** In the order of the text; none begins within another. */
+type Find = (text: string) => readonly Found[];
+
+function maskThose(secrets: readonly Secret[], noted: readonly NotedSecret[]): Masker {
+  const find = noted.length === 0 ? findKnown(secrets) : findEither(findKnown(secrets), findNoted(noted));
+  const longest = Math.max(...secrets.map(({ value }) => value.length), ...noted.map(({ size }) => size));
+  const part: Masker['part'] = (bytes, start, end) => {
+    const text = toLatin1(bytes);
+    const found = find(text);
+    const masked = found.length > 0 ? maskFound(text, found, start, end) : null;
+    return masked === null ? bytes.subarray(start, end) : Buffer.from(masked, 'latin1');
+  };
+  const rests: Masker['bytes'] = (piece, cut = {}) => {
     const text = toLatin1(piece);
-    const masked = mask(text);
+    const masked = maskRests(text, secrets, cut);
     return masked === text ? piece : Buffer.from(masked, 'latin1');
   };
-  const rests: Masker['bytes'] = (piece, cut = {}) => change(piece, (text) => maskRests(text, secrets, cut));
-  const bytes: Masker['bytes'] = (piece, cut) =>
-    change(rests(piece, cut), (text) => text.replace(form, (value) => masks.get(value) as string));
+  const bytes: Masker['bytes'] = (piece, cut) => {
+    const rest = rests(piece, cut);
+    const found = find(toLatin1(rest));
+    return found.length === 0 ? rest : part(rest, 0, rest.length);
+  };
   const text: Masker['text'] = (found) => {
     const whole = Buffer.from(found);
     const masked = bytes(whole);
     return masked === whole ? found : masked.toString('utf8');
   };
-  const longest = secrets[0]?.value.length ?? 0;
-  const splitAt = (piece: Buffer) => splitPoint(piece, form, longest);
+  const splitAt = (piece: Buffer) => splitPoint(piece, find, longest);
   const stream: Masker['stream'] = (pieces, cut = {}) => maskStream(pieces, cut, { bytes, rests, splitAt, longest });
-  return { text, bytes, stream };
+  return { text, bytes, part, reach: longest - 1, stream };
+}
+
+function maskFound(text: string, found: readonly Found[], start: number, end: number): string {
+  let masked = '';
+  let at = start;
+  for (const { index, size, mask } of found) {
+    if (index + size <= start || index >= end) continue;
+    masked += text.slice(at, Math.max(at, index)) + mask;
+    at = index + size;
+  }
+  return masked + text.slice(at, Math.max(at, end));
+}
+
+function findKnown(secrets: readonly Secret[]): Find {
+  if (secrets.length === 0) return () => [];
+  const masks = new Map(secrets.toReversed().map(({ value, mask }) => [value, mask]));
+  const form = new RegExp([...masks.keys()].toReversed().map(escapeForm).join('|'), 'g');
+  return (text) =>
+    Array.from(text.matchAll(form), ({ index, 0: value }) => {
+      return { index, size: value.length, mask: masks.get(value) as string };
+    });
+}
+
+function findEither(one: Find, other: Find): Find {
+  return (text) => {
+    const all = [...one(text), ...other(text)].toSorted((a, b) => a.index - b.index || b.size - a.size);
+    let end = 0;
+    return all.filter(({ index, size }) => {
+      const isFree = index >= end;
+      if (isFree) end = index + size;
+      return isFree;
+    });
+  };
 }
 
 function escapeForm(value: string): string {
@@ -115,24 +181,107 @@ async function* maskStream(
 }
 
 /** A secret that begins before this ends in the piece, and none is divided by it. */
-function splitPoint(piece: Buffer, form: RegExp, longest: number): number {
+function splitPoint(piece: Buffer, find: Find, longest: number): number {
   let split = Math.max(0, piece.length - longest + 1);
-  for (const { index, 0: value } of toLatin1(piece).matchAll(form)) {
+  for (const { index, size } of find(toLatin1(piece))) {
     if (index >= split) break;
-    split = Math.max(split, index + value.length);
+    split = Math.max(split, index + size);
   }
   return split;
 }
 
+/**
+ * What a runner leaves of a secret for whoever collects what its runs have printed, should it die: 32 bits. With
+ * that many it is found again, and of four billion other places one is taken for it. More would tell more to
+ * somebody who reads the note, and a slow hash is none where it is asked for at each place of a long output.
+ */
+export interface NotedSecret {
+  readonly mask: string;
+  /** In bytes. */
+  readonly size: number;
+  readonly digest: number;
+}
+
+export function noteSecret({ value, mask }: Secret): NotedSecret {
+  let beginning = 0;
+  for (let at = 0; at < SHORTEST_SECRET; at += 1) beginning = rollOn(beginning, value.charCodeAt(at), 0);
+  return {
+    mask,
+    size: value.length,
+    digest: joinDigest(digestBeginning(beginning), digestWhole(value, 0, value.length)),
+  };
+}
+
+/** Of what a file holds that a crash of the machine may have cut. */
+export function isNotedSecret(found: unknown): found is NotedSecret {
+  const { mask, size, digest } = (found ?? {}) as Partial<NotedSecret>;
+  return typeof mask === 'string' && isWithin(size, SHORTEST_SECRET, LONGEST_SECRET) && isWithin(digest, 0, 0xffffffff);
+}
+
+function isWithin(found: unknown, least: number, most: number): boolean {
+  return Number.isInteger(found) && Number(found) >= least && Number(found) <= most;
+}
+
+/** Few places have the right beginning: of those alone all is looked at. */
+function findNoted(noted: readonly NotedSecret[]): Find {
+  const longestFirst = noted.toSorted((one, other) => other.size - one.size);
+  const isBeginning = new Uint8Array(2 ** 16);
+  for (const { digest } of noted) isBeginning[digest >>> 16] = 1;
+  return (text) => {
+    const found: Found[] = [];
+    let hash = 0;
+    let free = 0;
+    for (let end = 1; end <= text.length; end += 1) {
+      const index = end - SHORTEST_SECRET;
+      hash = rollOn(hash, text.charCodeAt(end - 1), index > 0 ? text.charCodeAt(index - 1) : 0);
+      const beginning = digestBeginning(hash);
+      if (isBeginning[beginning] === 0 || index < free) continue;
+      const secret = longestFirst.find((each) => isNoted(text, index, beginning, each));
+      if (secret === undefined) continue;
+      found.push({ index, size: secret.size, mask: secret.mask });
+      free = index + secret.size;
+    }
+    return found;
+  };
+}
+
+function isNoted(text: string, index: number, beginning: number, { size, digest }: NotedSecret): boolean {
+  const isPossible = beginning === digest >>> 16 && index + size <= text.length;
+  return isPossible && digestWhole(text, index, size) === (digest & 0xffff);
+}
+
+function joinDigest(beginning: number, whole: number): number {
+  return ((beginning << 16) | whole) >>> 0;
+}
+
+const FACTOR = 0x9e3779b1;
+/** What weight a character has that is to leave: the sixth power of the factor. */
+const LEAVING = Array.from({ length: SHORTEST_SECRET }).reduce<number>((power) => Math.imul(power, FACTOR), 1);
+
+/** The hash of as many characters as the shortest secret has, from that of those one place before. */
+function rollOn(hash: number, entering: number, leaving: number): number {
+  return (Math.imul(hash, FACTOR) + entering - Math.imul(leaving, LEAVING)) | 0;
+}
+
+function digestBeginning(hash: number): number {
+  return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b) >>> 16;
+}
+
+function digestWhole(text: string, index: number, size: number): number {
+  let hash = size;
+  for (let at = index; at < index + size; at += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x5bd1e995);
+    hash ^= hash >>> 15;
+  }
+  return Math.imul(hash, 0x85ebca6b) >>> 16;
+}
+
 /** What is not to be seen in what is kept of a run, and what stands there instead. */
-interface Secret {
+export interface Secret {
   /** Its bytes, one character each: output need not be text. */
   readonly value: string;
   readonly mask: string;
 }
-
-/** Shorter ones would shred output: `1234` stands everywhere. */
-const SHORTEST_SECRET = 6;
 
 const secretWords =
   /(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|DATABASE_URL|DSN)S?(?:_|\d|$)/i;
@@ -143,7 +292,10 @@ const folders = ['PWD', 'OLDPWD'];
  * was started with, of which scripts get some, and those that the settings give. The longest first, as
  * one may begin with another.
  */
-function findSecrets(settings: Pick<Settings, 'env' | 'secrets'>, environment: NodeJS.ProcessEnv): readonly Secret[] {
+export function findSecrets(
+  settings: Pick<Settings, 'env' | 'secrets'>,
+  environment: NodeJS.ProcessEnv = process.env,
+): readonly Secret[] {
   const variables = [...Object.entries(environment), ...Object.entries(settings.env)];
   const secrets = variables.flatMap(([name, value = '']) => secretsOf(name, value, settings));
   return secrets.toSorted((one, other) => other.value.length - one.value.length);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createMasker, type Masker } from '../../src/execution/secrets.ts';
+import { createMasker, findSecrets, type Masker, maskSecrets, noteSecret } from '../../src/execution/secrets.ts';
 import { tries } from '../support/tries.ts';
 
 const makeMasker = (env: Record<string, string>, secrets: readonly string[] = []): Masker =>
@@ -194,5 +194,74 @@ describe('in a stream', () => {
       }),
       { numRuns: tries(500) },
     );
+  });
+});
+
+describe('by a note of them alone', () => {
+  const byNote = (env: Record<string, string>): Masker => {
+    const noted = JSON.stringify(findSecrets({ env, secrets: [] }, {}).map(noteSecret));
+    return maskSecrets([], JSON.parse(noted));
+  };
+
+  test('secrets are found in all their spellings, and the note has none of them', () => {
+    const env = { PASSWORD: 'p/ss (wörd)!~', CACHE: 'redis://me:s3cret%20word@host/0' };
+    const text = [env.PASSWORD, encodeURIComponent(env.PASSWORD), String.raw`p\/ss (w\u00f6rd)!~`, 's3cret word'].join(
+      ' ',
+    );
+    expect(byNote(env).text(`<${text}>`)).toBe('<[PASSWORD] [PASSWORD] [PASSWORD] [CACHE]>');
+    expect(JSON.stringify(findSecrets({ env, secrets: [] }, {}).map(noteSecret))).not.toMatch(/ss|rd|s3c/);
+  });
+
+  test('the same is masked as by their values, in one piece or in many', async () => {
+    const env = { A_TOKEN: 'abcdef', B_TOKEN: 'abcdefgh', C_KEY: 'uvwxyz', D_KEY: 'yzabcdefg' };
+    const [known, noted] = [makeMasker(env), byNote(env)];
+    const word = fc.constantFrom('abcdef', 'abcdefgh', 'uvwxyz', 'uvwx', 'yz', 'ab', 'cdefg', 'h', ' ', 'ö');
+    const text = fc.array(word, { maxLength: 12 }).map((words) => words.join(''));
+    const sizes = fc.array(fc.nat({ max: 9 }), { maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(text, sizes, async (whole, divided) => {
+        expect(noted.text(whole)).toBe(known.text(whole));
+        const bytes = Buffer.from(whole);
+        const pieces: Buffer[] = [];
+        let at = 0;
+        for (const size of [...divided, bytes.length]) {
+          pieces.push(bytes.subarray(at, at + size));
+          at += size;
+        }
+        const masked: Buffer[] = [];
+        for await (const piece of noted.stream(pieces)) masked.push(piece);
+        expect(Buffer.concat(masked).toString()).toBe(known.text(whole));
+      }),
+      { numRuns: tries(500) },
+    );
+  });
+
+  test('beside secrets that are known, of which the longer one counts', () => {
+    const secrets = findSecrets({ env: { A_KEY: 'abcdef', C_KEY: 'uvwxyz' }, secrets: [] }, {});
+    const [noted] = findSecrets({ env: { B_KEY: 'abcdefgh' }, secrets: [] }, {}).map(noteSecret);
+    const { text } = maskSecrets(secrets, noted === undefined ? [] : [noted]);
+    expect(text('abcdefgh abcdef uvwxyz')).toBe('[B_KEY] [A_KEY] [C_KEY]');
+  });
+
+  test('in text without them nothing is taken for one', () => {
+    const { bytes } = byNote(
+      Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`KEY_${index}`, `secret-${index}`])),
+    );
+    const text = Buffer.from(Array.from({ length: 50_000 }, (_, index) => `line ${index} of a log\n`).join(''));
+    expect(bytes(text)).toBe(text);
+  });
+
+  test('a part is masked with what stands around it', () => {
+    for (const { part, reach } of [byNote({ TOKEN: 'abcdefgh' }), makeMasker({ TOKEN: 'abcdefgh' })]) {
+      expect(reach).toBe(7);
+      const found = (start: number, end: number) => part(Buffer.from('xx abcdefgh yy'), start, end).toString();
+      expect([found(0, 5), found(5, 7), found(10, 14), found(11, 14), found(0, 3)]).toEqual([
+        'xx [TOKEN]',
+        '[TOKEN]',
+        '[TOKEN] yy',
+        ' yy',
+        'xx ',
+      ]);
+    }
   });
 });

@@ -1,7 +1,6 @@
 import { createWriteStream, fstatSync, readSync, rmSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { ifPossible } from '../run-files.ts';
-import type { Cut } from '../secrets.ts';
 import { headBytes, omission, type WrittenOutput } from '../watch/output-guard.ts';
 import type { CountedOutput } from './result.ts';
 
@@ -43,17 +42,18 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
 
 /** A script can cut the file itself: `> /dev/stderr` does, as it does to any file. */
 function readEnds(output: WrittenOutput, size: number, bytes: number): string {
-  const head = readText(output, 0, Math.min(size, HALF_ROW_BYTES), { end: true });
+  const head = readText(output, 0, Math.min(size, HALF_ROW_BYTES));
   const tailBytes = Math.min(size - Math.min(size, HALF_ROW_BYTES), HALF_ROW_BYTES);
-  const tail = readText(output, size - tailBytes, tailBytes, { start: true });
+  const tail = readText(output, size - tailBytes, tailBytes);
   return head + omission(bytes - Math.min(size, ROW_BYTES)) + tail;
 }
 
 /** Text that SQLite's own shell can show: no NUL, no broken UTF-8, and no secrets. */
-function readText({ fd, masker }: WrittenOutput, position: number, length: number, cut?: Cut): string {
-  const buffer = Buffer.alloc(length);
-  const read = readSync(fd, buffer, 0, length, position);
-  const masked = masker.bytes(buffer.subarray(0, read), cut);
+function readText({ fd, masker }: WrittenOutput, position: number, length: number): string {
+  const before = Math.min(position, masker.reach);
+  const buffer = Buffer.alloc(before + length + masker.reach);
+  const read = readSync(fd, buffer, 0, buffer.length, position - before);
+  const masked = masker.part(buffer.subarray(0, read), before, Math.min(read, before + length));
   return masked.toString('utf8').replaceAll('\0', '\uFFFD');
 }
 
@@ -86,7 +86,7 @@ async function* readWithGap(output: WrittenOutput, size: number) {
 }
 
 /** No stream: that closes the file when it is left early, as on a full disk, `autoClose` or not. */
-function* readPieces(fd: number, start: number, end: number): Generator<Buffer> {
+export function* readPieces(fd: number, start: number, end: number): Generator<Buffer> {
   for (let position = start; position < end; ) {
     const piece = Buffer.alloc(Math.min(PIECE_BYTES, end - position));
     const length = readSync(fd, piece, 0, piece.length, position);

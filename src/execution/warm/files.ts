@@ -9,14 +9,13 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { ledgerPlaces } from '../../child/contract.ts';
 import { linkAnew } from '../../child/host/sandbox.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { type ProcessIdentity, readStartTicks } from '../../system/process/identity.ts';
+import { isOwnerDead, nameOwnFile, ownerOf } from '../../system/process/identity.ts';
 
 import { ifPossible, type RunFiles, removeFolder, restoreFolders } from '../run-files.ts';
 
@@ -41,7 +40,7 @@ export class WarmFiles {
   constructor(state: StateFolder) {
     made += 1;
     this.#state = state;
-    this.name = nameWarmChild(made);
+    this.name = nameOwnFile(KIND, made);
     this.output = join(state.output, this.name);
     this.temporary = join(state.temporary, this.name);
     this.ledger = join(state.results, this.name);
@@ -121,21 +120,7 @@ export class WarmFiles {
   }
 }
 
-const UNKNOWN = 'x';
-const form = /^warm\.(.+)\.(\d+)\.(\d+|x)\.\d+$/;
-
-/** `warm.<host>.<pid of the runner>.<when that started>.<number>` */
-function nameWarmChild(number: number): string {
-  const startTicks = readStartTicks(process.pid) ?? UNKNOWN;
-  return `warm.${hostname()}.${process.pid}.${startTicks}.${number}`;
-}
-
-/** Whose child's files these are; null: they are no child's. */
-export function ownerOf(name: string): Omit<ProcessIdentity, 'bootId'> | null {
-  const [, host, pid, startTicks] = form.exec(name) ?? [];
-  if (host === undefined) return null;
-  return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
-}
+const KIND = 'warm';
 
 /** A run that a child has begun which serves many. */
 export interface LedgerEntry {
@@ -145,10 +130,15 @@ export interface LedgerEntry {
   readonly startedAt: number;
 }
 
+/** Whether the files of this name are a child's of a runner that has died here. */
+export function isLeftByRunner(name: string): boolean {
+  return isOwnerDead(name, KIND);
+}
+
 /** Of all children, by the keys of the runs whose ends may not be in the log. */
 export function readLedgers({ results }: StateFolder): ReadonlyMap<string, LedgerEntry> {
   const ledgers = new Map<string, LedgerEntry>();
-  for (const child of listNames(results).filter((each) => ownerOf(each) !== null)) {
+  for (const child of listNames(results).filter((each) => ownerOf(each, KIND) !== null)) {
     const path = join(results, child);
     ifPossible(() => {
       const keys = readPlainFile(path, 'latin1').slice(ledgerPlaces.keys, ledgerPlaces.begun);

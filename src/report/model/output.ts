@@ -3,7 +3,10 @@ import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
+import { readPieces } from '../../execution/result/output.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
+import { readNotes } from '../../execution/secret-notes.ts';
+import { maskSecrets } from '../../execution/secrets.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { printableLine, toPrintableLines } from '../../system/base/text.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -20,7 +23,7 @@ import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
  */
 export async function* readRunOutput(state: StateFolder, run: RunWithOutput, isFull: boolean): AsyncGenerator<string> {
   const { filesKey, outputFile, output } = run;
-  if (filesKey !== null) yield* readSoFar(runFilesOf(state, filesKey).output);
+  if (filesKey !== null) yield* readSoFar(state, runFilesOf(state, filesKey).output);
   else if (isFull && outputFile !== null) yield* readKeptFile(state, outputFile, output);
   else if (output !== null) yield output;
 }
@@ -85,12 +88,14 @@ async function* follow(fd: number, live: LiveOutput): AsyncGenerator<string> {
   }
 }
 
-/** What is in the file now, and nothing that comes later. */
-function* readSoFar(path: string): Generator<string> {
+/** What is in the file now, and nothing that comes later; masked as its runner will do it. */
+async function* readSoFar(state: StateFolder, path: string): AsyncGenerator<string> {
   const fd = openIfThere(path);
   if (fd === null) return;
   try {
-    yield* new GrowingFile(fd).readNew();
+    const decoder = new StringDecoder('utf8');
+    const pieces = readPieces(fd, 0, fstatSync(fd).size);
+    for await (const piece of maskSecrets([], readNotes(state)).stream(pieces)) yield decoder.write(piece);
   } finally {
     closeSync(fd);
   }

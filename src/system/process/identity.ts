@@ -30,6 +30,29 @@ export function checkLiveness(process: ProcessIdentity): Liveness {
   return differs(process.startTicks, readStartTicks(process.pid)) ? 'dead' : 'alive';
 }
 
+const UNKNOWN = 'x';
+const ownedForm = /^([a-z]+)\.(.+)\.(\d+)\.(\d+|x)\.\d+$/;
+
+/** `<kind>.<host>.<pid>.<when that started>.<number>`: a name that tells that a file is this process's. */
+export function nameOwnFile(kind: string, number: number): string {
+  const startTicks = readStartTicks(process.pid) ?? UNKNOWN;
+  return `${kind}.${hostname()}.${process.pid}.${startTicks}.${number}`;
+}
+
+/** Whose file this is; null: it is none of this kind. */
+export function ownerOf(name: string, kind: string): Omit<ProcessIdentity, 'bootId'> | null {
+  const [, found, host, pid, startTicks] = ownedForm.exec(name) ?? [];
+  if (host === undefined || found !== kind) return null;
+  return { host, pid: Number(pid), startTicks: startTicks === UNKNOWN ? null : Number(startTicks) };
+}
+
+/** Whether the file is that of a process which has died here; another host's cannot be seen from here. */
+export function isOwnerDead(name: string, kind: string): boolean {
+  const owner = ownerOf(name, kind);
+  if (owner === null || owner.host !== hostname()) return false;
+  return checkLiveness({ ...owner, bootId: readBootId() }) === 'dead';
+}
+
 /** Whether more speaks for it being alive than its pid, which may be another process's by now. */
 export function isStartKnown({ pid, startTicks }: ProcessIdentity): boolean {
   return startTicks !== null && readStartTicks(pid) !== null;

@@ -1,3 +1,4 @@
+import { takeNotesBack } from '../../execution/secret-notes.ts';
 import type { Store } from '../../store/contract.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isSuspicious } from '../../store/failures.ts';
@@ -22,7 +23,16 @@ export async function withStore<T>(
   without: (reason: string) => Promise<T>,
 ): Promise<T> {
   const logged = await openLog(call);
-  if (typeof logged === 'string') return await without(logged);
+  const result = await (typeof logged === 'string' ? without(logged) : useLog(call, logged, use));
+  takeNotesBack();
+  return result;
+}
+
+async function useLog<T>(
+  call: Invocation,
+  logged: StoreInvocation,
+  use: (call: StoreInvocation) => Promise<T>,
+): Promise<T> {
   try {
     return await use(logged);
   } finally {

@@ -3,7 +3,8 @@ import { endNotStarted, endUnmeasured, noOutput, type RunEnd } from '../../execu
 import { createRunFiles, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import type { HeldScript } from '../../execution/script/held-script.ts';
 import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
-import { createMasker, type Masker } from '../../execution/secrets.ts';
+import { leaveNote } from '../../execution/secret-notes.ts';
+import { findSecrets, type Masker, maskSecrets, type Secret } from '../../execution/secrets.ts';
 import type { HandlerRequest, RunRequest, StartRequest } from '../../execution/start/request.ts';
 import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
@@ -13,6 +14,7 @@ import type { Runner } from '../../settings/settings.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import { isFailure } from '../../store/schema.ts';
 import { errorCode } from '../../system/base/errors.ts';
+import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
@@ -166,19 +168,32 @@ export function toRequest(
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
-    masker: maskerOf(runner),
+    masker: maskerOf(runner, run.state),
     stop: stop.signal,
     kill: stop.kill,
   };
 }
 
-const maskers = new WeakMap<Runner, Masker>();
+interface Known {
+  readonly secrets: readonly Secret[];
+  readonly masker: Masker;
+}
+
+const known = new WeakMap<Runner, Known>();
+
+/** @param state where the run has its files: there is noted, before its process starts, how its secrets are found */
+function maskerOf(runner: Runner, state: StateFolder): Masker {
+  const { secrets, masker } = known.get(runner) ?? findOut(runner);
+  leaveNote(state, secrets);
+  return masker;
+}
 
 /** Looking for secrets in the environment is too dear for each run. */
-function maskerOf(runner: Runner): Masker {
-  const masker = maskers.get(runner) ?? createMasker(runner.settings, runner.environment);
-  maskers.set(runner, masker);
-  return masker;
+function findOut(runner: Runner): Known {
+  const secrets = findSecrets(runner.settings, runner.environment);
+  const found = { secrets, masker: maskSecrets(secrets) };
+  known.set(runner, found);
+  return found;
 }
 
 interface ProgressReport {
@@ -437,7 +452,7 @@ function requestOf(
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
-    masker: maskerOf(runner),
+    masker: maskerOf(runner, runner.state),
     stop: stop.signal,
     kill: stop.kill,
     onUpdate: (data) => recorder.update(claim, data),

@@ -1,7 +1,9 @@
+import { unlinkSync } from 'node:fs';
 import { discover } from '../../discovery/discover.ts';
 import { toFinishedRun } from '../../execution/result/result.ts';
-import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
-import { createMasker } from '../../execution/secrets.ts';
+import { ifPossible, removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
+import { listDeadNotes, readNotes } from '../../execution/secret-notes.ts';
+import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { endExpiredLeases } from '../../queue/claim/leases.ts';
 import { createPolicies, type PolicyOfName, policyOf, type RetryPolicy } from '../../queue/settle/retry-policy.ts';
@@ -24,6 +26,7 @@ import {
   markDeadWorkers,
   rescueRuns,
 } from './dead-workers.ts';
+import { isSpooled } from './needed.ts';
 import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
 
@@ -58,10 +61,13 @@ interface Reconciled {
 export async function reconcile(reconciler: Reconciler, store: Store, at: number): Promise<Reconciled> {
   const { state, root, settings } = reconciler;
   const { missedCap } = settings.queue;
+  // First: whoever dies from now on leaves runs that are not found below.
+  const folders = [state, ...trustedFallbacksOf(root)];
+  const secretNotes = folders.flatMap(listDeadNotes);
   const policies = createPolicies(root, settings);
   const policyOf = createPolicyBook(reconciler, policies);
   // First: what ended without the log would be taken for dead by what follows.
-  const replayed = await replaySpool(store, [state, ...trustedFallbacksOf(root)], {
+  const replayed = await replaySpool(store, folders, {
     ...{ workerId: null, at, state, missedCap, policyOf },
     endLostRun: async (lost) => (await endRun(reconciler, describeSpooled(lost), at))?.run ?? null,
   });
@@ -75,6 +81,9 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   // Last: by now the log knows whose handler works on, and how others have ended.
   await endExpiredLeases(store, () => at, settings.queue, policies);
   await sweepRunFiles(store, reconciler);
+  // Only once all runs are in the log: by the notes is found what is to be masked in what they have printed.
+  const isAllTold = rescued.ended.length === lost.length && !isSpooled(reconciler);
+  for (const note of isAllTold ? secretNotes : []) ifPossible(() => unlinkSync(note));
   removeSecondName(state);
   await clearDeadLocks(store, state, at);
   return {
@@ -133,7 +142,8 @@ async function endRun({ root, settings }: Reconciler, lost: Lost, now: number): 
     root,
     graceMs: GRACE_MS,
     maxOutputBytes: settings.maxOutputBytes,
-    masker: createMasker(settings),
+    // Its runner may have had other variables than this process.
+    masker: maskSecrets(findSecrets(settings), readNotes(lost.state)),
     now,
   });
   if (end === null) return null;

@@ -1,9 +1,8 @@
 import { readFileSync, rmSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { HOST_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
-import { ownerOf, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
+import { isLeftByRunner, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
 import { removeDeadWaiters } from '../../queue/claim/waiters.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
@@ -11,7 +10,7 @@ import { hasSpool } from '../../store/spool/files.ts';
 import { listNames } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { TRY_PREFIX } from '../../system/place/usable.ts';
-import { checkLiveness, identifyProcess, readStatFields } from '../../system/process/identity.ts';
+import { readStatFields } from '../../system/process/identity.ts';
 import { listPids } from '../../system/process/tree.ts';
 
 type Place = Pick<Runner, 'root' | 'state'>;
@@ -76,16 +75,8 @@ async function sweepKeptOutput(
 export function sweepWarmFiles(root: string, state: StateFolder): void {
   const names = new Set([state.output, state.results, state.temporary].flatMap(listNames));
   for (const name of names) {
-    if (isLeft(name) && findChildProcess(root, name) === null) removeWarmFiles(state, name);
+    if (isLeftByRunner(name) && findChildProcess(root, name) === null) removeWarmFiles(state, name);
   }
-}
-
-/** Whether it is of a runner that has died here; another host's cannot be seen from here. */
-function isLeft(name: string): boolean {
-  const owner = ownerOf(name);
-  if (owner === null || owner.host !== hostname()) return false;
-  const { bootId } = identifyProcess(owner.pid);
-  return checkLiveness({ ...owner, bootId }) === 'dead';
 }
 
 /**
