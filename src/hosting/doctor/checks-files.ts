@@ -16,7 +16,7 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { checkStateFolder } from '../../settings/access.ts';
 import { chooseJournalMode } from '../../store/sqlite/file.ts';
-import { listNames } from '../../system/base/values.ts';
+import { inPages, listNames, shellWord } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type Distrust, judgePath, judgeRoot } from '../../system/place/trust.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
@@ -312,10 +312,38 @@ export const checkPermissions: Check = {
     const findings = [...findWritable(place.root), ...judgeWebRoot(place), ...judgeOwnerOfState(place)].map(
       (finding) => (isAllowed ? allow(finding) : finding),
     );
-    const all = [...findings, ...judgeModeOfState(place)];
+    const all = [...findings, ...judgeModeOfState(place), ...(await findAccessLists(place))];
     return all.length > 0 ? all : [ok('only you can write the root, jobs and .runner')];
   },
 };
+
+/**
+ * With an access control list, the group's bits in the mode tell what anybody in the list has at most. Who judges by
+ * the mode takes that for the group's own, which on many hosts has but one member; and Node cannot read such a list.
+ */
+async function findAccessLists({ root, state, env, discovery }: DoctorPlace): Promise<CheckFinding[]> {
+  const { tiers, handlers } = await discovery();
+  const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers].map(({ path }) => path);
+  const settings = listNames(root).filter((name) => name.startsWith('runner.config.'));
+  const others = [root, join(root, 'jobs'), state.path, ...settings.map((name) => join(root, name))];
+  const open = [...new Set([...others, ...scripts.map(dirname), ...scripts])].filter(isGroupWritable);
+  const listed: string[] = [];
+  for (const names of inPages(open.map((path) => relative(root, path) || '.'))) {
+    const request = { cwd: root, env: { ...env, LC_ALL: 'C' }, timeoutMs: 5000 };
+    const { stdout } = await askProgram(['ls', '-ld', '--', ...names], request);
+    const lines = stdout.split('\n').filter((line) => /^.{10}\+/.test(line));
+    listed.push(...names.filter((name) => lines.some((line) => line.endsWith(` ${name}`))));
+  }
+  return listed.map((name) => {
+    const cure = `\`getfacl ${shellWord(name)}\` shows who; close it with: chmod g-w ${shellWord(name)}`;
+    return warning(`${name === '.' ? root : name} has an access control list, and others in it may write`, cure);
+  });
+}
+
+function isGroupWritable(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats !== undefined && (stats.mode & 0o020) !== 0;
+}
 
 /** What `allowUnsafe` allows is not refused, and no better for that. */
 function allow({ found, cure }: CheckFinding): CheckFinding {

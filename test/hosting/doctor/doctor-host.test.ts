@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commandPath } from '../../support/run-command.ts';
@@ -167,4 +167,32 @@ test('of a command in npx’s cache is said that it goes away', async () => {
   const { stdout } = spawnSync(process.execPath, command, { cwd: root, env, encoding: 'utf8' });
   const found = (JSON.parse(stdout).checks as { name: string; found: string }[]).filter(({ name }) => name === 'node');
   expect(found.at(-1)?.found).toMatch(/^the command is in npx's cache/);
+});
+
+const hasAccessLists = spawnSync('setfacl', ['--version']).status === 0;
+
+// Without the program there is nobody who makes one; CI has it.
+test.skipIf(!hasAccessLists)('an access list that the mode does not tell from the own group is a warning', async () => {
+  const { root, env } = await makeCalledRoot({ ...usual, 'jobs/hourly/big job.sh': 'true\n' });
+  const script = join(root, 'jobs/hourly/big job.sh');
+  const change = (...args: string[]) => expect(spawnSync('setfacl', [...args, script]).status).toBe(0);
+  // What a list allows is never more than the group's bits of the mode say.
+  change('-m', 'u:12345:rw');
+  expect(statSync(script).mode & 0o777).toBe(0o664);
+  expect(await check(root, env, 'permissions')).toEqual([
+    {
+      status: 'warning',
+      found: 'jobs/hourly/big job.sh has an access control list, and others in it may write',
+      cure: "`getfacl 'jobs/hourly/big job.sh'` shows who; close it with: chmod g-w 'jobs/hourly/big job.sh'",
+    },
+  ]);
+  chmodSync(script, 0o644);
+  expect(spawnSync('getfacl', ['-c', script]).stdout.toString()).toMatch(/user:12345:rw-\s+#effective:r--/);
+  expect(await check(root, env, 'permissions')).toMatchObject([{ status: 'ok' }]);
+});
+
+test('files that a private group can write, as under umask 002, are no warning', async () => {
+  const { root, env } = await makeCalledRoot();
+  for (const path of ['.', 'jobs', 'jobs/hourly', 'jobs/hourly/a.mjs']) chmodSync(join(root, path), 0o775);
+  expect(await check(root, env, 'permissions')).toMatchObject([{ status: 'ok' }]);
 });
