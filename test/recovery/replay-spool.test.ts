@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -497,17 +488,6 @@ test.each([
     { output_file: 'run-0001.log.gz', output_file_bytes: 10, output_dropped_bytes: 0 },
     { output_file: null, output_file_bytes: null, output_dropped_bytes: 99_996 },
   ]);
-});
-
-test('a folder that others have access to is not looked at', async () => {
-  const { state, replay } = await makeLog();
-  const fallback = stateFolderAt(join(makeTemporaryFolder(tmpdir()), 'fallback'));
-  mkdirSync(fallback.spool, { recursive: true, mode: 0o755 });
-  writeSpool(fallback, toLines(makeSpoolHeader(), makeSpooledRun('run-0001'), finish));
-  const { runs, notes } = await replay({}, [state, fallback]);
-  expect(runs).toBe(0);
-  expect(notes).toEqual([`${fallback.spool} could not be read: others have access to it (mode 0755).`]);
-  expect(existsSync(join(fallback.spool, '100-1-a.jsonl'))).toBe(true);
 });
 
 function makeTemporaryFolder(parent: string): string {

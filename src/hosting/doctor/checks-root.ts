@@ -10,7 +10,7 @@ import { SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.t
 import { UsageError } from '../../system/base/errors.ts';
 import { listNames } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
-import { trustedFallbacksOf } from '../../system/place/fallback.ts';
+import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import {
@@ -293,11 +293,20 @@ export const checkLeftovers: Check = {
     const findings = [
       ...findBrokenLogs(state),
       ...[state, ...trustedFallbacksOf(root)].flatMap(findSpool),
+      ...distrustedFallbacksOf(root).map(warnOfFallback),
       ...findDeadLocks(state),
     ];
     return findings.length > 0 ? findings : [ok('none')];
   },
 };
+
+function warnOfFallback({ path, reason }: { readonly path: string; readonly reason: string }): CheckFinding {
+  return warning(
+    `${path} is not read: ${reason}`,
+    'If it is yours, and what lies in its spool/ too, take the rights of others from it: the next pass records these ' +
+      'runs. If not, it can stay: another folder is used in its place.',
+  );
+}
 
 function findBrokenLogs({ path }: StateFolder): CheckFinding[] {
   const logs = listNames(path).filter(isBrokenLog);

@@ -18,14 +18,23 @@ export function fallbackStateFoldersOf(root: string): readonly StateFolder[] {
 
 /** Those of them that are there, and that nobody else can have put something in: all that is ever read. */
 export function trustedFallbacksOf(root: string): readonly StateFolder[] {
-  return fallbackStateFoldersOf(root).filter(({ path }) => {
+  return judgeFallbacks(root).flatMap(({ state, reason }) => (reason === null ? [state] : []));
+}
+
+/** Those of them that are there and are not read, with what speaks against them. */
+export function distrustedFallbacksOf(root: string): readonly { readonly path: string; readonly reason: string }[] {
+  return judgeFallbacks(root).flatMap(({ state: { path }, reason }) => (reason === null ? [] : [{ path, reason }]));
+}
+
+function judgeFallbacks(root: string) {
+  const there = fallbackStateFoldersOf(root).filter(({ path }) => {
     try {
-      const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-      return isThere && reasonAgainstPrivateFolder(path) === null;
+      return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
     } catch {
       return false;
     }
   });
+  return there.map((state) => ({ state, reason: reasonAgainstPrivateFolder(state.path) }));
 }
 
 /** As the XDG specification says: a path that is not absolute does not count. */

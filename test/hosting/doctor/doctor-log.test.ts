@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { pause } from '../../../src/queue/pauses.ts';
 import { newSpoolPath } from '../../../src/store/spool/files.ts';
+import { fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
+import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { identifyDeadProcess } from '../../support/dead-process.ts';
 import { makeFakeCrontab } from '../../support/fake-crontab.ts';
 import { runCommand } from '../../support/run-command.ts';
@@ -207,6 +209,23 @@ test('quarantined logs, waiting spool files and locks of the dead are named', as
     },
   ]);
   expect(existsSync(join(state.locks, 'hourly.lock/token.json'))).toBe(true);
+});
+
+test('a folder in the place of the spool that others can write to is named', async () => {
+  const { root, env } = await makeCalledRoot();
+  const home = makeTemporaryRoot();
+  vi.stubEnv('XDG_STATE_HOME', home);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const [, inHome] = fallbackStateFoldersOf(root) as [StateFolder, StateFolder];
+  mkdirSync(inHome.path);
+  chmodSync(inHome.path, 0o707);
+  expect(await check(root, { ...env, XDG_STATE_HOME: home }, 'leftovers')).toEqual([
+    {
+      status: 'warning',
+      found: `${inHome.path} is not read: others can write to it (mode 0707)`,
+      cure: expect.stringMatching(/^If it is yours, .+ the next pass records these runs\./),
+    },
+  ]);
 });
 
 test('a file in place of .runner is a problem', async () => {
