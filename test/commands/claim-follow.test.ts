@@ -166,6 +166,23 @@ describe('runner claim --follow', () => {
     expect(await exit).toBe(0);
   });
 
+  test('waits for no verdict on a job whose lease is over', async () => {
+    const root = makeQueueSite();
+    for (let n = 0; n < 2; n += 1) await addJob(root, 'export');
+    const { say, read, exit } = follow(root, '--lease', '200ms', '--for', '2500ms');
+    for (const id of [1, 2]) {
+      expect(await read()).toMatchObject({ job: { id } });
+      // Too late for the second one to be followed by another.
+      say({ id, verb: 'finish', result: 'x'.repeat(2 ** 20) });
+      expect(await read()).toMatchObject({ error: { id, code: 'invalid' } });
+      const message = `The claim of job ${id} (export) has expired: it was not renewed in time`;
+      expect(await read()).toMatchObject({
+        error: { id, code: 'stale-claim', message: expect.stringContaining(message) },
+      });
+    }
+    expect([await read(), await exit]).toEqual([null, 0]);
+  });
+
   test('a log that cannot be written leaves the job in hand: the verdict can be told again', async () => {
     const root = makeQueueSite();
     const id = await addJob(root, 'export');

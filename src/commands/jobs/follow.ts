@@ -1,6 +1,8 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { requireDelayMs, requireDurationMs } from '../../queue/add/values.ts';
 import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
-import { QueueError } from '../../queue/errors.ts';
+import { expiredClaim, QueueError } from '../../queue/errors.ts';
+import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { memberOf } from '../../system/base/exact-json.ts';
@@ -55,7 +57,10 @@ export async function follow(context: CommandContext, queue: Queue, following: F
   listening.catch(() => {});
   try {
     await handOutJobs(talk, following, filesOfDeploy(context, following.root));
-    for (let turn = talk.turn(); talk.hand.size > 0 && !talk.isClosed(); turn = talk.turn()) await changeOf(turn);
+    while (talk.hand.size > 0 && !talk.isClosed()) {
+      await nextChange(talk, talk.turn());
+      await dropLost(talk);
+    }
   } finally {
     process.stdin.destroy();
     await giveBack(talk);
@@ -67,6 +72,8 @@ export async function follow(context: CommandContext, queue: Queue, following: F
 /** A job that was handed out and not judged yet. */
 interface Held {
   readonly job: ClaimedJob;
+  /** When its lease is over, in epoch milliseconds. */
+  until: number;
   /** Whether its holder knows that its lease is nearly over. */
   isTold: boolean;
 }
@@ -115,14 +122,29 @@ async function openTalk({ stdout, now, setExitCode }: CommandContext, queue: Que
   };
 }
 
-function changeOf(turn: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => {
-    turn.addEventListener('abort', resolve);
-  });
-}
-
 /** One wait lasts as long as this at most: then files are looked at. */
 const LONGEST_WAIT_MS = 5_000;
+
+function lostAt({ until }: Held): number {
+  return until + LEASE_GRACE_MS + 1;
+}
+
+/** Waits until the hand may be another one. */
+async function nextChange({ hand, now }: Talk, turn: AbortSignal): Promise<void> {
+  const first = Math.min(...[...hand.values()].map(lostAt));
+  const waitMs = Math.min(Math.max(0, first - now()), LONGEST_WAIT_MS);
+  // It ends early with an error where the signal ends it.
+  await wait(waitMs, undefined, { signal: turn }).catch(() => {});
+}
+
+/** Whose lease is over is out of the hand: its verdict would be refused. */
+async function dropLost({ hand, now, tell }: Talk): Promise<void> {
+  for (const [id, held] of hand) {
+    if (now() < lostAt(held)) continue;
+    hand.delete(id);
+    await tell(errorLine(id, expiredClaim(held.job)));
+  }
+}
 
 async function handOutJobs(talk: Talk, following: Following, watched: readonly string[]): Promise<void> {
   const { count, waitMs, endsAt, stop } = following;
@@ -131,6 +153,7 @@ async function handOutJobs(talk: Talk, following: Following, watched: readonly s
   const files = createFileWatch(watched);
   const isOver = (): boolean => talk.isClosed() || stop.signal.aborted || files.findChanged() !== null;
   for (let idleSince = talk.now(); ; ) {
+    await dropLost(talk);
     const turn = talk.turn();
     if (isOver() || talk.now() >= endsAt) return;
     const room = count - talk.hand.size;
@@ -139,10 +162,10 @@ async function handOutJobs(talk: Talk, following: Following, watched: readonly s
       const jobs = await claimOrWarn(talk, following, { room, until, turn });
       const isIdle = jobs.length === 0 && !turn.aborted;
       if (isIdle && talk.now() >= idleSince + waitMs) return;
-      for (const job of jobs) talk.hand.set(job.id, { job, isTold: false });
+      for (const job of jobs) talk.hand.set(job.id, { job, until: Number(job.leasedUntil), isTold: false });
       for (const job of jobs) if (!talk.isClosed()) await talk.tell({ job: claimedJobToJson(job) });
       if (isIdle) continue;
-    } else await changeOf(turn);
+    } else await nextChange(talk, turn);
     idleSince = talk.now();
   }
 }
@@ -240,13 +263,19 @@ async function answer(talk: Talk, line: string | null): Promise<object> {
     id = verdict.id;
     return { ok: await judge(talk, verdict) };
   } catch (error) {
-    const isTold = error instanceof QueueError || error instanceof UsageError || error instanceof StoreUnavailable;
-    if (!isTold) throw error;
-    const code = error instanceof QueueError ? error.code : error instanceof UsageError ? 'invalid' : 'unavailable';
+    const line = errorLine(id, error);
     // Nobody can judge it by this claim any more.
-    if (id !== null && !['invalid', 'unavailable'].includes(code) && talk.hand.delete(id)) talk.wake();
-    return { error: { id, code, message: error.message } };
+    if (id !== null && !['invalid', 'unavailable'].includes(line.error.code) && talk.hand.delete(id)) talk.wake();
+    return line;
   }
+}
+
+/** @throws what is none of its holder's business */
+function errorLine(id: number | null, error: unknown) {
+  if (error instanceof QueueError) return { error: { id, code: error.code, message: error.message } };
+  if (error instanceof UsageError) return { error: { id, code: 'invalid', message: error.message } };
+  if (error instanceof StoreUnavailable) return { error: { id, code: 'unavailable', message: error.message } };
+  throw error;
 }
 
 const example = '{"id":7,"verb":"finish","result":{"sent":true}}';
@@ -277,7 +306,9 @@ async function judge(talk: Talk, { id, verb: word, options }: Verdict): Promise<
   if (endings.some((each) => each === verb)) talk.hand.delete(id);
   else held.isTold = false;
   talk.wake();
-  return { id, verb, ...(leasedUntil instanceof Date && { leasedUntil }) };
+  if (!(leasedUntil instanceof Date)) return { id, verb };
+  held.until = leasedUntil.getTime();
+  return { id, verb, leasedUntil };
 }
 
 function wrongVerb(word: string): UsageError {
