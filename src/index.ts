@@ -26,6 +26,7 @@ export type {
   JobCounters,
   JobOptions,
   JobRef,
+  JobTotals,
   JsonValue,
   ListOptions,
   NewJob,

@@ -236,6 +236,25 @@ export interface JobCount {
   readonly cancelled: number;
 }
 
+/** How often each of these has happened to jobs of a name since the log began; pruning takes nothing away. */
+export interface JobTotals {
+  readonly name: string;
+  /** Jobs that were added. */
+  readonly added: number;
+  /** Tries, of which the next five tell how they have ended. */
+  readonly runs: number;
+  readonly succeeded: number;
+  /** Failed, were killed, or could not be started. */
+  readonly failed: number;
+  readonly timedOut: number;
+  /** Their worker died, or their lease has expired. */
+  readonly crashed: number;
+  readonly released: number;
+  readonly leasesExpired: number;
+  readonly buried: number;
+  readonly kicked: number;
+}
+
 export interface PauseOptions {
   /** How long: `2h`. Default: until it is resumed. */
   readonly for?: string;
@@ -298,6 +317,8 @@ export interface Queue {
   get<Data = JsonValue, Result = JsonValue>(id: number): Promise<Job<Data, Result> | null>;
   list(options?: ListOptions): Promise<Job[]>;
   count(pattern?: string | readonly string[]): Promise<JobCount[]>;
+  /** What has happened to the jobs of each name since the log began, also to those that are gone. */
+  totals(pattern?: string | readonly string[]): Promise<JobTotals[]>;
   /** Pauses jobs with matching names; each pattern is a pause of its own. */
   pause(pattern: string | readonly string[], options?: PauseOptions): Promise<void>;
   /** Ends the pauses of these patterns. False: none of them was paused. */

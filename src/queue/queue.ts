@@ -28,7 +28,7 @@ import { QueueError, wrongState } from './errors.ts';
 import { type Patterns, readPatterns } from './patterns.ts';
 import { pause, pauseNameOf, resume } from './pauses.ts';
 import { findJob, type JsonReader, readJob, type VerbSession } from './read/jobs.ts';
-import { countJobs, isWaiting, listJobs } from './read/list.ts';
+import { countJobs, isWaiting, listJobs, totalJobs } from './read/list.ts';
 import { createArchive, deleteJob } from './settle/archive.ts';
 import {
   buryJob,
@@ -195,12 +195,13 @@ function changingVerbs(parts: QueueParts): Pick<Queue, 'kick' | 'kickMany' | 'up
   };
 }
 
-function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list' | 'count'> {
+function readingVerbs({ log, now, read }: QueueParts): Pick<Queue, 'get' | 'list' | 'count' | 'totals'> {
   const get = (id: number) => log.ask((store) => readJob(store, id, read));
   return {
     get: async <Data, Result>(id: number) => (await get(id)) as Job<Data, Result> | null,
     list: (options = {}) => log.ask((store) => listJobs(store, checkOptions('list', options), now(), read)),
     count: (pattern = '*') => log.ask((store) => countJobs(store, pattern, now())),
+    totals: (pattern = '*') => log.ask((store) => totalJobs(store, pattern)),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Discovery, Script } from '../discovery/script.ts';
-import type { ClaimedJob, EndedChildren, Job, JobCount } from '../queue/api.ts';
+import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
 import type { Pause } from '../store/contract.ts';
@@ -345,6 +345,12 @@ function endedToJson({ finished, failed, cancelled }: EndedChildren): object {
 export function countToJson(count: JobCount): object {
   const { name, ready, delayed, running, retrying, paused, failed, finished, cancelled } = count;
   return { name, ready, delayed, running, retrying, paused, failed, finished, cancelled };
+}
+
+/** `runner jobs --totals --json`. */
+export function totalsToJson({ name, added, runs, succeeded, failed, ...others }: JobTotals): object {
+  const { timedOut, crashed, released, leasesExpired, buried, kicked } = others;
+  return { name, added, runs, succeeded, failed, timedOut, crashed, released, leasesExpired, buried, kicked };
 }
 
 /** `runner jobs --upcoming 10 --json`. */

@@ -113,6 +113,8 @@ export interface JobStore {
   list(filter: JobFilter): Promise<JobRow[]>;
   /** By name and state; what waits also by whether it is due at `at`. */
   count(patterns: readonly string[], at: number): Promise<JobCountRow[]>;
+  /** What has happened to the jobs of each handler since the log began, by name; also to those that are gone. */
+  totals(patterns: readonly string[]): Promise<JobTotalRow[]>;
   /** Failed jobs that can be queued again, the longest ago first. */
   revivable(patterns: readonly string[], limit: number): Promise<number[]>;
   /** Jobs that wait for their time, the next ones first. */
@@ -150,6 +152,14 @@ export interface JobCountRow {
   readonly state: JobState;
   readonly isDue: boolean;
   readonly jobs: number;
+}
+
+export interface JobTotalRow {
+  /** The jobs' name without parameters. */
+  readonly handler: string;
+  /** Of runs their outcome; `lost`: their job was deleted before they ended. */
+  readonly what: 'added' | Outcome | 'lost' | 'job-lease-expired' | 'job-buried' | 'job-kicked';
+  readonly times: number;
 }
 
 export interface JobCounterRow {

@@ -67,7 +67,7 @@ test('each question on the page has an answer', async () => {
 test('each table’s columns are on the page, all of them and in their order', async () => {
   const root = makeTemporaryRoot();
   await openSqliteOf(root);
-  for (const table of ['workers', 'jobs', 'runs', 'activity', 'pauses']) {
+  for (const table of ['workers', 'jobs', 'runs', 'activity', 'totals', 'pauses']) {
     const section = sectionOf(`\`${table}\``).split(EVENTS)[0] as string;
     expect([table, ...namesIn(section)]).toEqual([table, ...columnsOf(root, table)]);
   }
@@ -77,6 +77,7 @@ test('each table’s columns are on the page, all of them and in their order', a
     ['script_versions', 'runs'],
     ['outputs', 'runs'],
     ['events', 'activity'],
+    ['gone', 'totals'],
     ['runs_readable', 'runs_readable'],
   ] as const) {
     const text = sectionOf(`\`${section}\``);

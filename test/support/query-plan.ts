@@ -16,7 +16,7 @@ export async function explainQueries(root: string, ask: (store: SqliteStore) => 
       open: (...place) => {
         const connection = driver.open(...place);
         const explain = (text: string, values: readonly unknown[]): void => {
-          if (!isAsked.now || !/^\s*(select|with|delete|update)/i.test(text)) return;
+          if (!isAsked.now || !/^\s*(select|with|delete|update|insert.*\n\s*select)/i.test(text)) return;
           const rows = connection.prepare(`explain query plan ${text}`).all(values);
           plans.push(rows.map((row) => (row as { readonly detail: string }).detail).join('; '));
         };

@@ -15,6 +15,7 @@ interface JobsOptions extends CommonOptions {
   readonly state?: string;
   readonly upcoming?: string;
   readonly count?: true;
+  readonly totals?: true;
   readonly limit?: string;
   readonly order?: string;
   readonly since?: string;
@@ -36,6 +37,7 @@ Examples:
   runner jobs --order oldest --after 250
                                       the next ones: with higher numbers than 250
   runner jobs --count                 how many jobs of each name are in each state
+  runner jobs --totals                what has happened to jobs of each name since the log began
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 
@@ -51,8 +53,11 @@ export function jobsCommand(context: CommandContext): Command {
     .description('list the jobs of the queue')
     .argument('[pattern]', 'names: mail/welcome, or a pattern such as "mail/*" (default: all)')
     .option('--state <state>', 'only this state; several separated by commas')
-    .addOption(new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['count', ...OF_LISTS]))
-    .addOption(new Option('--count', 'number of jobs by name and state').conflicts([...OF_LISTS]))
+    .addOption(
+      new Option('--upcoming <n>', 'the next n run times, in order').conflicts(['count', 'totals', ...OF_LISTS]),
+    )
+    .addOption(new Option('--count', 'number of jobs by name and state').conflicts(['totals', ...OF_LISTS]))
+    .addOption(new Option('--totals', 'what has happened so far, by name').conflicts([...OF_LISTS]))
     .option('--order <what>', 'newest; oldest; next: order of processing; soonest: by time; kick (default: newest)')
     .option('--since <time>', 'only jobs added since then: 12h, 2026-11-01, "2026-11-01 10:00"')
     .option('--until <time>', 'only jobs added before then; a day is included')
@@ -80,8 +85,9 @@ interface Request {
 /** Null: nothing has ever been added. */
 type Describe = (store: Store | null, request: Request) => Promise<string>;
 
-function chooseDescription({ upcoming, count }: JobsOptions): Describe {
+function chooseDescription({ upcoming, count, totals }: JobsOptions): Describe {
   if (upcoming !== undefined) return describeUpcoming;
+  if (totals === true) return describeTotals;
   return count === true ? describeCounts : describeList;
 }
 
@@ -125,6 +131,17 @@ async function describeCounts(store: Store | null, { context, pattern, options }
   }
   const { renderJobCounts } = await import('../../report/terminal/jobs.ts');
   return renderJobCounts(counts, await screenOf(context));
+}
+
+async function describeTotals(store: Store | null, { context, pattern, options }: Request): Promise<string> {
+  const { totalJobs } = await import('../../queue/read/list.ts');
+  const totals = store === null ? [] : await totalJobs(store, pattern);
+  if (options.json) {
+    const { totalsToJson } = await import('../../report/json.ts');
+    return await formatJson({ totals: totals.map(totalsToJson) });
+  }
+  const { renderJobTotals } = await import('../../report/terminal/jobs.ts');
+  return renderJobTotals(totals, await screenOf(context));
 }
 
 async function describeUpcoming(store: Store | null, { context, pattern, options }: Request): Promise<string> {

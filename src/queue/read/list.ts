@@ -1,7 +1,7 @@
-import type { JobCountRow, JobFilter, StoreSession } from '../../store/contract.ts';
-import type { JobRow, JobState } from '../../store/schema.ts';
+import type { JobCountRow, JobFilter, JobTotalRow, StoreSession } from '../../store/contract.ts';
+import { type JobRow, type JobState, outcomes } from '../../store/schema.ts';
 import { invalid, readWhen } from '../add/values.ts';
-import type { Job, JobCount, ListOptions, When } from '../api.ts';
+import type { Job, JobCount, JobTotals, ListOptions, When } from '../api.ts';
 import { type Patterns, readPatterns } from '../patterns.ts';
 import { type JsonReader, readJobId, toJob } from './jobs.ts';
 
@@ -132,5 +132,29 @@ function toCount(name: string, rows: readonly JobCountRow[]): JobCount {
     failed: inState('failed'),
     finished: inState('finished'),
     cancelled: inState('cancelled'),
+  };
+}
+
+/** What has happened to the jobs of each handler since the log began. */
+export async function totalJobs(session: StoreSession, patterns: Patterns): Promise<JobTotals[]> {
+  const rows = await session.jobs.totals(readPatterns(patterns));
+  return [...Map.groupBy(rows, ({ handler }) => handler)].map(([name, counts]) => toTotals(name, counts));
+}
+
+function toTotals(name: string, rows: readonly JobTotalRow[]): JobTotals {
+  const sum = (...wanted: readonly JobTotalRow['what'][]): number =>
+    rows.filter(({ what }) => wanted.includes(what)).reduce((total, { times }) => total + times, 0);
+  return {
+    name,
+    added: sum('added'),
+    runs: sum(...outcomes, 'lost'),
+    succeeded: sum('succeeded'),
+    failed: sum('failed', 'killed', 'not-started'),
+    timedOut: sum('timed-out'),
+    crashed: sum('crashed'),
+    released: sum('released'),
+    leasesExpired: sum('job-lease-expired'),
+    buried: sum('job-buried'),
+    kicked: sum('job-kicked'),
   };
 }

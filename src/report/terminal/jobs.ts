@@ -1,4 +1,4 @@
-import type { Job, JobCount, JobCounters } from '../../queue/api.ts';
+import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
 import type { Pause } from '../../store/contract.ts';
 import type { JobState } from '../../store/schema.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
@@ -245,6 +245,36 @@ const countColumns: readonly Column<JobCount>[] = [
 function addUp(counts: readonly JobCount[]): JobCount {
   const sums = states.map((state) => [state, sum(counts.map((count) => count[state]))]);
   return { name: countOf(counts.length, 'name'), ...Object.fromEntries(sums) };
+}
+
+const happenings = {
+  added: 'added',
+  runs: 'runs',
+  succeeded: 'succeeded',
+  failed: 'failed',
+  timedOut: 'timed out',
+  crashed: 'crashed',
+  released: 'released',
+  leasesExpired: 'leases expired',
+  buried: 'buried',
+  kicked: 'kicked',
+} as const satisfies Readonly<Record<Exclude<keyof JobTotals, 'name'>, string>>;
+
+/** What has happened to the jobs of each handler since the log began. */
+export function renderJobTotals(totals: readonly JobTotals[], screen: Screen): string {
+  if (totals.length === 0) return 'There is no such job in the queue, nor was there one.\n';
+  const keys = Object.keys(happenings) as (keyof typeof happenings)[];
+  const columns: readonly Column<JobTotals>[] = [
+    { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 } },
+    ...keys.map((key, index) => ({
+      title: happenings[key],
+      text: (each: JobTotals) => formatCount(each[key]),
+      align: 'right' as const,
+      rank: keys.length - index,
+    })),
+  ];
+  const fitted = fitColumns(columns, totals, screen.columns);
+  return `${renderTable(fitted, totals, { palette: screen.palette, indent: '' }).join('\n')}\n`;
 }
 
 function sum(numbers: readonly number[]): number {

@@ -232,8 +232,44 @@ const first = [
   order by started_at desc, runs.id desc`,
 ];
 
+/** Which rows are counted, each as a condition; those of a table that is left out are not. */
+interface Counted {
+  readonly jobs?: string;
+  readonly runs?: string;
+  readonly events?: string;
+}
+
+/** What these rows tell of the jobs of each handler: what happened, and how often. */
+export function countsOf({ jobs, runs, events }: Counted): string {
+  const handlerOf = (name: string) => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`;
+  const ofJobs = `select ${handlerOf('name')} as handler, 'added' as what, count(*) as times
+    from jobs where tier is null and ${jobs} group by 1`;
+  const ofRuns = `select substr(name, 7) as handler, outcome as what, times
+    from (select script_id, outcome, count(*) as times from runs where ${runs} group by 1, 2)
+    cross join scripts on scripts.id = script_id where name >= 'queue/' and name < 'queue0'`;
+  const ofEvents = `select ${handlerOf('jobs.name')} as handler, event as what, count(*) as times
+    from events cross join jobs on jobs.id = events.job_id
+    where jobs.tier is null and event in ('job-lease-expired', 'job-buried', 'job-kicked') and ${events}
+    group by 1, 2`;
+  return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
+}
+
+/** Whoever deletes rows adds what they have told to `gone`: what is counted never gets less. */
+const second = [
+  `create table gone (
+    handler text not null,
+    what text not null,
+    times integer not null,
+    primary key (handler, what)
+  ) without rowid`,
+  `create view totals as select handler, what, sum(times) as times
+    from (select handler, what, times from gone
+      union all ${countsOf({ jobs: 'true', runs: 'true', events: 'true' })})
+    group by handler, what`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [first];
+const migrations: readonly (readonly string[])[] = [first, second];
 
 /** What `pragma user_version` says of a log that this runner has made. */
 export const SCHEMA_VERSION = migrations.length;

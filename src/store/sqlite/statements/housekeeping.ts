@@ -3,7 +3,7 @@ import { kindOfStoreFailure } from '../../failures.ts';
 import { isFailure, outcomes } from '../../schema.ts';
 import type { SqliteSession, Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
-import { deleteJobs } from './jobs.ts';
+import { deleteJobs, keepCounts } from './jobs.ts';
 
 export function eventStatements(db: Statements): Sync<EventStore> {
   return {
@@ -76,13 +76,7 @@ export function pruneStatements(session: SqliteSession): Sync<PruneStore> {
       ),
     runs: (before, limit) => removeOldRuns(db, before, limit),
     oldest: (limit) => removeOldest(db, limit),
-    events: (before, limit) => ({
-      ...nothing,
-      deleted: db.run('delete from events where id in (select id from events where at < ? order by at limit ?)', [
-        before,
-        limit,
-      ]),
-    }),
+    events: (before, limit) => removeEvents(db, before, limit),
     workers: (before, limit) => ({
       ...nothing,
       deleted: db.run(
@@ -125,8 +119,21 @@ function removeRuns(db: Statements, where: string, values: readonly unknown[]): 
     values,
   );
   if (old.length === 0) return nothing;
-  db.run('delete from runs where id in (select value from json_each(?))', [JSON.stringify(old.map(({ id }) => id))]);
+  const list = JSON.stringify(old.map(({ id }) => id));
+  db.run(keepCountsOfRuns, [list]);
+  db.run('delete from runs where id in (select value from json_each(?))', [list]);
   return { deleted: old.length, outputFiles: old.flatMap(({ output_file }) => output_file ?? []) };
+}
+
+const keepCountsOfRuns = keepCounts({ runs: 'id in (select value from json_each(?))' });
+const keepCountsOfEvents = keepCounts({ events: 'events.id in (select value from json_each(?))' });
+
+function removeEvents(db: Statements, before: number, limit: number): PruneStep {
+  const old = db.all<{ id: number }>('select id from events where at < ? order by at limit ?', [before, limit]);
+  if (old.length === 0) return nothing;
+  const list = JSON.stringify(old.map(({ id }) => id));
+  db.run(keepCountsOfEvents, [list]);
+  return { ...nothing, deleted: db.run('delete from events where id in (select value from json_each(?))', [list]) };
 }
 
 /** Of what has no end: scripts, and jobs that repeat; by when it ended. All else goes with its job. */

@@ -1,6 +1,15 @@
 import { inPages } from '../../../system/base/values.ts';
-import type { ImportedRow, JobCounterRow, JobCountRow, JobFilter, JobStore, NewJobRow } from '../../contract.ts';
+import type {
+  ImportedRow,
+  JobCounterRow,
+  JobCountRow,
+  JobFilter,
+  JobStore,
+  JobTotalRow,
+  NewJobRow,
+} from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
+import { countsOf } from '../migrations.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 
@@ -68,6 +77,10 @@ function reads(
       patch,
     list: (filter) => list(db, filter),
     count: (patterns, at) => count(db, patterns, at),
+    totals: (patterns) =>
+      db.all<JobTotalRow>(`select handler, what, times from totals where ${fits('handler')} order by handler`, [
+        JSON.stringify(patterns),
+      ]),
     revivable: (patterns, limit) => revivable(db, patterns, limit),
     delayed: (patterns, limit, at) =>
       db
@@ -139,10 +152,22 @@ function change(db: Statements, id: number, set: Partial<JobRow>, at: number): v
   );
 }
 
+/** Adds what rows tell to what is known of those that are gone; to be run before they go. */
+export function keepCounts(counted: Parameters<typeof countsOf>[0]): string {
+  return `insert into gone (handler, what, times)
+    select handler, case what when 'running' then 'lost' else what end as what, sum(times)
+    from (${countsOf(counted)}) where true group by 1, 2
+    on conflict (handler, what) do update set times = times + excluded.times`;
+}
+
+const listed = 'in (select value from json_each(?))';
+const keepCountsOfJobs = keepCounts({ jobs: `id ${listed}`, runs: `job_id ${listed}`, events: `job_id ${listed}` });
+
 export function deleteJobs(db: Statements, ids: readonly number[]): string[] {
   const files: string[] = [];
   for (const page of inPages(ids)) {
     const list = JSON.stringify(page);
+    db.run(keepCountsOfJobs, [list, list, list]);
     const rows = db.all<{ output_file: string }>(
       `select output_file from runs
        where job_id in (select value from json_each(?)) and output_file is not null`,

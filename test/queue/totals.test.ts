@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest';
+import type { JobTotals } from '../../src/queue/api.ts';
+import type { PruneStore } from '../../src/store/contract.ts';
+import { inRoot } from '../support/in-root.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
+import { explainQueries } from '../support/query-plan.ts';
+import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+import { openStoreOf } from '../support/state-of.ts';
+import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
+
+const none = {
+  ...{ added: 0, runs: 0, succeeded: 0, failed: 0, timedOut: 0, crashed: 0, released: 0 },
+  ...{ leasesExpired: 0, buried: 0, kicked: 0 },
+};
+
+/** Some of everything that is counted; what `quick` is called is removed once it has ended. */
+async function makeStory(): Promise<TestQueue> {
+  const log = await openTestQueue({ archive: { quick: 'remove' } });
+  const { queue, take, clock } = log;
+  for (const name of ['mail/a?user=1', 'mail/a?user=2', 'quick', 'quick']) await queue.finish(await take(name));
+  const failed = await take('mail/a', { retries: 1 });
+  await queue.fail(failed, { mayRetry: true });
+  clock.at += HOUR_MS;
+  await queue.fail((await queue.claim('mail/a')) ?? 0);
+  await queue.kick(failed.id);
+  await queue.bury(failed.id);
+  await queue.retry(await take('export'), { delay: '1h' });
+  await take('late', { lease: '1s', retries: 3 });
+  clock.at += HOUR_MS / 2;
+  // Who looks takes back what has expired.
+  await queue.claim('nobody');
+  await queue.delete(await take('export'));
+  const repeating = await take('again', { repeat: 'SCHEDULED, +1 HOUR' });
+  await queue.finish(repeating);
+  await take('runs');
+  return log;
+}
+
+const wanted: readonly JobTotals[] = [
+  { ...none, name: 'again', added: 1, runs: 1, succeeded: 1 },
+  { ...none, name: 'export', added: 2, runs: 2, released: 1 },
+  { ...none, name: 'late', added: 1, runs: 1, crashed: 1, leasesExpired: 1 },
+  { ...none, name: 'mail/a', added: 3, runs: 4, succeeded: 2, failed: 2, buried: 1, kicked: 1 },
+  { ...none, name: 'quick', added: 2, runs: 2, succeeded: 2 },
+  { ...none, name: 'runs', added: 1, runs: 1 },
+];
+
+test('all that has happened is counted by handler, whatever was deleted since', async () => {
+  const { queue } = await makeStory();
+  expect(await queue.totals()).toEqual(wanted);
+  expect(await queue.totals(['mail/*', 'quick'])).toEqual([wanted[3], wanted[4]]);
+  expect(await queue.totals('nothing')).toEqual([]);
+});
+
+test('pruning takes nothing away, step by step, whatever goes first', async () => {
+  for (const first of ['events', 'runs', 'jobs', 'oldest'] as const) {
+    const { queue, store, root } = await makeStory();
+    const late = START + 1_000 * HOUR_MS;
+    const steps = {
+      events: (pruning: PruneStore) => pruning.events(late, 1),
+      runs: (pruning: PruneStore) => pruning.runs({ succeeded: late, failed: late }, 1),
+      jobs: (pruning: PruneStore) => pruning.endedJobs(['finished', 'failed', 'cancelled'], late, 1),
+      oldest: (pruning: PruneStore) => pruning.oldest(1),
+    };
+    let deleted = 0;
+    for (const step of [steps[first], ...Object.values(steps)]) {
+      for (;;) {
+        const { deleted: now } = await store.transaction(({ pruning }) => step(pruning));
+        expect(await queue.totals()).toEqual(wanted);
+        if (now === 0) break;
+        deleted += now;
+      }
+    }
+    expect(deleted).toBeGreaterThan(9);
+    const kept = queryLog<{ rows: number }>(
+      root,
+      `select count(*) as rows from (select 1 from events union all
+      select 1 from runs where outcome <> 'running' union all select 1 from jobs where finished_at is not null)`,
+    );
+    expect(kept).toEqual([{ rows: 0 }]);
+  }
+});
+
+test('a log of before is counted from what it still holds', async () => {
+  const { queue, root } = await makeStory();
+  await queue.close();
+  changeLog(root, 'drop view totals');
+  changeLog(root, 'drop table gone');
+  changeLog(root, 'pragma user_version = 1');
+  const store = await openStoreOf(root);
+  const added = (await store.jobs.totals(['*'])).filter(({ what }) => what === 'added');
+  // Of those that were gone by then nobody knows.
+  expect(added.map(({ handler, times }) => [handler, times])).toEqual([
+    ...[
+      ['again', 1],
+      ['export', 1],
+      ['late', 1],
+      ['mail/a', 3],
+      ['runs', 1],
+    ],
+  ]);
+});
+
+test('what goes is counted by indexes', async () => {
+  const { root } = await makeStory();
+  const late = START + 1_000 * HOUR_MS;
+  const plans = await explainQueries(root, async (store) => {
+    await store.jobs.delete([1, 2]);
+    await store.pruning.runs({ succeeded: late, failed: late }, 1);
+    await store.pruning.events(late, 1);
+  });
+  const kept = plans.filter((plan) => /GROUP BY/.test(plan));
+  expect(kept).toHaveLength(3);
+  for (const plan of kept) expect(plan).not.toMatch(/SCAN (?:jobs|runs|events|scripts)/);
+});
+
+test('runner jobs --totals tells it as a table and as JSON', async () => {
+  const root = makeQueueSite();
+  expect(jsonOf(await inRoot(root, 'jobs', '--totals', '--json'))).toEqual({ totals: [] });
+  await inRoot(root, 'add', 'mail/welcome?user=7');
+  await inRoot(root, 'add', 'export');
+  await inRoot(root, 'hourly');
+  await inRoot(root, 'job', '1', '2', 'delete');
+  expect((await inRoot(root, 'jobs', '--totals')).stdout).toBe(
+    'name          added  runs  succeeded  failed  timed out  crashed  released  leases expired  buried  kicked\n' +
+      'export            1     1          1       0          0        0         0               0       0       0\n' +
+      'mail/welcome      1     1          1       0          0        0         0               0       0       0\n',
+  );
+  expect(jsonOf(await inRoot(root, 'jobs', 'e*', '--totals', '--json'))).toEqual({
+    totals: [{ ...none, name: 'export', added: 1, runs: 1, succeeded: 1 }],
+  });
+  expect((await inRoot(root, 'jobs', 'x', '--totals')).stdout).toBe(
+    'There is no such job in the queue, nor was there one.\n',
+  );
+  expect(await inRoot(root, 'jobs', '--totals', '--count')).toMatchObject({ status: 2, stdout: '' });
+});
