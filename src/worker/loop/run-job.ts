@@ -6,7 +6,7 @@ import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
 import { leaveNote } from '../../execution/secret-notes.ts';
 import { findSecrets, type Masker, maskSecrets, type Secret } from '../../execution/secrets.ts';
 import type { HandlerRequest, RunRequest, StartRequest } from '../../execution/start/request.ts';
-import { describeNoFiles } from '../../execution/start/start-failure.ts';
+import { describeNoFiles, isReplaced } from '../../execution/start/start-failure.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
 import { GRACE_MS } from '../../execution/watch/terminate.ts';
 import { describeChildren } from '../../queue/settle/families.ts';
@@ -16,7 +16,7 @@ import { isFailure } from '../../store/schema.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
-import type { StoreInvocation, TierPass } from '../invocation/invocation.ts';
+import type { Invocation, StoreInvocation, TierPass } from '../invocation/invocation.ts';
 import type { HandledRun, HeldJob, QueueRecorder } from '../record/queue-recorder.ts';
 import {
   type BegunRun,
@@ -38,6 +38,11 @@ export interface ScriptTurn {
   readonly held: HeldScript | null;
 }
 
+/** What is given back for it is due at once, and would not begin then either, again and again. */
+function stopIfReplaced({ stop }: Invocation, { reason }: RunEnd): void {
+  if (reason !== null && isReplaced(reason)) stop.startNothing(reason);
+}
+
 /** What others have to do while a job is run, and when it has ended. */
 interface Surroundings {
   /** Called once the script's process is started. */
@@ -57,6 +62,7 @@ export async function runJob(
   const ran = (await runHeld(pass, turn, onStarted)) ?? (await runFresh(pass, turn, onStarted));
   if (ran === null) return null;
   const { run, end } = ran;
+  stopIfReplaced(pass, end);
   const isRetryable = script.refusals.length === 0;
   const { decision, runId } = await recordEnd({ run, end, isRetryable });
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
@@ -427,6 +433,7 @@ async function executeHandler(
     .finally(() => progress.settle());
   return ends.map(({ end, afterMs }, index) => {
     const { claimed, job } = calls[index] as Call;
+    stopIfReplaced(call, end);
     const startedAt = job.startedAt + Math.round(afterMs);
     return { claimed, startedAt, end: releaseIfEnded(executor.call, end), isRetryable: true };
   });
