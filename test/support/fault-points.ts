@@ -80,6 +80,8 @@ function placeOf(root: string, { at, clockMs, clockFrom = 0, clockWhen, pace, in
       ...env,
       // Periods begin alike everywhere.
       TZ: 'UTC',
+      // With a note of it in the state folder, for as long as the runner works.
+      SHOP_TOKEN: 'tok-4711-0815',
       NODE_OPTIONS: `--require=${preload}`,
       ...(at !== undefined && { FAULT_AT: at }),
       ...(pace !== undefined && { FAULT_PACE: String(pace) }),
