@@ -110,6 +110,18 @@ describe('open files (ulimit -n)', () => {
     ).toHaveLength(9);
   });
 
+  test('of 64 are enough for the jobs of many handlers, one after the other', () => {
+    const names = Array.from({ length: 12 }, (_, n) => `q${n}`);
+    const root = makeTemporaryRoot(
+      Object.fromEntries(names.map((name) => [`jobs/queue/${name}.mjs`, 'export default () => 1;\n'])),
+    );
+    const input = names.map((name) => `{"name":"${name}"}\n`).join('');
+    const line = `"$0" "$1" add --many && ulimit -n 64 && exec "$0" "$1" work`;
+    const how = { cwd: root, env: cronEnv(root), encoding: 'utf8', input } as const;
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', line, process.execPath, commandPath], how);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
   test.for([12, 24])('too few of them (%i) are the reason', async (count) => {
     const end = await runLimited('opens.mjs', fine, { limits: `--nofile=${count}` });
     expect(end).toMatchObject({ outcome: 'not-started' });

@@ -96,6 +96,8 @@ function toHeld(files: RunFiles, output: OpenOutput, process: StartedProcess): H
 const SPARE_MEMORY_BYTES = 512 * 1024 * 1024;
 /** Each of Node's threads counts as one, and scripts start processes of their own. */
 const SPARE_PROCESSES = 200;
+/** The runner itself has five or six open for each process that it keeps. */
+const SPARE_FILES = 256;
 
 /** Whether a process can be started before its turn without standing in the way of the script that runs. */
 export function hasRoomToHold(): boolean {
@@ -104,15 +106,17 @@ export function hasRoomToHold(): boolean {
 
 /** For a process that could be done without. */
 export function hasRoomToSpare(): boolean {
-  const freeBytes = readFreeMemory();
-  const limit = readProcessLimit();
-  return (freeBytes === null || freeBytes >= SPARE_MEMORY_BYTES) && (limit === null || limit >= SPARE_PROCESSES);
+  const isEnough = (found: number | null, wanted: number): boolean => found === null || found >= wanted;
+  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'latin1') : '';
+  return (
+    isEnough(readFreeMemory(), SPARE_MEMORY_BYTES) &&
+    isEnough(limitIn(limits, 'processes'), SPARE_PROCESSES) &&
+    isEnough(limitIn(limits, 'open files'), SPARE_FILES)
+  );
 }
 
-/** How many processes this user may have (`ulimit -u`); null: any number, or nobody tells. */
-function readProcessLimit(): number | null {
-  if (!existsSync('/proc/self/limits')) return null;
-  const limits = readFileSync('/proc/self/limits', 'latin1');
-  const soft = /^Max processes\s+(\d+)/m.exec(limits)?.[1];
+/** `ulimit -u`, `-n`; null: any number, or nobody tells. */
+function limitIn(limits: string, what: string): number | null {
+  const [, soft] = new RegExp(`^Max ${what}\\s+(\\d+)`, 'm').exec(limits) ?? [];
   return soft === undefined ? null : Number(soft);
 }
