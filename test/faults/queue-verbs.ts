@@ -75,6 +75,10 @@ export const verbs: readonly Verb[] = [
     },
   },
   {
+    name: 'claim one that has failed',
+    words: async (queue) => ['claim', '--job', await addFailed(queue, 1), '--lease', '1ms'],
+  },
+  {
     name: 'finish',
     words: async (queue) => {
       await queue.add('a');

@@ -80,6 +80,10 @@ const steps = {
       note(life, { id: job.id, token: job.claim_token, worker, job });
     }
   },
+  takeOne: async (life: Life, pick: number) => {
+    const { id, token } = await life.queue.claimJob(1 + (pick % 5));
+    note(life, { id, token, worker: null, job: null });
+  },
   /** What was claimed goes on for a moment. */
   begin: async ({ claims, held, row }: Life, pick: number) => {
     const { id, token, worker, job } = rest(claims.slice(-3), pick) ?? {};
