@@ -1,5 +1,5 @@
-import { type Dirent, readdirSync, statSync } from 'node:fs';
-import { extname, join, relative } from 'node:path';
+import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, extname, join, relative } from 'node:path';
 import { LONGEST_NAME } from '../settings/readers.ts';
 import { compareBytes, printableName } from '../system/base/values.ts';
 import { buildScript, isNotUtf8, refuseScript, scriptName } from './build-script.ts';
@@ -41,7 +41,8 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
   const entries = tryEntries(place, folder);
   if ('reason' in entries) return { ...nothing, unread: [entries] };
   const folders: string[] = [];
-  const found = readEntries({ place, prefix: '', above: [], folders }, folder, entries);
+  const above = place.tier === QUEUE_TIER ? listAncestors(folder) : [];
+  const found = readEntries({ place, prefix: '', above, folders, walk: { left: MOST_ENTRIES } }, folder, entries);
   return {
     scripts: rejectDuplicates(place.root, found.filter(isScript)),
     ignored: found.filter((one): one is Ignored => !isScript(one)),
@@ -54,7 +55,7 @@ export function readTier(outside: TierPlace, folder: string): FolderContent {
 export function readScriptNames(place: TierPlace, folder: string): readonly string[] | Unread {
   const entries = tryEntries(place, folder);
   if ('reason' in entries) return entries;
-  const within = { place, prefix: '', above: [], folders: [] };
+  const within = { place, prefix: '', above: [], folders: [], walk: { left: MOST_ENTRIES } };
   const names = entries.flatMap((entry) =>
     isPlainlyScript(entry)
       ? scriptName(place, withoutExtension(entry.name))
@@ -94,6 +95,23 @@ interface Within {
   /** The folders on the way to it, as the file system knows them: a link may lead back to one. */
   readonly above: readonly string[];
   readonly folders: string[];
+  /** How many entries of folders are still looked at. */
+  readonly walk: { left: number };
+}
+
+/** In folders of `jobs/queue`, all together: a link may lead to a disk full of files. */
+const MOST_ENTRIES = 5_000;
+
+/** As the file system knows them, the folder itself included. */
+function listAncestors(folder: string): string[] {
+  const path = realpathSync(folder);
+  const parent = dirname(path);
+  return [identify(path), ...(parent === path ? [] : listAncestors(parent))];
+}
+
+function identify(folder: string): string {
+  const { dev, ino } = statSync(folder);
+  return `${dev}:${ino}`;
 }
 
 function readEntries(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
@@ -176,10 +194,15 @@ function isCalled(label: string, name: string): boolean {
 }
 
 function descend(within: Within, folder: string, entries: readonly Dirent[]): readonly Found[] {
-  const { dev, ino } = statSync(folder);
-  const self = `${dev}:${ino}`;
+  const self = identify(folder);
   if (within.above.includes(self)) {
     return [{ path: folder, reason: 'a link that leads back to a folder above it' }];
+  }
+  within.walk.left -= entries.length;
+  if (within.walk.left < 0) {
+    return [
+      { path: folder, reason: `with it the folders in jobs/queue have more than ${MOST_ENTRIES} entries in all` },
+    ];
   }
   return readEntries({ ...within, above: [...within.above, self] }, folder, entries);
 }

@@ -7,8 +7,8 @@ export interface ScriptFile {
   readonly head: Buffer;
   /** Whether that is all of it. */
   readonly isWhole: boolean;
-  /** SHA-256 of the whole file, hex. */
-  readonly contentHash: string;
+  /** SHA-256 of the whole file, hex; null: it is too large to be read by each pass. */
+  readonly contentHash: string | null;
   readonly isExecutable: boolean;
 }
 
@@ -16,6 +16,7 @@ type FileKind = 'folder' | 'special';
 
 const headBytes = 64 * 1024;
 const wholeBytes = 1024 * 1024;
+const mostHashedBytes = 64 * 1024 * 1024;
 
 /**
  * Reads a file, or says what else it is. Without `O_NONBLOCK` a named pipe would stop the pass for ever.
@@ -28,7 +29,7 @@ export function readScriptFile(path: string): ScriptFile | FileKind {
     const stats = fstatSync(file);
     if (stats.isDirectory()) return 'folder';
     if (!stats.isFile()) return 'special';
-    const content = stats.size <= wholeBytes ? readWhole(file) : readInPieces(file);
+    const content = stats.size <= wholeBytes ? readWhole(file) : readInPieces(file, stats.size <= mostHashedBytes);
     return { ...content, isExecutable: hasExecuteBit(stats) };
   } finally {
     closeSync(file);
@@ -55,14 +56,17 @@ function hashSmall(content: Buffer): string {
   return Buffer.from(sha256(content)).toString('hex');
 }
 
-/** A program of hundreds of megabytes must not be held in memory: spawning would slow down with it. */
-function readInPieces(file: number) {
+/** A large program must not be held in memory: spawning would slow down with it. */
+function readInPieces(file: number, isHashed: boolean) {
+  const head = Buffer.alloc(headBytes);
+  const length = readSync(file, head, 0, headBytes, 0);
+  const contentHash = isHashed ? hashInPieces(file) : null;
+  return { head: head.subarray(0, length), isWhole: false, contentHash };
+}
+
+function hashInPieces(file: number): string {
   const sum = process.getBuiltinModule('node:crypto').createHash('sha256');
   const piece = Buffer.alloc(wholeBytes);
-  let head: Buffer | null = null;
-  for (let size = readSync(file, piece); size > 0; size = readSync(file, piece)) {
-    head ??= Buffer.from(piece.subarray(0, Math.min(size, headBytes)));
-    sum.update(piece.subarray(0, size));
-  }
-  return { head: head ?? Buffer.alloc(0), isWhole: false, contentHash: sum.digest('hex') };
+  for (let size = readSync(file, piece); size > 0; size = readSync(file, piece)) sum.update(piece.subarray(0, size));
+  return sum.digest('hex');
 }

@@ -154,6 +154,32 @@ describe('names', () => {
     expect(names()).toEqual(['mail/welcome', 'post/welcome']);
   });
 
+  test('a link to a folder above it is no folder of handlers: each call would walk the whole machine', async () => {
+    const root = makeQueue({ 'mail/welcome.ts': '' });
+    const targets = { all: '/', root, jobs: '../../jobs', above: '../../..' };
+    for (const [name, target] of Object.entries(targets)) symlinkSync(target, join(root, 'jobs/queue', name));
+    const { handlers, ignored } = await discover(root, defaultSettings);
+    expect(handlers.map(({ name }) => name)).toEqual(['queue/mail/welcome']);
+    expect(ignored).toEqual(
+      ['above', 'all', 'jobs', 'root'].map((name) => ({
+        path: join(root, 'jobs/queue', name),
+        reason: 'a link that leads back to a folder above it',
+      })),
+    );
+  });
+
+  test('a folder with which there are more than 5,000 entries in all is left out, as are those behind it', async () => {
+    const root = makeQueue({ 'a.ts': '', 'a-folder/b.ts': '', 'z/c.ts': '' });
+    const many = join(makeTemporaryRoot(), 'many');
+    mkdirSync(many);
+    for (let file = 0; file < 5_001; file += 1) writeFileSync(join(many, `${file}.ts`), '');
+    symlinkSync(many, join(root, 'jobs/queue/many'));
+    const { handlers, ignored } = await discover(root, defaultSettings);
+    expect(handlers.map(({ name }) => name)).toEqual(['queue/a-folder/b', 'queue/a']);
+    const reason = 'with it the folders in jobs/queue have more than 5000 entries in all';
+    expect(ignored).toEqual(['many', 'z'].map((name) => ({ path: join(root, 'jobs/queue', name), reason })));
+  });
+
   test('without jobs/queue, or without jobs, there are none', async () => {
     const root = makeTemporaryRoot();
     expect((await openHandlers(root, defaultSettings)).names()).toEqual([]);

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readScriptFile } from '../../src/discovery/script-file.ts';
+import { readScriptFile, type ScriptFile } from '../../src/discovery/script-file.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 function sha256(content: string | Buffer): string {
@@ -22,6 +23,15 @@ test.each([0, 1, 65_536, 65_537, 1_048_576, 1_048_577, 2_500_000])(
     });
   },
 );
+
+test('one of 1 GB is not read as a whole, as it would be by each pass', () => {
+  const root = makeTemporaryRoot({ 'jobs/large': executable('#!/bin/sh\n') });
+  const path = join(root, 'jobs/large');
+  truncateSync(path, 1024 ** 3);
+  const content = readScriptFile(path);
+  expect(content).toMatchObject({ contentHash: null, isWhole: false, isExecutable: true });
+  expect((content as ScriptFile).head.toString('latin1', 0, 10)).toBe('#!/bin/sh\n');
+});
 
 test('it tells executable files, folders and pipes apart, and does not wait for a pipe', () => {
   const root = makeTemporaryRoot({ 'jobs/program': executable('x') });

@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { readExternalDatabase } from '../../src/store/external/external-database.ts';
+import { UsageError } from '../../src/system/base/errors.ts';
 import { drivers } from '../support/drivers.ts';
 import { startNode } from '../support/start-command.ts';
 import { makeStateOf, openSqliteOf } from '../support/state-of.ts';
@@ -53,6 +55,18 @@ describe.each(drivers)('with %s', (_name, driver) => {
     expect(hash(path)).toBe(before);
     expect(readdirSync(folder)).toEqual(['a b#?.db']);
   });
+
+  test.each(['', '-journal', '-wal', '-shm'])(
+    'a named pipe in the place of its file %j is named, and not waited for',
+    async (suffix) => {
+      const { path } = makeFile('delete');
+      rmSync(path + suffix, { force: true });
+      execFileSync('mkfifo', [path + suffix]);
+      const error = await read(path).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(UsageError);
+      expect((error as Error).message).toContain(`${path}${suffix} is a named pipe, a socket or a device`);
+    },
+  );
 
   test('what another program has written and still keeps in its journal is read', async () => {
     const { path } = makeFile('wal');

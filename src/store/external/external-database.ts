@@ -1,10 +1,10 @@
-import { closeSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
-import { openPlainFile } from '../../system/base/plain-file.ts';
+import { describeSpecial } from '../../system/base/plain-file.ts';
 import type { Connection } from '../sqlite/connection.ts';
 import { findDriver } from '../sqlite/driver.ts';
 
-import { APPLICATION_ID, completeOpening, type Opening } from '../sqlite/file.ts';
+import { APPLICATION_ID, completeOpening, findSpecial, type Opening } from '../sqlite/file.ts';
 
 /** A row as SQLite gives it. */
 export type ExternalRow = Readonly<Record<string, unknown>>;
@@ -94,7 +94,9 @@ const START = 'SQLite format 3\0';
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   withPlainErrors(path, () => {
-    const fd = openPlainFile(path);
+    const special = findSpecial(path);
+    if (special !== null) throw new UsageError(describeSpecial(special));
+    const fd = openSync(path, 'r');
     try {
       readSync(fd, header);
     } finally {
