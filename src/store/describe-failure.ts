@@ -1,5 +1,5 @@
 import { existsSync, lstatSync, type Stats, type StatsFs, statfsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { errorCode } from '../system/base/errors.ts';
 import { demandAccess, listStateFolders, type StateFolder } from '../system/place/state-folder.ts';
 
@@ -86,7 +86,7 @@ function isOutOfInodes(folder: string): boolean {
 
 function hasLittle(folder: string, judge: (stats: StatsFs) => boolean): boolean {
   try {
-    return judge(statfsSync(folder));
+    return judge(statfsSync(existsSync(folder) ? folder : dirname(folder)));
   } catch {
     return false;
   }

@@ -9,9 +9,9 @@ import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 const settings = { limits: { maxLoad: 0.01, minFreeMemory: '100tb', maxProcesses: 1 } };
 
-/** In a mount namespace of its own, with an empty folder in the place of `/proc`. */
-function runWithoutProc(node: string, root: string, args: readonly string[], input = '') {
-  const line = 'mount -t tmpfs none /proc && exec "$@"';
+/** In a mount namespace of its own, with an empty folder in the place of `/proc`, or of another one. */
+function runWithoutProc(node: string, root: string, args: readonly string[], input = '', folder = '/proc') {
+  const line = `mount -t tmpfs none ${folder} && exec "$@"`;
   const program = ['-m', 'sh', '-c', line, 'sh', node, commandPath, '--root', root, ...args];
   const { PATH } = process.env;
   const { status, stdout, stderr } = spawnSync('unshare', program, {
@@ -88,4 +88,12 @@ describe('on a host without /proc', () => {
     });
     checkInvariants(root);
   });
+});
+
+test('without /dev/null no program is started, and that is said', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/hourly/b.mjs': '' });
+  expect(runWithoutProc(process.execPath, root, ['hourly'], '', '/dev').status).toBe(1);
+  const reason = 'no program can be started: /dev/null is missing on this host, or closed to your user; ';
+  const rows = queryLog<{ reason: string }>(root, 'select reason from runs');
+  expect(rows.map((row) => row.reason.slice(0, reason.length))).toEqual([reason, reason]);
 });

@@ -1,16 +1,29 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import { runWithFault } from '../support/fault-points.ts';
 import { checkInvariants } from '../support/invariants.ts';
+import { nodeScript, readEvidence, shellScript } from '../support/invariants-evidence.ts';
 import { queryLog } from '../support/open-log.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /*
  * Whole passes where there is no room: a small disk says ENOSPC, a used up quota EDQUOT, and SQLite
- * has a code for only one of them. Btrfs has quotas without help from the kernel's configuration.
+ * has a code for only one of them, and for no inodes none. Btrfs has quotas without help from the kernel's configuration.
  */
 
 const run = (program: string, ...args: readonly string[]): void => {
@@ -117,3 +130,40 @@ test.each([
   ]);
   checkInvariants(root);
 });
+
+/** Lets the file system of a folder have so many more files than it has. */
+function leaveInodes(folder: string, left: number): void {
+  const { files, ffree } = statfsSync(folder);
+  run('mount', '-o', `remount,nr_inodes=${files - ffree + left}`, folder);
+}
+
+test.each([0, 1, 2, 3, 5, 8, 12, 14, 16, 18, 20, 22, 24, 26, 30])(
+  'a disk that takes %i more files: each script runs in the first pass and in later ones, and all is recorded',
+  async (left) => {
+    const scripts = { 'jobs/hourly/a.sh': shellScript(), 'jobs/hourly/b.mjs': nodeScript() };
+    const root = makeTemporaryRoot({ ...scripts, 'jobs/hourly/c.sh': shellScript() });
+    const site = mkdtempSync(join(tmpdir(), 'no-inodes-'));
+    run('mount', '-t', 'tmpfs', '-o', 'mode=700', 'small-disk', site);
+    cpSync(root, site, { recursive: true });
+    writeFileSync(join(site, 'evidence'), '');
+    onTestFinished(() => {
+      for (const { path } of fallbackStateFoldersOf(site)) rmSync(path, { recursive: true, force: true });
+      run('umount', '--lazy', site);
+      rmSync(site, { recursive: true });
+    });
+    for (const pass of [1, 2]) {
+      leaveInodes(site, left);
+      const { status, stderr } = await runWithFault(site, ['hourly']);
+      expect([status, readEvidence(site).length], stderr).toEqual([0, 3 * pass]);
+      for (const line of stderr.trimEnd().split('\n').filter(Boolean)) {
+        expect(line).toMatch(
+          /^runner: No file can be made in \S+\.runner .+: the disk holds as many files as it can\./,
+        );
+      }
+      leaveInodes(site, 1_000);
+      if (pass === 1) rmSync(join(site, '.runner', 'reserve'), { force: true });
+    }
+    expect(await runWithFault(site, ['due'])).toMatchObject({ status: 0, stderr: '' });
+    checkInvariants(site);
+  },
+);

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,9 @@ import { readSpool } from '../../src/store/spool/read.ts';
 import { createFallbackStateFolder, fallbackStateFoldersOf } from '../../src/system/place/fallback.ts';
 import type { StateFolder } from '../../src/system/place/state-folder.ts';
 import { usableStateFolder } from '../../src/system/place/usable.ts';
+import { queryLog } from '../support/open-log.ts';
 import { makeSpoolHeader, toLines } from '../support/spool.ts';
+import { startCommand } from '../support/start-command.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 
 /** The first place that is tried where `.runner/` cannot be written. */
@@ -51,4 +54,28 @@ test("another user's file in the spool is not read", () => {
   vi.spyOn(process, 'getuid').mockReturnValue(OTHER_USER);
   onTestFinished(() => void vi.restoreAllMocks());
   expect(() => [...readSpool(path)]).toThrow(`${path} is not this user's own file`);
+});
+
+test('a folder that another user has made first stops no script, and no command reads what is in it', async () => {
+  const { place, root } = makePlace();
+  mkdirSync(join(root, 'jobs/hourly'));
+  writeFileSync(join(root, 'jobs/hourly/a.sh'), 'touch ran\n');
+  const { path, spool, locks } = fallbackOf(root);
+  for (const folder of [path, spool, locks, join(locks, 'hourly.lock')]) mkdirSync(folder, { mode: 0o777 });
+  for (const name of ['spool/1-1-ab.jsonl', 'spool/2-1-ab.part', 'locks/hourly.lock/1.json']) {
+    execFileSync('mkfifo', ['-m', '666', join(path, name)]);
+  }
+  execFileSync('chown', ['-R', String(OTHER_USER), path]);
+  const env = { HOME: root, PATH: '/usr/bin:/bin', TMPDIR: place };
+  const call = (...args: string[]) => startCommand([...args, '--root', root], { cwd: '/', env }).ended;
+  const { status, stderr } = await call('hourly');
+  expect([status, stderr]).toEqual([0, expect.not.stringContaining(path)]);
+  expect(existsSync(join(root, 'ran'))).toBe(true);
+  expect((await call('status')).stdout).not.toContain(path);
+  expect((await call('doctor')).stdout.replaceAll(/\s+/g, ' ')).toContain(
+    `it belongs to another user (uid ${OTHER_USER})`,
+  );
+  rmSync(join(root, '.runner'));
+  expect(await call('due')).toMatchObject({ status: 0, stderr: '' });
+  expect(queryLog(root, 'select script, outcome from runs')).toEqual([{ script: 'hourly/a', outcome: 'succeeded' }]);
 });

@@ -26,15 +26,16 @@ export function distrustedFallbacksOf(root: string): readonly { readonly path: s
   return judgeFallbacks(root).flatMap(({ state: { path }, reason }) => (reason === null ? [] : [{ path, reason }]));
 }
 
+/** One that goes while it is looked at is not there. */
 function judgeFallbacks(root: string) {
-  const there = fallbackStateFoldersOf(root).filter(({ path }) => {
+  return fallbackStateFoldersOf(root).flatMap((state) => {
     try {
-      return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+      if (lstatSync(state.path, { throwIfNoEntry: false }) === undefined) return [];
+      return [{ state, reason: reasonAgainstPrivateFolder(state.path) }];
     } catch {
-      return false;
+      return [];
     }
   });
-  return there.map((state) => ({ state, reason: reasonAgainstPrivateFolder(state.path) }));
 }
 
 /** As the XDG specification says: a path that is not absolute does not count. */
