@@ -2,10 +2,9 @@ import { expect, test } from 'vitest';
 import type { JobTotals } from '../../src/queue/api.ts';
 import type { PruneStore } from '../../src/store/contract.ts';
 import { inRoot } from '../support/in-root.ts';
-import { changeLog, queryLog } from '../support/open-log.ts';
+import { queryLog } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
-import { openStoreOf } from '../support/state-of.ts';
 import { HOUR_MS, openTestQueue, START, type TestQueue } from '../support/test-queue.ts';
 
 const none = {
@@ -79,26 +78,6 @@ test('pruning takes nothing away, step by step, whatever goes first', async () =
     );
     expect(kept).toEqual([{ rows: 0 }]);
   }
-});
-
-test('a log of before is counted from what it still holds', async () => {
-  const { queue, root } = await makeStory();
-  await queue.close();
-  changeLog(root, 'drop view totals');
-  changeLog(root, 'drop table gone');
-  changeLog(root, 'pragma user_version = 1');
-  const store = await openStoreOf(root);
-  const added = (await store.jobs.totals(['*'])).filter(({ what }) => what === 'added');
-  // Of those that were gone by then nobody knows.
-  expect(added.map(({ handler, times }) => [handler, times])).toEqual([
-    ...[
-      ['again', 1],
-      ['export', 1],
-      ['late', 1],
-      ['mail/a', 3],
-      ['runs', 1],
-    ],
-  ]);
 });
 
 test('what goes is counted by indexes', async () => {

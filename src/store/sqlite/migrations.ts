@@ -139,7 +139,7 @@ const activity = `create view activity as
     worker_id, job_id, id, reason from runs where finished_at is not null
   union all select at, event, worker_id, job_id, run_id, detail from events`;
 
-const first = [
+const tables = [
   `create table hosts (
     id integer primary key,
     host text not null,
@@ -255,7 +255,7 @@ export function countsOf({ jobs, runs, events }: Counted): string {
 }
 
 /** Whoever deletes rows adds what they have told to `gone`: what is counted never gets less. */
-const second = [
+const totals = [
   `create table gone (
     handler text not null,
     what text not null,
@@ -269,7 +269,7 @@ const second = [
 ];
 
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [first, second];
+const migrations: readonly (readonly string[])[] = [[...tables, ...totals]];
 
 /** What `pragma user_version` says of a log that this runner has made. */
 export const SCHEMA_VERSION = migrations.length;
