@@ -5,7 +5,7 @@ import { listNames } from '../system/base/values.ts';
 import type { StateFolder } from '../system/place/state-folder.ts';
 import { isOwnerDead, nameOwnFile, ownerOf } from '../system/process/identity.ts';
 import { ifPossible, restoreFolders } from './run-files.ts';
-import { isNotedSecret, type NotedSecret, noteSecret, type Secret } from './secrets.ts';
+import type { NotedSecret } from './secrets.ts';
 
 /**
  * What a runner knows of secrets, for whoever collects what its runs have printed, should it die: that one may
@@ -17,11 +17,11 @@ const KIND = 'secrets';
 const left = new Map<string, string>();
 
 /** To be called before the process of a run starts that has its files there. */
-export function leaveNote({ temporary }: StateFolder, secrets: readonly Secret[]): void {
+export function leaveNote({ temporary }: StateFolder, secrets: readonly NotedSecret[]): void {
   if (secrets.length === 0 || left.has(temporary)) return;
   const path = join(temporary, nameOwnFile(KIND, left.size));
   left.set(temporary, path);
-  const write = () => writeFileSync(path, JSON.stringify(secrets.map(noteSecret)), { mode: 0o600 });
+  const write = () => writeFileSync(path, JSON.stringify(secrets), { mode: 0o600 });
   // On a full disk there is none, and scripts run all the same.
   if (ifPossible(write)) return;
   restoreFolders([path]);
@@ -34,8 +34,8 @@ export function takeNotesBack(): void {
   left.clear();
 }
 
-/** What runners have noted whose files are there, whether they live or not. */
-export function readNotes(state: StateFolder): readonly NotedSecret[] {
+/** What runners have noted whose files are there, whether they live or not; unchecked. */
+export function readNotes(state: StateFolder): readonly unknown[] {
   return listNotes(state).flatMap(readNote);
 }
 
@@ -54,11 +54,11 @@ function listNotes({ temporary }: StateFolder): readonly string[] {
   }
 }
 
-/** Nothing where it was cut by a crash of the machine, or is not what it should be. */
-function readNote(path: string): readonly NotedSecret[] {
+/** Nothing where it was cut by a crash of the machine. */
+function readNote(path: string): readonly unknown[] {
   try {
     const noted: unknown = JSON.parse(readPlainFile(path));
-    return Array.isArray(noted) ? noted.filter(isNotedSecret) : [];
+    return Array.isArray(noted) ? noted : [];
   } catch {
     return [];
   }

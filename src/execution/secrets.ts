@@ -37,8 +37,9 @@ export function createMasker(
   return maskSecrets(findSecrets(settings, environment));
 }
 
-/** @param noted of which only a note is known, left by the runner that knew them */
-export function maskSecrets(secrets: readonly Secret[], noted: readonly NotedSecret[] = []): Masker {
+/** @param notes of secrets that only the runner knew that left them; what is none is passed over */
+export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[] = []): Masker {
+  const noted = notes.filter(isNotedSecret);
   return secrets.length + noted.length === 0 ? unmasked : maskThose(secrets, noted);
 }
 
@@ -213,7 +214,7 @@ export function noteSecret({ value, mask }: Secret): NotedSecret {
 }
 
 /** Of what a file holds that a crash of the machine may have cut. */
-export function isNotedSecret(found: unknown): found is NotedSecret {
+function isNotedSecret(found: unknown): found is NotedSecret {
   const { mask, size, digest } = (found ?? {}) as Partial<NotedSecret>;
   return typeof mask === 'string' && isWithin(size, SHORTEST_SECRET, LONGEST_SECRET) && isWithin(digest, 0, 0xffffffff);
 }

@@ -4,7 +4,7 @@ import { createRunFiles, removeRunFiles, runFilesOf } from '../../execution/run-
 import type { HeldScript } from '../../execution/script/held-script.ts';
 import { runHeldScript, runScript } from '../../execution/script/run-script.ts';
 import { leaveNote } from '../../execution/secret-notes.ts';
-import { findSecrets, type Masker, maskSecrets, type Secret } from '../../execution/secrets.ts';
+import { findSecrets, type Masker, maskSecrets, type NotedSecret, noteSecret } from '../../execution/secrets.ts';
 import type { HandlerRequest, RunRequest, StartRequest } from '../../execution/start/request.ts';
 import { describeNoFiles, isReplaced } from '../../execution/start/start-failure.ts';
 import { type BegunEnd, type HandlerRunner, isKeptWarm } from '../../execution/warm/run.ts';
@@ -181,7 +181,7 @@ export function toRequest(
 }
 
 interface Known {
-  readonly secrets: readonly Secret[];
+  readonly noted: readonly NotedSecret[];
   readonly masker: Masker;
 }
 
@@ -189,15 +189,15 @@ const known = new WeakMap<Runner, Known>();
 
 /** @param state where the run has its files: there is noted, before its process starts, how its secrets are found */
 function maskerOf(runner: Runner, state: StateFolder): Masker {
-  const { secrets, masker } = known.get(runner) ?? findOut(runner);
-  leaveNote(state, secrets);
+  const { noted, masker } = known.get(runner) ?? findOut(runner);
+  leaveNote(state, noted);
   return masker;
 }
 
 /** Looking for secrets in the environment is too dear for each run. */
 function findOut(runner: Runner): Known {
   const secrets = findSecrets(runner.settings, runner.environment);
-  const found = { secrets, masker: maskSecrets(secrets) };
+  const found = { noted: secrets.map(noteSecret), masker: maskSecrets(secrets) };
   known.set(runner, found);
   return found;
 }
