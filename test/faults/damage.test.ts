@@ -17,6 +17,7 @@ import { checkInvariants } from '../support/invariants.ts';
 import { forget, nodeScript, readEvidence, shellScript } from '../support/invariants-evidence.ts';
 import { queryLog } from '../support/open-log.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { sampleCases } from './rounds.ts';
 
 /*
  * Whole passes on a log that something has happened to: scripts run all the same, one sentence tells
@@ -103,7 +104,7 @@ async function makeDamagedRoot(damage: Damage) {
   return { root, cure };
 }
 
-test.each(Object.entries(isQuarantined))('of the log is left: %s', async (_, damage) => {
+test.each(sampleCases(Object.entries(isQuarantined)))('of the log is left: %s', async (_, damage) => {
   const { root } = await makeDamagedRoot(damage);
   const said = await pass(root);
   expect(databases(root)).toEqual([expect.stringMatching(/^activity\.db\.broken-/)]);
@@ -123,7 +124,7 @@ test('of the log is left: nothing, which is no damage', async () => {
   checkInvariants(root);
 });
 
-test.each(Object.entries(isLeftAlone))('instead of the log there is: %s', async (_, damage) => {
+test.each(sampleCases(Object.entries(isLeftAlone)))('instead of the log there is: %s', async (_, damage) => {
   const { root, cure } = await makeDamagedRoot(damage);
   const said = await pass(root);
   expect(said.split('\n')[0]).toMatch(/^runner: .*activity\.db/);
