@@ -111,7 +111,9 @@ const scenarios: readonly Scenario[] = [
     args: ['hourly'],
     files: { 'jobs/hourly/big.sh': bigOutput, ...daily },
     prepare: async (root) => {
-      for (const _pass of [1, 2]) await runWithFault(root, ['hourly'], { clockMs: -2 * YEAR_MS });
+      for (const args of [['hourly'], ['hourly'], ['pause'], ['resume']]) {
+        await runWithFault(root, args, { clockMs: -2 * YEAR_MS });
+      }
     },
     reaches: ['sql delete runs', 'sql delete events', 'sql delete workers', 'fs.rm .runner/output/<n>.<n>.log.gz'],
     next: [['daily'], ['hourly']],
