@@ -9,8 +9,9 @@ const results = process.env.VITEST_RESULTS;
 /** What takes longest begins first, in this order: else it is what all wait for in the end. */
 const longest = [
   ...['faults/kill-runner', 'faults/queue-kill-worker', 'faults/queue-kill-verbs', 'faults/model'],
-  ...['faults/mangled-', 'faults/clock-steps', 'docs/examples', 'doctor/doctor-', 'test/faults/', 'pause-commands'],
-  ...['memory-limits', 'replay-spool', 'run-due', 'work.test', 'tier-lock', 'watch-log'],
+  ...['faults/mangled-', 'faults/queue-child-dies', 'faults/clock-steps', 'faults/upgrade', 'docs/examples'],
+  ...['doctor/doctor-', 'test/faults/', 'pause-commands', 'memory-limits', 'replay-spool', 'run-due', 'work.test'],
+  ...['tier-lock', 'watch-log'],
 ];
 
 class LongestFirst extends BaseSequencer {

@@ -2,7 +2,10 @@ import fc from 'fast-check';
 import { expect } from 'vitest';
 import { rounds, seed, someAtATime } from './rounds.ts';
 
-/** Plays so many stories, some at a time, as each mostly waits; what is found is told with its story. */
+/**
+ * Plays so many stories, some at a time, as each mostly waits; what is found is told with its story. In CI the two
+ * drivers play 500.
+ */
 export async function playRounds<Story>(
   count: number,
   stories: fc.Arbitrary<Story>,
