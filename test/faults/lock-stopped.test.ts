@@ -2,11 +2,12 @@ import { existsSync, globSync, readdirSync, rmSync, statSync, utimesSync, writeF
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type LockFile, takeLockFile } from '../../src/system/lock/lock-file.ts';
-import { identifyProcess, readStatFields } from '../../src/system/process/identity.ts';
+import { identifyProcess } from '../../src/system/process/identity.ts';
 import { type TierLock, takeTier } from '../../src/worker/lock/tier-lock.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { endOrphans } from '../support/end-orphans.ts';
 import { startWithFault } from '../support/fault-points.ts';
+import { stopOutsideOfWrites } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { leaveLock } from '../support/left-lock.ts';
 import { type Holder, startHolder } from '../support/lock-holder.ts';
@@ -143,8 +144,7 @@ test('a pass that was stopped and robbed of its lock starts nothing more, and sa
   // It refreshes its lock each second, instead of every ten.
   const pass = startWithFault(root, ['hourly'], { pace: 10 });
   await until('the first script runs', () => existsSync(join(root, 'started')));
-  pass.kill('SIGSTOP');
-  await until('the pass is stopped', () => readStatFields(pass.pid)?.[0] === 'T');
+  await stopOutsideOfWrites(root, [pass.pid]);
   const hourAgo = new Date(Date.now() - 3_600_000);
   utimesSync(findHolderFile(locks), hourAgo, hourAgo);
   const silent = { status: 0, stdout: '', stderr: '' };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { engine } from '../support/engines.ts';
+import { signalAll, stopOutsideOfWrites } from '../support/hold-log.ts';
 import { checkInvariants } from '../support/invariants.ts';
 import { listRunProcesses } from '../support/invariants-files.ts';
 import { queryLog } from '../support/open-log.ts';
@@ -36,9 +36,6 @@ function makeSite(): string {
 }
 
 const endings = "select run_id from activity where event = 'job-finished' and job_id = ?";
-const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
-  for (const pid of pids) process.kill(pid, signal);
-};
 
 /** Mostly they wait for a lease to run out: all of them at once. */
 test('a worker that was stopped for longer than its lease changes nothing that others have done', async () => {
@@ -49,18 +46,6 @@ test('a worker that was stopped for longer than its lease changes nothing that o
     stopForLong('program', { withHandler: false }),
   ]);
 }, 120_000);
-
-/** Who is stopped in the middle of a write keeps the log locked: then nobody could take anything over. */
-async function stopOutsideOfWrites(root: string, pids: readonly number[]): Promise<void> {
-  const isFree = (): boolean => {
-    signalAll(pids, 'SIGSTOP');
-    const log = engine.hold(root, 500);
-    if (log === null) signalAll(pids, 'SIGCONT');
-    log?.close();
-    return log !== null;
-  };
-  await until('it is stopped outside of a write', isFree, WITHIN_MS);
-}
 
 async function stopForLong(name: string, { withHandler }: { readonly withHandler: boolean }): Promise<void> {
   const root = makeSite();

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { engine } from './engines.ts';
 import { type Started, startNode } from './start-command.ts';
 import { until } from './until.ts';
 
@@ -11,4 +12,20 @@ export async function holdLog(root: string, holdMs: number, statement = ''): Pro
   const started = startNode([child, root, String(holdMs), statement, marker]);
   await until('the log is held', () => existsSync(marker));
   return started;
+}
+
+export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) process.kill(pid, signal);
+}
+
+/** Who is stopped in the middle of a write keeps the log locked: then nobody could take anything over. */
+export async function stopOutsideOfWrites(root: string, pids: readonly number[]): Promise<void> {
+  const isFree = (): boolean => {
+    signalAll(pids, 'SIGSTOP');
+    const log = engine.hold(root, 500);
+    if (log === null) signalAll(pids, 'SIGCONT');
+    log?.close();
+    return log !== null;
+  };
+  await until('they are stopped outside of a write', isFree);
 }
