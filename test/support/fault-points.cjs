@@ -110,6 +110,8 @@ function tellPath(path) {
 
 function tellPart(part) {
   if (/^\d+$/.test(part)) return '<n>';
+  // Of a trial: with or without a digit in what is random of it.
+  if (/^try-\w{6}$/.test(part)) return '<token>';
   if (/^[a-z]+-\d+$/.test(part)) return part.replace(/\d+$/, '<n>');
   return /\d/.test(part) && part.length >= 8 ? '<token>' : part;
 }
