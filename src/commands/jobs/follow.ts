@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { requireDelayMs, requireDurationMs } from '../../queue/add/values.ts';
 import type { ClaimedJob, ClaimOptions, Queue } from '../../queue/api.ts';
+import { SOON_MS } from '../../queue/claim/outside.ts';
 import { expiredClaim, QueueError } from '../../queue/errors.ts';
 import { LEASE_GRACE_MS } from '../../queue/settle/retry-policy.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
@@ -193,9 +194,6 @@ async function claimOrWarn(
     return [];
   }
 }
-
-/** The last second of a lease, as it counts for whoever waits. */
-const SOON_MS = 1_000;
 
 async function warn({ queue, hand, now, tell, wake }: Talk, holding: readonly ClaimedJob[]): Promise<void> {
   for (const { id } of holding) {

@@ -54,7 +54,7 @@ interface Wanted {
 const MOST_AT_ONCE = 1_000;
 
 /** Who holds a claim is told that it ends so long before. */
-const SOON_MS = 1_000;
+export const SOON_MS = 1_000;
 
 /** Takes jobs for somebody who is no worker of the runner; waits for the first one, if asked to. */
 export async function claimForCaller(
