@@ -29,14 +29,6 @@ const LONGEST_SECRET = 1024 * 1024;
 /** Of a secret that was cut, so much tells nothing. */
 const LONGEST_REST = 3;
 
-/** By default the secrets of this process: those are what its scripts can have got. */
-export function createMasker(
-  settings: Pick<Settings, 'env' | 'secrets'>,
-  environment: NodeJS.ProcessEnv = process.env,
-): Masker {
-  return maskSecrets(findSecrets(settings, environment));
-}
-
 /** @param notes of secrets that only the runner knew that left them; what is none is passed over */
 export function maskSecrets(secrets: readonly Secret[], notes: readonly unknown[] = []): Masker {
   const noted = notes.filter(isNotedSecret);

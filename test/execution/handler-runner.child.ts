@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openHandlers } from '../../src/discovery/handlers.ts';
-import { createMasker } from '../../src/execution/secrets.ts';
 import { createHandlerRunners, type HandlerRunner } from '../../src/execution/warm/run.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { createMasker } from '../support/create-masker.ts';
 import { probePath } from '../support/run-command.ts';
 
 /** Runs these handlers, one after the other, as runs 1, 2, 3; then says so, and waits to be killed. */

@@ -1,10 +1,10 @@
 import { discover } from '../../src/discovery/discover.ts';
 import type { RunEnd } from '../../src/execution/result/result.ts';
 import { runScript } from '../../src/execution/script/run-script.ts';
-import { createMasker } from '../../src/execution/secrets.ts';
 import type { RunRequest } from '../../src/execution/start/request.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { createMasker } from './create-masker.ts';
 import { probePath } from './run-command.ts';
 import { type FileContent, makeTemporaryRoot } from './temporary-root.ts';
 
