@@ -21,14 +21,16 @@ const files = {
   // Whoever changes the log during a pass does so while the first script runs.
   'jobs/hourly/a.sh': say('a', 'while [ -e hold ]; do sleep 0.01; done\n'),
   'jobs/hourly/b.sh': say('b', 'echo said; exit 3\n'),
-  'jobs/hourly/c.mjs': `import { appendFileSync } from 'node:fs';\nappendFileSync('ran', 'c\\n');\n`,
+  'jobs/hourly/c.mjs': `import { appendFileSync, existsSync } from 'node:fs';
+    appendFileSync('ran', 'c\\n');
+    if (existsSync('slow')) setTimeout(() => {}, 200);\n`,
 };
 
-/** What is done to the file. Numbers choose among what is there. */
+/** What is done to the file. Numbers choose among what is there, in the order of their names or places. */
 interface Change {
   readonly kind: (typeof kinds)[number];
-  readonly object: number;
-  readonly column: number;
+  readonly object: number | string;
+  readonly column: number | string;
   readonly value: (typeof values)[number];
   readonly isUnchecked: boolean;
 }
@@ -37,6 +39,8 @@ interface Change {
 interface Story {
   readonly before: readonly Change[];
   readonly during: readonly Change[];
+  /** Whether its last script lasts long enough to be recorded while it runs. */
+  readonly isSlow?: boolean;
 }
 
 const kinds = [
@@ -60,7 +64,8 @@ const change: fc.Arbitrary<Change> = fc.record({
   isUnchecked: fc.boolean(),
 });
 
-const pick = <T>(items: readonly T[], number: number): T => items[number % items.length] as T;
+const pick = <T>(items: readonly T[], which: number | string): T =>
+  typeof which === 'number' ? (items[which % items.length] as T) : (which as T);
 
 function toSql(database: Database.Database, { kind, object, column, value }: Change): string {
   const named = (types: string) =>
@@ -87,7 +92,7 @@ function toSql(database: Database.Database, { kind, object, column, value }: Cha
       return `alter table "${table}" add column theirs`;
     case 'trigger':
       return `create trigger theirs before ${pick(verbs, column)} on "${table}"
-        begin select ${pick(refusals, object + column)}; end`;
+        begin select ${pick(refusals, Number(object) + Number(column))}; end`;
     case 'unique index':
       return `create unique index theirs on "${table}" ("${name}")`;
     case 'view':
@@ -97,35 +102,44 @@ function toSql(database: Database.Database, { kind, object, column, value }: Cha
     case 'empty':
       return `delete from "${table}"`;
     case 'version':
-      return `pragma user_version = ${(object % 3) - 1}`;
+      return `pragma user_version = ${(Number(object) % 3) - 1}`;
     default:
       return `pragma writable_schema = on; update sqlite_master set sql = ${value} where name = '${table}'`;
   }
 }
 
-/** Places of columns in `jobs`, and of that among the tables. */
-const [STATE, TOKEN, FINISHED_AT] = [3, 23, 25];
-const setJobs = { kind: 'set', object: 2, isUnchecked: false } as const;
+const setJobs = { kind: 'set', object: 'jobs', isUnchecked: false } as const;
 
 /** Hardly to be found by chance. */
 const wellTried: readonly Story[] = [
   // The rows of the scripts that a pass has yet to start are deleted.
-  { before: [], during: [{ ...setJobs, kind: 'empty', column: 0, value: 'null' }] },
+  { before: [], during: [{ ...setJobs, kind: 'empty', column: 'id', value: 'null' }] },
   // Nobody has what is told to be running: without a token, or with one of no worker.
   {
     before: [
-      { ...setJobs, column: STATE, value: "'running'" },
-      { ...setJobs, column: FINISHED_AT, value: 'null' },
+      { ...setJobs, column: 'state', value: "'running'" },
+      { ...setJobs, column: 'finished_at', value: 'null' },
     ],
     during: [],
   },
   {
     before: [
-      { ...setJobs, column: STATE, value: "'claimed'" },
-      { ...setJobs, column: FINISHED_AT, value: 'null' },
-      { ...setJobs, column: TOKEN, value: "'text'" },
+      { ...setJobs, column: 'state', value: "'claimed'" },
+      { ...setJobs, column: 'finished_at', value: 'null' },
+      { ...setJobs, column: 'claim_token', value: "'text'" },
     ],
     during: [],
+  },
+  // The same of scripts that a pass has yet to start.
+  { before: [], during: [{ ...setJobs, column: 'state', value: "'running'" }] },
+  // The log refuses how a script has ended, and takes it for running: two write as much as one another.
+  {
+    before: [],
+    during: [
+      { kind: 'empty', object: 'runs', column: 'id', value: 'null', isUnchecked: false },
+      { kind: 'unique index', object: 'runs', column: 'output_bytes', value: 'null', isUnchecked: false },
+    ],
+    isSlow: true,
   },
 ];
 
@@ -175,10 +189,11 @@ test(`whatever is done to the log, every script runs once in each pass (FAULT_SE
   const first = await makeRoot();
   const some = fc.array(change, { minLength: 1, maxLength: 3 });
   const stories = fc.record({ before: some, during: fc.option(some, { nil: [] }) });
-  const play = async ({ before, during }: Story): Promise<void> => {
+  const play = async ({ before, during, isSlow = false }: Story): Promise<void> => {
     const root = mkdtempSync(join(tmpdir(), 'runner-'));
     try {
       cpSync(first, root, { recursive: true });
+      if (isSlow) writeFileSync(join(root, 'slow'), '');
       mangle(root, before);
       await pass(root, during);
       await pass(root, []);

@@ -45,10 +45,20 @@ function chooseOpenJobs({ openJobs, request }: Collector): readonly ScriptJobRow
   return openJobs.filter(({ name }) => wanted.has(name));
 }
 
-/** What no worker has a claim to, nobody runs, whatever its row says: somebody else has written it. */
-async function freeUnheld({ session, at }: Collector, open: readonly ScriptJobRow[]): Promise<readonly ScriptJobRow[]> {
+/**
+ * What no worker has that is at work, nobody runs, whatever its row says: somebody else has written it, or the log
+ * has refused how it ended.
+ */
+async function freeUnheld(
+  { session, at, orphans }: Collector,
+  open: readonly ScriptJobRow[],
+): Promise<readonly ScriptJobRow[]> {
   if (!open.some(isHeld)) return open;
-  const held = new Set((await session.claims.ofWorkers()).map(({ job }) => job.id));
+  const running = new Set(orphans.map(({ script }) => script));
+  const claims = await session.claims.ofWorkers();
+  const held = new Set(
+    claims.flatMap(({ job, worker }) => (worker.state === 'running' || running.has(job.name) ? [job.id] : [])),
+  );
   const unheld = open.filter((job) => isHeld(job) && !held.has(job.id));
   const free = { state: 'queued' as const, claim_token: null };
   await session.jobs.change(

@@ -5,7 +5,7 @@ import { policyOf, type RetryDecision } from '../../queue/settle/retry-policy.ts
 import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
-import type { ClaimRef, RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { ClaimRef, RunStart, ScriptJobRow, Store, StoreSession } from '../../store/contract.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 
 /** A script that a pass is to run. */
@@ -140,10 +140,10 @@ class LogRecorder implements PlacedRecorder {
     const claims = [{ ...claim, state: 'claimed' as const, at: now() }];
     const [claimed] = await session.scriptJobs.claim(claims);
     if (claimed !== undefined) return { ...job, key, state, claim };
-    const rows = await session.scriptJobs.ofTier(job.script.tier);
-    if (rows.some(({ id }) => id === job.id)) return null;
+    const row = (await session.scriptJobs.ofTier(job.script.tier)).find(({ id }) => id === job.id);
+    if (row !== undefined && !(await isUnheld(session, row))) return null;
     // Nobody else runs it then.
-    throw new Error(`the row of ${job.script.name} was removed during its pass`);
+    throw new Error(`the row of ${job.script.name} was ${row === undefined ? 'removed' : 'changed'} during its pass`);
   }
 
   async release(run: ClaimedRun): Promise<void> {
@@ -195,6 +195,12 @@ class LogRecorder implements PlacedRecorder {
   onDurable(notify: () => void): void {
     this.#store.onDurable(notify);
   }
+}
+
+/** Told to be running, though no worker has it. */
+async function isUnheld(session: StoreSession, { id, state }: ScriptJobRow): Promise<boolean> {
+  if (state !== 'running' && state !== 'claimed') return false;
+  return (await session.claims.ofWorkers()).every(({ job }) => job.id !== id);
 }
 
 export function toBegun(run: ClaimedRun, startedAt: number): BegunRun {
