@@ -135,6 +135,7 @@ function withDefaults(found: FoundSettings): Settings {
     workers: { max: found.workers?.max ?? workers.max },
     allowUnsafe: found.allowUnsafe ?? defaultSettings.allowUnsafe,
     secrets: found.secrets ?? defaultSettings.secrets,
+    alerts: defaultSettings.alerts,
   };
 }
 

@@ -23,6 +23,37 @@ export interface Settings {
   readonly allowUnsafe: boolean;
   /** Variables whose values are masked in stored output, besides those whose names look secret. */
   readonly secrets: readonly string[];
+  readonly alerts: AlertSettings;
+}
+
+/** Whom to tell what is wrong, when, and how often. */
+export interface AlertSettings {
+  readonly channels: readonly ChannelSettings[];
+  /** Failures in a row before a script's incident is told; `@alert-after` wins. */
+  readonly after: number;
+  /** How often people are reminded of an incident that is not over. */
+  readonly remindMs: number;
+  /** Minutes of the local day, from and until, in which only `critical` incidents are told; null: none. */
+  readonly quiet: { readonly from: number; readonly until: number } | null;
+  /** Messages of one channel within an hour. */
+  readonly perHour: number;
+}
+
+export type ChannelKind = 'mail' | 'webhook' | 'command';
+
+/** Where messages go. Values that begin with `$` are names of variables of the runner's environment. */
+export interface ChannelSettings {
+  /** `mail`, `webhook`, `webhook-2`: the kind, and of a further one its place. */
+  readonly name: string;
+  readonly kind: ChannelKind;
+  /** Of mail, the address; of a webhook, the URL; of a command, its text. */
+  readonly target: string;
+  /** Further options of its kind: `smtp`, `from`, `preset`, `token` … */
+  readonly options: Readonly<Record<string, string>>;
+  /** Only incidents at least as bad; null: all. */
+  readonly severity: 'warning' | 'critical' | null;
+  /** Only incidents of scripts with one of these tags; empty: all. */
+  readonly tags: readonly string[];
 }
 
 /** What `runner due` makes of passes that were missed: one for all of them, or none. */
@@ -106,6 +137,7 @@ export const defaultSettings: Settings = {
   workers: { max: 8 },
   allowUnsafe: false,
   secrets: [],
+  alerts: { channels: [], after: 1, remindMs: dayMs, quiet: null, perHour: 10 },
 };
 
 /** What every worker of one root shares. */

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type {
   ActivityLog,
+  DeliveryKind,
   FinishedRun,
   JobRow,
   JobState,
@@ -59,6 +60,8 @@ export interface StoreSession {
   readonly events: EventStore;
   readonly pauses: PauseStore;
   readonly pruning: PruneStore;
+  readonly chores: ChoreStore;
+  readonly deliveries: DeliveryStore;
 }
 
 // ---- jobs of the queue ------------------------------------------------------------------------------
@@ -500,6 +503,58 @@ export interface PruneStore {
 export interface PruneStep {
   readonly deleted: number;
   readonly outputFiles: readonly string[];
+}
+
+// ---- housekeeping, alerts ---------------------------------------------------------------------------
+
+/** What there is to be done besides jobs, by whichever invocation comes first. */
+export interface DueChores {
+  readonly checks: boolean;
+  readonly deliveries: boolean;
+}
+
+/** What invocations do from time to time, whichever comes first: `checks`, `digest`. */
+export interface ChoreStore {
+  /** Asked at the end of every invocation, and cheap: mostly it is nothing. */
+  due(at: number, checksEveryMs: number): Promise<DueChores>;
+  /** When it was last done; null: never. */
+  doneAt(name: string): Promise<number | null>;
+  setDone(name: string, at: number): Promise<void>;
+}
+
+export interface NewDelivery {
+  readonly kind: DeliveryKind;
+  /** Name of the channel in the settings. */
+  readonly channel: string;
+  /** JSON. */
+  readonly body: string;
+  readonly at: number;
+}
+
+export interface DeliveryRow {
+  readonly id: number;
+  readonly kind: DeliveryKind;
+  readonly channel: string;
+  readonly body: string;
+  readonly createdAt: number;
+  /** Tries so far. */
+  readonly attempts: number;
+  readonly reason: string | null;
+}
+
+/** Messages on their way out. */
+export interface DeliveryStore {
+  add(deliveries: readonly NewDelivery[]): Promise<void>;
+  /** Takes those that are due, the oldest first: until then nobody else tries them. */
+  claim(at: number, until: number, limit: number): Promise<DeliveryRow[]>;
+  /** It has arrived. */
+  remove(id: number): Promise<void>;
+  /** @param dueAt when it is tried again; null: it is given up */
+  postpone(id: number, dueAt: number | null, reason: string): Promise<void>;
+  /** Those that have not arrived though tried, or were given up, the oldest first. */
+  undelivered(): Promise<DeliveryRow[]>;
+  /** Deletes what was given up before. */
+  prune(before: number): Promise<void>;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------

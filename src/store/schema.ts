@@ -289,6 +289,74 @@ export interface ActivityView {
   readonly detail: string | null;
 }
 
+/** How bad what is wrong is. */
+export type Severity = 'warning' | 'critical';
+
+/** What is wrong with one subject, from its first sign until it is over. */
+export interface IncidentsTable {
+  readonly id: Generated<number>;
+  /** A script or handler (`hourly/clean-tmp`, `queue/mail/welcome`), a tier, `queue`, `log`, `disk`, `alerts`. */
+  readonly subject: string;
+  /** `script-failing`, or the code of the check that has found it. */
+  readonly code: string;
+  /** Tells one error of a script from another; '' for what a check has found. */
+  readonly fingerprint: string;
+  readonly severity: Severity;
+  /** When it was first seen. */
+  readonly opened_at: number;
+  readonly last_at: number;
+  /** Failures, or findings, so far. */
+  readonly occurrences: Generated<number>;
+  readonly first_run_id: number | null;
+  readonly last_run_id: number | null;
+  /** What a check says of it, and what cures it; null: its last run tells. */
+  readonly message: string | null;
+  readonly hint: string | null;
+  /** When the channels were first told of it; null: not yet, or there is nothing to be told. */
+  readonly told_at: number | null;
+  readonly reminded_at: number | null;
+  /** When a pass under cron last printed it, for cron's mail. */
+  readonly printed_at: number | null;
+  /** Null: it is not over. */
+  readonly recovered_at: number | null;
+  readonly recovery_told_at: number | null;
+  /** Since then nobody is reminded of it. */
+  readonly acknowledged_at: number | null;
+}
+
+/** Of what nobody is to be told for a while. */
+export interface MutesTable {
+  /** A glob over subjects. */
+  readonly name: string;
+  /** Null: for good. */
+  readonly until: number | null;
+  readonly created_at: number;
+}
+
+export type DeliveryKind = 'alert' | 'ping' | 'telemetry';
+
+/** A message on its way to somebody outside; its row goes once it has arrived. */
+export interface DeliveriesTable {
+  readonly id: Generated<number>;
+  readonly kind: DeliveryKind;
+  /** Name of the channel in the settings. */
+  readonly channel: string;
+  /** JSON. Holds no secret: a channel takes those from the environment as it sends. */
+  readonly body: string;
+  readonly created_at: number;
+  /** When it is to be tried, or tried again; null: it was given up. */
+  readonly due_at: number | null;
+  readonly attempts: Generated<number>;
+  /** Why the last try failed: one sentence. */
+  readonly reason: string | null;
+}
+
+/** When something that is done from time to time was last done. */
+export interface ChoresTable {
+  readonly name: string;
+  readonly done_at: number;
+}
+
 export interface ActivityLog {
   readonly hosts: HostsTable;
   readonly workers: WorkersTable;
@@ -300,6 +368,10 @@ export interface ActivityLog {
   readonly pauses: PausesTable;
   readonly events: EventsTable;
   readonly activity: ActivityView;
+  readonly incidents: IncidentsTable;
+  readonly mutes: MutesTable;
+  readonly deliveries: DeliveriesTable;
+  readonly chores: ChoresTable;
 }
 
 export type JobRow = Selectable<JobsTable>;

@@ -268,8 +268,46 @@ const totals = [
     group by handler, what`,
 ];
 
+/** What is wrong, whom it is told, and what is on its way to them. */
+const alerts = [
+  `create table incidents (
+    id integer primary key autoincrement,
+    subject text not null,
+    code text not null,
+    fingerprint text not null default '',
+    severity text not null check (severity in ('warning', 'critical')),
+    opened_at integer not null,
+    last_at integer not null,
+    occurrences integer not null default 1,
+    first_run_id integer,
+    last_run_id integer,
+    message text,
+    hint text,
+    told_at integer,
+    reminded_at integer,
+    printed_at integer,
+    recovered_at integer,
+    recovery_told_at integer,
+    acknowledged_at integer
+  )`,
+  `create unique index incidents_open on incidents (subject, code, fingerprint) where recovered_at is null`,
+  `create table mutes (name text primary key, until integer, created_at integer not null) without rowid`,
+  `create table deliveries (
+    id integer primary key autoincrement,
+    kind text not null check (kind in ('alert', 'ping', 'telemetry')),
+    channel text not null,
+    body text not null,
+    created_at integer not null,
+    due_at integer,
+    attempts integer not null default 0,
+    reason text
+  )`,
+  `create index deliveries_due on deliveries (due_at)`,
+  `create table chores (name text primary key, done_at integer not null) without rowid`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [[...tables, ...totals]];
+const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...alerts]];
 
 /** What `pragma user_version` says of a log that this runner has made. */
 export const SCHEMA_VERSION = migrations.length;

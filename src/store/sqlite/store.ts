@@ -7,6 +7,7 @@ import { mayBeFull } from '../failures.ts';
 import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { SqliteSession } from './session.ts';
+import { choreStatements, deliveryStatements } from './statements/alerts.ts';
 import { asAsync } from './statements/areas.ts';
 import { claimStatements, scriptJobStatements } from './statements/claims.ts';
 import { eventStatements, pauseStatements, pruneStatements } from './statements/housekeeping.ts';
@@ -68,6 +69,8 @@ function statementsOf(session: SqliteSession) {
     events: eventStatements(session),
     pauses: pauseStatements(session),
     pruning: pruneStatements(session),
+    chores: choreStatements(session),
+    deliveries: deliveryStatements(session),
   };
 }
 
@@ -81,6 +84,8 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     events: asAsync(areas.events, call),
     pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),
+    chores: asAsync(areas.chores, call),
+    deliveries: asAsync(areas.deliveries, call),
   };
 }
 

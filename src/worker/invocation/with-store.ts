@@ -34,10 +34,24 @@ async function useLog<T>(
   use: (call: StoreInvocation) => Promise<T>,
 ): Promise<T> {
   try {
-    return await use(logged);
+    const result = await use(logged);
+    await ifLogAllows(call, () => housekeepIfDue(logged));
+    return result;
   } finally {
     await ifLogAllows(call, () => logged.store.close());
   }
+}
+
+/** A broken tier is known within minutes, and an idle call mostly has nothing to look into. */
+const CHECKS_EVERY_MS = 5 * 60_000;
+
+/** What concerns no job: last, when no lock is held that somebody could wait for. */
+async function housekeepIfDue(call: StoreInvocation): Promise<void> {
+  const { store, runner } = call;
+  const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS);
+  if (!Object.values(due).includes(true)) return;
+  const { housekeep } = await import('../housekeeping/housekeep.ts');
+  await housekeep(call, due);
 }
 
 async function openLog(call: Invocation): Promise<StoreInvocation | string> {

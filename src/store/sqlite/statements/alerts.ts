@@ -1,0 +1,52 @@
+import type { ChoreStore, DeliveryRow, DeliveryStore } from '../../contract.ts';
+import type { Statements } from '../session.ts';
+import type { Sync } from './areas.ts';
+
+export function choreStatements(db: Statements): Sync<ChoreStore> {
+  return {
+    due: (at, checksEveryMs) => {
+      const row = db.first<{ checks: number; deliveries: number }>(
+        `select not exists (select 1 from chores where name = 'checks' and done_at between ? and ?) as checks,
+           exists (select 1 from deliveries where due_at <= ?) as deliveries`,
+        [at - checksEveryMs + 1, at, at],
+      );
+      return { checks: row?.checks === 1, deliveries: row?.deliveries === 1 };
+    },
+    doneAt: (name) => db.first<{ at: number }>('select done_at as at from chores where name = ?', [name])?.at ?? null,
+    setDone: (name, at) => {
+      db.run('insert or replace into chores (name, done_at) values (?, ?)', [name, at]);
+    },
+  };
+}
+
+const deliveryColumns = 'id, kind, channel, body, created_at as createdAt, attempts, reason';
+
+export function deliveryStatements(db: Statements): Sync<DeliveryStore> {
+  return {
+    add: (deliveries) => {
+      for (const { kind, channel, body, at } of deliveries) {
+        const values = [kind, channel, body, at, at];
+        db.run('insert into deliveries (kind, channel, body, created_at, due_at) values (?, ?, ?, ?, ?)', values);
+      }
+    },
+    claim: (at, until, limit) =>
+      db
+        .all<DeliveryRow>(
+          `update deliveries set attempts = attempts + 1, due_at = ?
+           where id in (select id from deliveries where due_at <= ? order by due_at, id limit ?)
+           returning ${deliveryColumns}`,
+          [until, at, limit],
+        )
+        .sort((one, other) => one.id - other.id),
+    remove: (id) => {
+      db.run('delete from deliveries where id = ?', [id]);
+    },
+    postpone: (id, dueAt, reason) => {
+      db.run('update deliveries set due_at = ?, reason = ? where id = ?', [dueAt, reason, id]);
+    },
+    undelivered: () => db.all<DeliveryRow>(`select ${deliveryColumns} from deliveries where attempts > 0 order by id`),
+    prune: (before) => {
+      db.run('delete from deliveries where due_at is null and created_at < ?', [before]);
+    },
+  };
+}

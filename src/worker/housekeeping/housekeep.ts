@@ -1,0 +1,10 @@
+import type { DueChores } from '../../store/contract.ts';
+import type { StoreInvocation } from '../invocation/invocation.ts';
+
+/**
+ * What follows from the log, once the jobs are done: hours are closed, checks are run, incidents are told. Each step
+ * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
+ */
+export async function housekeep({ store, runner }: StoreInvocation, due: DueChores): Promise<void> {
+  if (due.checks) await store.chores.setDone('checks', runner.now());
+}
