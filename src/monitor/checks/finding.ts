@@ -1,0 +1,32 @@
+/** As monitoring plugins have it: exit codes 0, 1, 2, 3. */
+export type CheckStatus = 'ok' | 'warning' | 'critical' | 'unknown';
+
+export type CheckCode =
+  | 'tier-overdue'
+  | 'tier-skipped'
+  | 'script-failing'
+  | 'script-overdue'
+  | 'run-unusual'
+  | 'jobs-failing'
+  | 'jobs-waiting'
+  | 'jobs-late'
+  | 'no-worker'
+  | 'worker-stuck'
+  | 'crashes'
+  | 'utilization'
+  | 'service-time'
+  | 'log-unusable'
+  | 'disk-full'
+  | 'alerts-undelivered';
+
+/** What a check says of one subject. */
+export interface Finding {
+  readonly code: CheckCode;
+  readonly status: CheckStatus;
+  /** As in incidents: a script, a handler, a tier, `queue`, `log`, `disk`, `alerts`. */
+  readonly subject: string;
+  /** One sentence with the figures. */
+  readonly message: string;
+  /** What cures it; null where nothing is wrong. */
+  readonly hint: string | null;
+}
