@@ -5,6 +5,7 @@ import type {
   FinishedRun,
   JobRow,
   JobState,
+  Measure,
   Outcome,
   PauseKind,
   SkipCode,
@@ -60,6 +61,7 @@ export interface StoreSession {
   readonly events: EventStore;
   readonly pauses: PauseStore;
   readonly pruning: PruneStore;
+  readonly usual: UsualStore;
   readonly chores: ChoreStore;
   readonly deliveries: DeliveryStore;
 }
@@ -383,6 +385,53 @@ export interface RunStore {
   knownSpoolIds(ids: readonly string[]): Promise<string[]>;
 }
 
+// ---- what is usual ----------------------------------------------------------------------------------
+
+/** What a successful run is compared by. Unknown figures are null. */
+export interface MeasuredRun {
+  readonly id: number;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly durationMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly outputBytes: number | null;
+  /** JSON: an object of numbers by name. */
+  readonly counts: string;
+}
+
+export interface Deviation {
+  readonly measure: Measure;
+  /** What was counted; of all else ''. */
+  readonly name: string;
+  readonly value: number;
+  readonly usual: number;
+  /** How many runs it was compared with. */
+  readonly runs: number;
+  /** Since when memory has been growing; null: it is no creep. */
+  readonly since: number | null;
+}
+
+/** That a script's content is another one since it last succeeded. Epoch milliseconds. */
+export interface ContentChange {
+  /** When the new content first ran. */
+  readonly changedAt: number;
+  /** When the last run with another content began that succeeded. */
+  readonly lastSuccessAt: number;
+}
+
+export interface UsualStore {
+  /** Successful runs that were not compared yet, the oldest first. */
+  uncompared(limit: number): Promise<MeasuredRun[]>;
+  /** A script's last successful runs that began before, newest first; it looks no further back than 10 times as many. */
+  successes(script: string, before: number, limit: number): Promise<MeasuredRun[]>;
+  /** Writes down what of these runs was unusual: they are not compared again. */
+  setCompared(runs: readonly { readonly id: number; readonly deviations: readonly Deviation[] }[]): Promise<void>;
+  /** Runs that go on, the oldest first; those of dead workers too. */
+  running(): Promise<{ readonly id: number; readonly script: string; readonly startedAt: number }[]>;
+  /** Of a run, or of a script's newest one; null: its content is what it was, or it is not known. */
+  change(of: { readonly runId: number } | { readonly script: string }): Promise<ContentChange | null>;
+}
+
 // ---- workers ----------------------------------------------------------------------------------------
 
 /** A worker as it begins. */
@@ -510,6 +559,8 @@ export interface PruneStep {
 /** What there is to be done besides jobs, by whichever invocation comes first. */
 export interface DueChores {
   readonly checks: boolean;
+  /** There are runs to be compared. */
+  readonly usual: boolean;
   readonly deliveries: boolean;
 }
 

@@ -216,6 +216,36 @@ export interface OutputsTable {
   readonly output: string;
 }
 
+/** A number that a script has reported of a run. */
+export interface CountsTable {
+  readonly run_id: number;
+  readonly name: string;
+  readonly value: number;
+}
+
+/** A successful run that is still to be compared with those before it. */
+export interface UncomparedTable {
+  readonly run_id: number;
+}
+
+/** What of a run is compared. `creep`: its memory, which has been growing for weeks. */
+export type Measure = 'duration' | 'memory' | 'creep' | 'output' | 'count';
+
+/** In what a run was unlike those before it. Milliseconds, bytes, or whatever a script has counted. */
+export interface DeviationsTable {
+  readonly run_id: number;
+  readonly measure: Measure;
+  /** What was counted; of all else ''. */
+  readonly name: string;
+  readonly value: number;
+  /** The median of the runs before; of memory that creeps, what it was weeks ago. */
+  readonly usual: number;
+  /** How many runs it was compared with. */
+  readonly runs: number;
+  /** Since when memory has been growing; null: it is no creep. */
+  readonly since: number | null;
+}
+
 export type PauseKind = 'pause' | 'fail-fast';
 
 /** What is not to be run for a while. */
@@ -365,6 +395,9 @@ export interface ActivityLog {
   readonly jobs: JobsTable;
   readonly runs: RunsTable;
   readonly outputs: OutputsTable;
+  readonly counts: CountsTable;
+  readonly uncompared: UncomparedTable;
+  readonly deviations: DeviationsTable;
   readonly pauses: PausesTable;
   readonly events: EventsTable;
   readonly activity: ActivityView;
@@ -397,7 +430,11 @@ export type FinishedRun = Omit<
   | 'pid_start_ticks'
   | 'timeout_ms'
   | 'spool_id'
-> & { readonly output: string | null };
+> & {
+  readonly output: string | null;
+  /** What the script has counted, by name. */
+  readonly counts?: Readonly<Record<string, number>>;
+};
 
 /** What was given back, to be taken again, is neither a success nor a failure. */
 const areFailures: Readonly<Record<Outcome, boolean>> = {

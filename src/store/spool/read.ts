@@ -248,6 +248,11 @@ const header = object<SpoolHeader>({
   reason: text,
 });
 
+/** What a script has counted. */
+const counts: Read<Record<string, number>> = readIf('an object of numbers', (value) => {
+  return isObject(value) && Object.entries(value).every((each) => isName(each[0]) && Number.isFinite(each[1]));
+});
+
 const finishedRun: Fields<FinishedRun> = {
   outcome: oneOf('succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started'),
   finished_at: integer,
@@ -269,6 +274,7 @@ const finishedRun: Fields<FinishedRun> = {
   output_file: orNull(outputFile),
   output_file_bytes: orNull(count),
   output: orNull(text),
+  counts: (value, path) => (value === undefined ? undefined : counts(value, path)),
 };
 
 const run: Fields<SpoolRun> = {

@@ -306,8 +306,29 @@ const alerts = [
   `create table chores (name text primary key, done_at integer not null) without rowid`,
 ];
 
+/** What is usual of a script's runs, and what was not. */
+const usual = [
+  `create table counts (
+    run_id integer not null references runs (id) on delete cascade,
+    name text not null,
+    value real not null,
+    primary key (run_id, name)
+  ) without rowid`,
+  `create table uncompared (run_id integer primary key references runs (id) on delete cascade)`,
+  `create table deviations (
+    run_id integer not null references runs (id) on delete cascade,
+    measure text not null check (measure in ('duration', 'memory', 'creep', 'output', 'count')),
+    name text not null default '',
+    value real not null,
+    usual real not null,
+    runs integer not null,
+    since integer,
+    primary key (run_id, measure, name)
+  ) without rowid`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...alerts]];
+const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...usual, ...alerts]];
 
 /** What `pragma user_version` says of a log that this runner has made. */
 export const SCHEMA_VERSION = migrations.length;

@@ -13,6 +13,7 @@ import { claimStatements, scriptJobStatements } from './statements/claims.ts';
 import { eventStatements, pauseStatements, pruneStatements } from './statements/housekeeping.ts';
 import { jobStatements } from './statements/jobs.ts';
 import { runStatements } from './statements/runs.ts';
+import { usualStatements } from './statements/usual.ts';
 import { workerStatements } from './statements/workers.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
@@ -69,6 +70,7 @@ function statementsOf(session: SqliteSession) {
     events: eventStatements(session),
     pauses: pauseStatements(session),
     pruning: pruneStatements(session),
+    usual: usualStatements(session),
     chores: choreStatements(session),
     deliveries: deliveryStatements(session),
   };
@@ -84,6 +86,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     events: asAsync(areas.events, call),
     pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),
+    usual: asAsync(areas.usual, call),
     chores: asAsync(areas.chores, call),
     deliveries: asAsync(areas.deliveries, call),
   };

@@ -6,5 +6,9 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
  * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
  */
 export async function housekeep({ store, runner }: StoreInvocation, due: DueChores): Promise<void> {
+  if (due.usual) {
+    const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
+    await compareRuns(store);
+  }
   if (due.checks) await store.chores.setDone('checks', runner.now());
 }

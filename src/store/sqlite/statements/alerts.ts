@@ -5,12 +5,13 @@ import type { Sync } from './areas.ts';
 export function choreStatements(db: Statements): Sync<ChoreStore> {
   return {
     due: (at, checksEveryMs) => {
-      const row = db.first<{ checks: number; deliveries: number }>(
+      const row = db.first<{ checks: number; usual: number; deliveries: number }>(
         `select not exists (select 1 from chores where name = 'checks' and done_at between ? and ?) as checks,
+           exists (select 1 from uncompared) as usual,
            exists (select 1 from deliveries where due_at <= ?) as deliveries`,
         [at - checksEveryMs + 1, at, at],
       );
-      return { checks: row?.checks === 1, deliveries: row?.deliveries === 1 };
+      return { checks: row?.checks === 1, usual: row?.usual === 1, deliveries: row?.deliveries === 1 };
     },
     doneAt: (name) => db.first<{ at: number }>('select done_at as at from chores where name = ?', [name])?.at ?? null,
     setDone: (name, at) => {
