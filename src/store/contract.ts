@@ -6,6 +6,7 @@ import type {
   JobRow,
   JobState,
   Measure,
+  MeasuredBy,
   Outcome,
   PauseKind,
   SkipCode,
@@ -64,6 +65,7 @@ export interface StoreSession {
   readonly usual: UsualStore;
   readonly chores: ChoreStore;
   readonly deliveries: DeliveryStore;
+  readonly telemetry: TelemetryStore;
 }
 
 // ---- jobs of the queue ------------------------------------------------------------------------------
@@ -606,6 +608,69 @@ export interface DeliveryStore {
   undelivered(): Promise<DeliveryRow[]>;
   /** Deletes what was given up before. */
   prune(before: number): Promise<void>;
+}
+
+// ---- telemetry ---------------------------------------------------------------------------------------
+
+/** A run that has ended, as somebody outside is told of it. */
+export interface EndedRunFacts {
+  readonly id: number;
+  readonly script: string;
+  readonly jobId: number;
+  /** Null: it was run by somebody who is no worker of the runner. */
+  readonly host: string | null;
+  readonly trigger: Trigger | null;
+  readonly outcome: Outcome;
+  readonly attempt: number;
+  readonly scheduledFor: number | null;
+  readonly startedAt: number;
+  readonly finishedAt: number | null;
+  readonly durationMs: number | null;
+  readonly userCpuMs: number | null;
+  readonly systemCpuMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly measuredBy: MeasuredBy | null;
+  readonly pid: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly reason: string | null;
+  readonly errorName: string | null;
+  readonly errorMessage: string | null;
+  readonly errorStack: string | null;
+}
+
+/** How far the runs of the log were told: the newest one that was looked at, and those that had not ended by then. */
+export interface ToldRun {
+  readonly id: number;
+  /** A run that is deleted may leave its number to another one. */
+  readonly startedAt: number;
+  readonly isOpen: boolean;
+}
+
+export interface UntoldQuery {
+  /** Of a log of which nothing was told so far, only runs that began since then. */
+  readonly firstSince: number;
+  /** What ended before is told to nobody. */
+  readonly since: number;
+  /** How many runs are looked at. */
+  readonly limit: number;
+}
+
+export interface UntoldRuns {
+  readonly runs: readonly EndedRunFacts[];
+  /** To be kept by {@link TelemetryStore.keepTold} once they have arrived. */
+  readonly told: readonly ToldRun[];
+  /** Whether there may be more of them. */
+  readonly hasMore: boolean;
+}
+
+/** Which runs were sent to a collector. Whoever asks holds a delivery of that kind: nobody else does meanwhile. */
+export interface TelemetryStore {
+  /** Asks for a delivery, unless one is on its way. */
+  request(channel: string, at: number): Promise<void>;
+  /** Runs that have ended and were not told yet, each once, whatever was deleted meanwhile. */
+  untold(query: UntoldQuery): Promise<UntoldRuns>;
+  keepTold(told: readonly ToldRun[]): Promise<void>;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------

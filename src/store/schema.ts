@@ -381,6 +381,14 @@ export interface DeliveriesTable {
   readonly reason: string | null;
 }
 
+/** How far runs were sent to a collector: the newest one that was looked at, and those that had not ended by then. */
+export interface ToldRunsTable {
+  readonly run_id: number;
+  readonly started_at: number;
+  /** 1: it had not ended. */
+  readonly is_open: number;
+}
+
 /** When something that is done from time to time was last done. */
 export interface ChoresTable {
   readonly name: string;
@@ -405,6 +413,7 @@ export interface ActivityLog {
   readonly mutes: MutesTable;
   readonly deliveries: DeliveriesTable;
   readonly chores: ChoresTable;
+  readonly told_runs: ToldRunsTable;
 }
 
 export type JobRow = Selectable<JobsTable>;

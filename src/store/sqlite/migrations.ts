@@ -304,6 +304,7 @@ const alerts = [
   )`,
   `create index deliveries_due on deliveries (due_at)`,
   `create table chores (name text primary key, done_at integer not null) without rowid`,
+  `create table told_runs (run_id integer primary key, started_at integer not null, is_open integer not null)`,
 ];
 
 /** What is usual of a script's runs, and what was not. */

@@ -13,6 +13,7 @@ import { claimStatements, scriptJobStatements } from './statements/claims.ts';
 import { eventStatements, pauseStatements, pruneStatements } from './statements/housekeeping.ts';
 import { jobStatements } from './statements/jobs.ts';
 import { runStatements } from './statements/runs.ts';
+import { telemetryStatements } from './statements/telemetry.ts';
 import { usualStatements } from './statements/usual.ts';
 import { workerStatements } from './statements/workers.ts';
 
@@ -73,6 +74,7 @@ function statementsOf(session: SqliteSession) {
     usual: usualStatements(session),
     chores: choreStatements(session),
     deliveries: deliveryStatements(session),
+    telemetry: telemetryStatements(session),
   };
 }
 
@@ -89,6 +91,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     usual: asAsync(areas.usual, call),
     chores: asAsync(areas.chores, call),
     deliveries: asAsync(areas.deliveries, call),
+    telemetry: asAsync(areas.telemetry, call),
   };
 }
 
