@@ -8,6 +8,8 @@ import {
 } from '../../src/report/model/overview.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
+import { explainQueries } from '../support/query-plan.ts';
+import { makeStateOf } from '../support/state-of.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { NO_SUCH_PID, running, type WrittenLog, writeLog } from '../support/written-log.ts';
 
@@ -48,6 +50,18 @@ describe('the overview of scripts', () => {
       insert into runs (job_id, script_id, attempt, outcome, started_at, finished_at)
       select job_id, scripts.id, 1, outcome, started_at, finished_at from scripts, runs where script_id <> scripts.id`);
     expect((await readOverview(log, week)).scripts).toHaveLength(33_001);
+  });
+
+  test('reads the figures of runs from an index alone, and none outside the window', async () => {
+    const root = makeTemporaryRoot();
+    await (await writeLog(root)).addRun('hourly/clean', now - HOUR);
+    const state = makeStateOf(root);
+    const plans = await explainQueries(root, async (store) => {
+      await readOverview({ db: await store.queries(), state }, week);
+    });
+    expect(plans).toContain(
+      'SCAN scripts; SEARCH runs USING COVERING INDEX runs_by_script (script_id=? AND started_at>? AND started_at<?)',
+    );
   });
 
   test('knows the last run and the last 20 durations however old they are', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addRuns, addUp, nearestRank, RunFigures, summarizeRuns } from '../../src/report/model/runs.ts';
+import { addUp, nearestRank, summarizeRuns } from '../../src/report/model/runs.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
 interface Run {
@@ -14,17 +14,20 @@ function run(fields: Partial<Run> = {}): Run {
 }
 
 function summarize(runs: readonly Run[]) {
-  const toMicroseconds = (ms: number | null): number | null => ms && Math.round(ms * 1000);
-  const figures = new Map<number, RunFigures>();
-  addRuns(figures, {
-    scripts: runs.map(() => 7),
-    others: runs.map(({ other }) => other),
-    durations: runs.map(({ durationMs }) => toMicroseconds(durationMs)),
-    cpu: runs.map(({ cpuMs }) => toMicroseconds(cpuMs)),
-    maxRss: runs.map(({ maxRssBytes }) => maxRssBytes),
+  const known = (figures: readonly (number | null)[]) =>
+    figures.filter((figure) => figure !== null).toSorted(ascending);
+  const microseconds = (times: readonly (number | null)[]) =>
+    Float64Array.from(known(times), (ms) => Math.round(ms * 1000));
+  return summarizeRuns({
+    runs: runs.length,
+    others: runs.flatMap(({ other }) => other ?? []),
+    durations: microseconds(runs.map(({ durationMs }) => durationMs)),
+    cpu: microseconds(runs.map(({ cpuMs }) => cpuMs)),
+    maxRssBytes: known(runs.map(({ maxRssBytes }) => maxRssBytes)).at(-1) ?? null,
   });
-  return summarizeRuns(figures.get(7) ?? new RunFigures());
 }
+
+const ascending = (one: number, other: number): number => one - other;
 
 describe('a summary', () => {
   test('counts everything that ended without success as failed, but for what was given back', () => {

@@ -8,8 +8,10 @@ import { describeRunError } from '../text/words.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './run.ts';
 import {
   addUp,
+  countOutcome,
+  noFigures,
   type RecentRun,
-  RunFigures,
+  type RunFigures,
   type Summary,
   selectFigures,
   selectOutputEnd,
@@ -207,7 +209,7 @@ async function readScripts(log: LogView, query: OverviewQuery, found: Found): Pr
       script,
       tier: tierOf(script),
       presence: presenceOfScript(query.known, script),
-      summary: summarizeRuns(found.figures.get(script) ?? new RunFigures()),
+      summary: summarizeRuns(found.figures.get(script) ?? noFigures),
       lastRun,
       lastError: lastRun && (await readLastError(log.db, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),
@@ -230,7 +232,7 @@ function chooseScripts(query: OverviewQuery, { ran, figures, tiers }: Found): st
 }
 
 function hadOutcome(runs: RunFigures | undefined, outcomes: readonly Outcome[] | undefined): boolean {
-  return outcomes === undefined || outcomes.some((outcome) => (runs?.count(outcome) ?? 0) > 0);
+  return outcomes === undefined || outcomes.some((outcome) => countOutcome(runs ?? noFigures, outcome) > 0);
 }
 
 function presenceOfScript(known: readonly KnownTier[] | undefined, script: string): Presence {

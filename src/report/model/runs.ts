@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type ActivityLog, isFailure, type Outcome, outcomes } from '../../store/schema.ts';
+import { type ActivityLog, isFailure, type Outcome } from '../../store/schema.ts';
 import { inPages } from '../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
@@ -9,114 +9,69 @@ export interface TimeWindow {
   readonly untilMs: number;
 }
 
-/** What one script's runs come to. Times are in microseconds, as exactly as they are recorded. */
-export class RunFigures {
-  runs = 0;
-  /** How many ended otherwise than well, or have not ended. */
-  readonly others = new Map<Outcome, number>();
-  readonly durations: number[] = [];
+/** What one script's runs come to. Times are whole microseconds, in ascending order; unknown ones are left out. */
+export interface RunFigures {
+  readonly runs: number;
+  /** How each of those ended that did not succeed, or that it has not ended. */
+  readonly others: readonly Outcome[];
+  readonly durations: Float64Array;
   /** User and system time together. */
-  readonly cpu: number[] = [];
-  maxRssBytes: number | null = null;
-
-  count(outcome: Outcome): number {
-    if (outcome !== 'succeeded') return this.others.get(outcome) ?? 0;
-    return [...this.others.values()].reduce((rest, runs) => rest - runs, this.runs);
-  }
+  readonly cpu: Float64Array;
+  readonly maxRssBytes: number | null;
 }
 
-/** Columns of some runs, in step: a row for each run takes twice as long to read. */
-export interface RunColumns {
-  readonly scripts: readonly number[];
-  /** Null: it succeeded, as nearly all do. */
-  readonly others: readonly (Outcome | null)[];
-  readonly durations: readonly (number | null)[];
-  readonly cpu: readonly (number | null)[];
-  readonly maxRss: readonly (number | null)[];
+/** Of a script that did not run. */
+export const noFigures: RunFigures = {
+  runs: 0,
+  others: [],
+  durations: new Float64Array(),
+  cpu: new Float64Array(),
+  maxRssBytes: null,
+};
+
+export function countOutcome({ runs, others }: RunFigures, outcome: Outcome): number {
+  if (outcome === 'succeeded') return runs - others.length;
+  return others.filter((other) => other === outcome).length;
 }
 
-/** Mostly run once, by V8's interpreter: there is little in the loop, and nothing is made for each run. */
-export function addRuns(figures: Map<number, RunFigures>, columns: RunColumns): void {
-  const { scripts, others, durations, cpu, maxRss } = columns;
-  for (let index = 0; index < scripts.length; index += 1) {
-    const script = scripts[index] as number;
-    let ofScript = figures.get(script);
-    if (ofScript === undefined) {
-      ofScript = new RunFigures();
-      figures.set(script, ofScript);
-    }
-    const other = others[index] as Outcome | null;
-    const duration = durations[index] as number | null;
-    const cpuTime = cpu[index] as number | null;
-    const rss = maxRss[index] as number | null;
-    ofScript.runs += 1;
-    if (other !== null) ofScript.others.set(other, (ofScript.others.get(other) ?? 0) + 1);
-    if (duration !== null) ofScript.durations.push(duration);
-    if (cpuTime !== null) ofScript.cpu.push(cpuTime);
-    if (rss !== null && rss > (ofScript.maxRssBytes ?? -1)) ofScript.maxRssBytes = rss;
-  }
-}
+/** As the index of runs by script has them: spelled otherwise, each run would be read from its table. */
+const durationUs = sql`cast(duration_ms * 1000 + 0.5 as integer)`;
+const cpuUs = sql`cast((user_cpu_ms + system_cpu_ms) * 1000 + 0.5 as integer)`;
 
-/** So many runs are read at a time, however long the window is. */
-const PAGE = 20_000;
-
-/** All values of a column as one text. */
-const allOf = (column: RawBuilder<unknown>): RawBuilder<string> => sql<string>`json_group_array(${column})`;
-
-/** As whole numbers: fractions take twice as long to be written and read as text. */
-const microseconds = (ms: RawBuilder<unknown>): RawBuilder<number> => sql<number>`cast(${ms} * 1000 + 0.5 as integer)`;
+/** All values of a column that are known as one text: a row for each run takes twice as long to read. */
+const allOf = (column: RawBuilder<unknown>) =>
+  sql<string>`json_group_array(${column}) filter (where ${column} is not null)`;
 
 /**
- * For each script that ran in the window, the figures of its runs. Runs are numbered nearly in the order
- * of time, so that those of a window lie together: an index tells where, and only that part is read. Percentiles
- * are not asked of SQL: it sorts ten times as slowly as a typed array.
+ * For each script that ran in the window, the figures of its runs, read from an index alone. Percentiles are not
+ * asked of SQL: not every driver's SQLite has them, and a typed array is sorted as fast.
  */
 export async function selectFigures(
   db: Kysely<ActivityLog>,
-  window: TimeWindow,
+  { sinceMs, untilMs }: TimeWindow,
 ): Promise<ReadonlyMap<string, RunFigures>> {
-  const { sinceMs, untilMs } = window;
   // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
-  const { rows } = await sql<{ first: number | null; last: number }>`
-    select min(runs.id) as first, max(runs.id) as last from scripts cross join runs
-    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}`.execute(db);
-  const { first, last } = rows[0] ?? { first: null, last: 0 };
-  const figures = new Map<number, RunFigures>();
-  for (let from = first; from !== null && from <= last; from += PAGE) {
-    addRuns(figures, await selectColumns(db, window, from));
-  }
-  const scripts = await db.selectFrom('scripts').select(['id', 'name']).execute();
-  const names = new Map(scripts.map(({ id, name }) => [id, name]));
-  return new Map([...figures].map(([id, ofScript]) => [names.get(id) ?? '', ofScript]));
+  const { rows } = await sql<FigureColumns>`
+    select scripts.name as script, count(*) as runs, max(max_rss_bytes) as "maxRssBytes",
+      json_group_array(outcome) filter (where outcome <> 'succeeded') as others,
+      ${allOf(durationUs)} as durations, ${allOf(cpuUs)} as cpu
+    from scripts cross join runs
+    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}
+    group by scripts.id`.execute(db);
+  return new Map(rows.map(({ script, ...columns }) => [script, readFigures(columns)]));
 }
 
-async function selectColumns(
-  db: Kysely<ActivityLog>,
-  { sinceMs, untilMs }: TimeWindow,
-  from: number,
-): Promise<RunColumns> {
-  const columns = await db
-    .selectFrom('runs')
-    .select([
-      allOf(sql.ref('script_id')).as('scripts'),
-      allOf(sql`nullif(outcome, 'succeeded')`).as('others'),
-      allOf(microseconds(sql.ref('duration_ms'))).as('durations'),
-      allOf(microseconds(sql`(user_cpu_ms + system_cpu_ms)`)).as('cpu'),
-      allOf(sql.ref('max_rss_bytes')).as('maxRss'),
-    ])
-    .where('id', '>=', from)
-    .where('id', '<', from + PAGE)
-    .where('started_at', '>=', sinceMs)
-    .where('started_at', '<', untilMs)
-    .executeTakeFirstOrThrow();
+interface FigureColumns extends Pick<RunFigures, 'runs' | 'maxRssBytes'> {
+  readonly script: string;
+  /** Arrays in JSON. */
+  readonly others: string;
+  readonly durations: string;
+  readonly cpu: string;
+}
+
+function readFigures({ runs, maxRssBytes, others, durations, cpu }: Omit<FigureColumns, 'script'>): RunFigures {
   const read = <Value>(text: string): Value[] => JSON.parse(text) as Value[];
-  return {
-    scripts: read(columns.scripts),
-    others: read(columns.others),
-    durations: read(columns.durations),
-    cpu: read(columns.cpu),
-    maxRss: read(columns.maxRss),
-  };
+  return { runs, maxRssBytes, others: read(others), durations: sorted(read(durations)), cpu: sorted(read(cpu)) };
 }
 
 /** A run as the sparkline needs it. */
@@ -279,21 +234,20 @@ export interface Summary extends Totals {
 }
 
 export function summarizeRuns(figures: RunFigures): Summary {
-  const succeeded = figures.count('succeeded');
-  const failed = outcomes.filter(isFailure).reduce((sum, each) => sum + figures.count(each), 0);
-  const durations = sorted(figures.durations);
-  const cpu = sorted(figures.cpu);
+  const { runs, others, durations, cpu, maxRssBytes } = figures;
+  const succeeded = countOutcome(figures, 'succeeded');
+  const failed = others.filter(isFailure).length;
   return {
-    runs: figures.runs,
+    runs,
     succeeded,
     failed,
-    released: figures.count('released'),
+    released: countOutcome(figures, 'released'),
     successRate: rate(succeeded, failed),
     p50DurationMs: toMs(nearestRank(durations, 0.5)),
     p95DurationMs: toMs(nearestRank(durations, 0.95)),
     maxDurationMs: toMs(nearestRank(durations, 1)),
     cpuMs: toMs(nearestRank(cpu, 0.5)),
-    maxRssBytes: figures.maxRssBytes,
+    maxRssBytes,
     totalDurationMs: toMs(sumOf(durations)),
     totalCpuMs: toMs(sumOf(cpu)),
   };

@@ -192,8 +192,11 @@ const tables = [
   `create index jobs_by_parent on jobs (parent_id, state) where parent_id is not null`,
   `create index jobs_ended on jobs (state, finished_at) where finished_at is not null and tier is null`,
   runs,
-  // With their outcome: the last success of a script that never succeeds is looked for in all of its runs.
-  `create index runs_by_script on runs (script_id, started_at, id, outcome)`,
+  // With their outcome: the last success of a script that never succeeds is looked for in all of its runs. With their
+  // figures in whole microseconds, half as many bytes: a report reads nothing else of a month's runs.
+  `create index runs_by_script on runs (script_id, started_at, id, outcome,
+    cast(duration_ms * 1000 + 0.5 as integer),
+    cast((user_cpu_ms + system_cpu_ms) * 1000 + 0.5 as integer), max_rss_bytes)`,
   `create index runs_by_job on runs (job_id)`,
   `create index runs_running on runs (worker_id) where outcome = 'running'`,
   `create index runs_with_file on runs (job_id, output_file_bytes) where output_file is not null`,
