@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import type { Pause, Store } from '../../store/contract.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
-import { assertWritable, findSpecial } from '../../store/sqlite/file.ts';
-import { findSchemaFlaws, SCHEMA_VERSION, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
+import { assertWritable, findSpecial, SCHEMA_VERSION } from '../../store/sqlite/file.ts';
+import { findSchemaFlaws, type SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { openExistingStore } from '../../store/sqlite/open.ts';
 import { mayBeImmutable } from '../../store/sqlite/open-read-only.ts';
 import { describeSpecial } from '../../system/base/plain-file.ts';

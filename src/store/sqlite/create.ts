@@ -36,10 +36,10 @@ interface Renewed {
 /** Makes a log where there is none, or a broken one; one process at a time, the others find it made. */
 export async function renewLog(folder: StateFolder, opening: Opening): Promise<Renewed> {
   return await withStoreLock(folder, opening, async () => {
-    const found = inspectLog(folder, opening);
+    const found = await inspectLog(folder, opening);
     if (found.is !== 'missing' && found.is !== 'broken') return { found, quarantined: null };
     const quarantined = await replaceLog(folder, opening, found);
-    return { found: inspectLog(folder, opening), quarantined };
+    return { found: await inspectLog(folder, opening), quarantined };
   });
 }
 

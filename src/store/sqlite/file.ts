@@ -14,7 +14,7 @@ import { describeSpecial, isSpecial } from '../../system/base/plain-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, StoreUnavailable } from '../failures.ts';
 import type { Connection, Driver } from './connection.ts';
-import { findSchemaFlaws, SCHEMA_VERSION } from './migrations.ts';
+import type { SchemaFlaw } from './migrations.ts';
 
 /** What is at the place of the log. */
 export type InspectedLog =
@@ -41,7 +41,7 @@ const LEAST_BYTES = 512;
  *
  * @throws when it cannot be opened or written, for reasons that the file is not to blame for
  */
-export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog {
+export async function inspectLog(folder: StateFolder, opening: Opening): Promise<InspectedLog> {
   const path = folder.database;
   // Never opened by `node:fs`: closing it again would drop SQLite's locks on it.
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -56,7 +56,7 @@ export function inspectLog(folder: StateFolder, opening: Opening): InspectedLog 
       connection: null,
     };
   }
-  return openAndJudge(folder, opening);
+  return await openAndJudge(folder, opening);
 }
 
 /** What SQLite would open without a look at what it is, and wait for ever; null: there is nothing of that kind. */
@@ -81,7 +81,7 @@ export function assertWritable({ path, database }: StateFolder): void {
   accessSync(database, constants.W_OK | constants.R_OK);
 }
 
-function openAndJudge(folder: StateFolder, opening: Opening): InspectedLog {
+async function openAndJudge(folder: StateFolder, opening: Opening): Promise<InspectedLog> {
   const path = folder.database;
   let connection: Connection | null = null;
   try {
@@ -91,7 +91,7 @@ function openAndJudge(folder: StateFolder, opening: Opening): InspectedLog {
       connection.close();
       return other;
     }
-    if (isSuspect(folder)) lookThrough(connection, folder, opening.driver);
+    if (isSuspect(folder)) await lookThrough(connection, folder, opening.driver);
     setUpConnection(connection, path, opening);
     return { is: 'sound', connection, version: readVersion(connection) };
   } catch (error) {
@@ -102,6 +102,9 @@ function openAndJudge(folder: StateFolder, opening: Opening): InspectedLog {
     throw error;
   }
 }
+
+/** What `pragma user_version` says of a log that this runner has made: the number of its migrations. */
+export const SCHEMA_VERSION = 1;
 
 /** By what stands in the file's header; null: it is a log that this runner can read. */
 export function judgeMarks(
@@ -118,12 +121,13 @@ export function readVersion(connection: Connection): number {
   return Number(connection.pragma('user_version'));
 }
 
-function lookThrough(connection: Connection, folder: StateFolder, driver: Driver): void {
+async function lookThrough(connection: Connection, folder: StateFolder, driver: Driver): Promise<void> {
+  const { findSchemaFlaws } = await import('./migrations.ts');
   const answer = String(connection.pragma('quick_check(1)'));
   if (answer !== 'ok') throw asDamage(answer.replaceAll('\n', ' '));
   connection.exec('begin immediate');
   try {
-    restoreTables(connection, driver);
+    restoreTables(connection, findSchemaFlaws(connection, driver));
     connection.exec('commit');
   } finally {
     if (connection.inTransaction) connection.exec('rollback');
@@ -132,8 +136,7 @@ function lookThrough(connection: Connection, folder: StateFolder, driver: Driver
 }
 
 /** @throws as for a damaged file where rows are lost; what holds none is made again */
-function restoreTables(connection: Connection, driver: Driver): void {
-  const flaws = findSchemaFlaws(connection, driver);
+function restoreTables(connection: Connection, flaws: readonly SchemaFlaw[]): void {
   const lost = flaws.filter(({ cure }) => cure === 'new-log');
   if (lost.length > 0) throw asDamage(lost.map(({ what }) => what).join(', '));
   for (const { cure, sql } of flaws) if (cure === 'make-again') connection.exec(sql);

@@ -1,7 +1,9 @@
 import type { Connection, Driver } from './connection.ts';
+import { countsOf } from './statements/jobs.ts';
 
 /**
- * The tables of the log, one list of statements per version of the schema.
+ * The tables of the log, one list of statements per version of the schema. Loaded by whoever makes or mends a log,
+ * which hardly any invocation does.
  *
  * Whoever adds a job by plain SQL does so with an SQLite of their own, PHP's for example, which must read
  * this schema: 3.26 on Enterprise Linux 8, 3.34 on 9. So no STRICT tables (3.37), no `unixepoch()` (3.38).
@@ -235,28 +237,6 @@ const tables = [
   order by started_at desc, runs.id desc`,
 ];
 
-/** Which rows are counted, each as a condition; those of a table that is left out are not. */
-interface Counted {
-  readonly jobs?: string;
-  readonly runs?: string;
-  readonly events?: string;
-}
-
-/** What these rows tell of the jobs of each handler: what happened, and how often. */
-export function countsOf({ jobs, runs, events }: Counted): string {
-  const handlerOf = (name: string) => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`;
-  const ofJobs = `select ${handlerOf('name')} as handler, 'added' as what, count(*) as times
-    from jobs where tier is null and ${jobs} group by 1`;
-  const ofRuns = `select substr(name, 7) as handler, outcome as what, times
-    from (select script_id, outcome, count(*) as times from runs where ${runs} group by 1, 2)
-    cross join scripts on scripts.id = script_id where name >= 'queue/' and name < 'queue0'`;
-  const ofEvents = `select ${handlerOf('jobs.name')} as handler, event as what, count(*) as times
-    from events cross join jobs on jobs.id = events.job_id
-    where jobs.tier is null and event in ('job-lease-expired', 'job-buried', 'job-kicked') and ${events}
-    group by 1, 2`;
-  return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
-}
-
 /** Whoever deletes rows adds what they have told to `gone`: what is counted never gets less. */
 const totals = [
   `create table gone (
@@ -334,16 +314,13 @@ const usual = [
 /** Statements by version: those of version 1 come first. */
 const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...usual, ...alerts]];
 
-/** What `pragma user_version` says of a log that this runner has made. */
-export const SCHEMA_VERSION = migrations.length;
-
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
 export function migrate(connection: Connection): void {
   connection.exec('begin immediate');
   try {
     const version = Number(connection.pragma('user_version'));
     for (const statement of migrations.slice(version).flat()) connection.exec(statement);
-    connection.exec(`pragma user_version = ${Math.max(version, SCHEMA_VERSION)}`);
+    connection.exec(`pragma user_version = ${Math.max(version, migrations.length)}`);
     connection.exec('commit');
   } catch (error) {
     if (connection.inTransaction) connection.exec('rollback');

@@ -3,8 +3,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { storeUnavailable } from '../describe-failure.ts';
 import { StoreUnavailable } from '../failures.ts';
 import type { Connection, ConnectionOptions } from './connection.ts';
-import { assertPlain, judgeMarks, type Opening, readVersion } from './file.ts';
-import { SCHEMA_VERSION } from './migrations.ts';
+import { assertPlain, judgeMarks, type Opening, readVersion, SCHEMA_VERSION } from './file.ts';
 
 type Access = NonNullable<ConnectionOptions['access']>;
 

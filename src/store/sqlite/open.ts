@@ -1,8 +1,7 @@
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { isCorruption, kindOfStoreFailure } from '../failures.ts';
 import { findDriver } from './driver.ts';
-import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening } from './file.ts';
-import { migrate, SCHEMA_VERSION } from './migrations.ts';
+import { completeOpening, type InspectedLog, inspectLog, markSuspect, type Opening, SCHEMA_VERSION } from './file.ts';
 import { createSqliteStore, type SqliteStore } from './store.ts';
 
 /** How the log is opened; what is left out is found or has its default. */
@@ -17,14 +16,14 @@ type OpenOptions = Partial<Opening>;
 export async function openStore(folder: StateFolder, options: OpenOptions = {}): Promise<SqliteStore> {
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
-    const found = inspectLog(folder, opening);
+    const found = await inspectLog(folder, opening);
     if (found.is === 'missing') return await renew(folder, opening);
     if (found.is === 'broken') {
       return await renew(folder, opening).finally(() => found.connection?.close());
     }
     const sound = await acceptSound(folder, found);
     try {
-      return toStore(folder, sound);
+      return await toStore(folder, sound);
     } catch (error) {
       if (!isCorruption(error)) throw error;
       markSuspect(folder);
@@ -43,9 +42,9 @@ export async function openExistingStore(folder: StateFolder, options: OpenOption
   return await orUnavailable(folder, async () => {
     const opening = await prepareOpening(options);
     try {
-      const found = inspectLog(folder, opening);
+      const found = await inspectLog(folder, opening);
       if (found.is === 'missing') return null;
-      return toStore(folder, await acceptSound(folder, found));
+      return await toStore(folder, await acceptSound(folder, found));
     } catch (error) {
       if (!isForWantOfWriting(error)) throw error;
       const { openReadOnly } = await import('./open-read-only.ts');
@@ -61,7 +60,7 @@ async function prepareOpening(options: OpenOptions): Promise<Opening> {
 async function renew(folder: StateFolder, opening: Opening): Promise<SqliteStore> {
   const { renewLog } = await import('./create.ts');
   const { found, quarantined } = await renewLog(folder, opening);
-  return toStore(folder, await acceptSound(folder, found), quarantined);
+  return await toStore(folder, await acceptSound(folder, found), quarantined);
 }
 
 async function acceptSound(folder: StateFolder, found: InspectedLog): Promise<SoundLog> {
@@ -74,13 +73,13 @@ async function acceptSound(folder: StateFolder, found: InspectedLog): Promise<So
 
 type SoundLog = Extract<InspectedLog, { readonly is: 'sound' }>;
 
-function toStore(
+async function toStore(
   folder: StateFolder,
   { connection, version }: SoundLog,
   quarantined: string | null = null,
-): SqliteStore {
+): Promise<SqliteStore> {
   try {
-    if (version < SCHEMA_VERSION) migrate(connection);
+    if (version < SCHEMA_VERSION) (await import('./migrations.ts')).migrate(connection);
     return createSqliteStore(folder, connection, { quarantined });
   } catch (error) {
     connection.close();

@@ -8,13 +8,11 @@ import type { Connection, DriverName } from './connection.ts';
 import { releaseReserve } from './reserve.ts';
 import { SqliteSession } from './session.ts';
 import { choreStatements, deliveryStatements } from './statements/alerts.ts';
-import { asAsync } from './statements/areas.ts';
+import { asAsync, asLazy } from './statements/areas.ts';
 import { claimStatements, scriptJobStatements } from './statements/claims.ts';
 import { eventStatements, pauseStatements, pruneStatements } from './statements/housekeeping.ts';
 import { jobStatements } from './statements/jobs.ts';
 import { runStatements } from './statements/runs.ts';
-import { telemetryStatements } from './statements/telemetry.ts';
-import { usualStatements } from './statements/usual.ts';
 import { workerStatements } from './statements/workers.ts';
 
 /** The log in one file, with what only a file of SQLite has. */
@@ -71,10 +69,10 @@ function statementsOf(session: SqliteSession) {
     events: eventStatements(session),
     pauses: pauseStatements(session),
     pruning: pruneStatements(session),
-    usual: usualStatements(session),
+    usual: async () => (await import('./statements/usual.ts')).usualStatements(session),
     chores: choreStatements(session),
     deliveries: deliveryStatements(session),
-    telemetry: telemetryStatements(session),
+    telemetry: async () => (await import('./statements/telemetry.ts')).telemetryStatements(session),
   };
 }
 
@@ -88,10 +86,10 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     events: asAsync(areas.events, call),
     pauses: asAsync(areas.pauses, call),
     pruning: asAsync(areas.pruning, call),
-    usual: asAsync(areas.usual, call),
+    usual: asLazy(areas.usual, call),
     chores: asAsync(areas.chores, call),
     deliveries: asAsync(areas.deliveries, call),
-    telemetry: asAsync(areas.telemetry, call),
+    telemetry: asLazy(areas.telemetry, call),
   };
 }
 

@@ -15,3 +15,20 @@ export function asAsync<T extends object>(area: Sync<T>, call: <R>(work: () => R
   }
   return made as T;
 }
+
+/** An area that an invocation with nothing to do never asks: its code is loaded with the first question. */
+export function asLazy<T extends object>(load: () => Promise<Sync<T>>, call: <R>(work: () => R) => Promise<R>): T {
+  let loaded: T | null = null;
+  const ask = async (name: string, args: readonly unknown[]): Promise<unknown> => {
+    loaded ??= asAsync(await load(), call);
+    const method = (loaded as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)[name];
+    if (method === undefined) throw new TypeError(`the store has no method ${name}`);
+    return await method(...args);
+  };
+  return new Proxy({} as T, {
+    get:
+      (_, name) =>
+      (...args: readonly unknown[]) =>
+        ask(String(name), args),
+  });
+}

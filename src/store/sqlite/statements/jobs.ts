@@ -9,7 +9,6 @@ import type {
   NewJobRow,
 } from '../../contract.ts';
 import type { JobRow } from '../../schema.ts';
-import { countsOf } from '../migrations.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 
@@ -152,8 +151,30 @@ function change(db: Statements, id: number, set: Partial<JobRow>, at: number): v
   );
 }
 
+/** Which rows are counted, each as a condition; those of a table that is left out are not. */
+interface Counted {
+  readonly jobs?: string;
+  readonly runs?: string;
+  readonly events?: string;
+}
+
+/** What these rows tell of the jobs of each handler: what happened, and how often. */
+export function countsOf({ jobs, runs, events }: Counted): string {
+  const handlerOf = (name: string) => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`;
+  const ofJobs = `select ${handlerOf('name')} as handler, 'added' as what, count(*) as times
+    from jobs where tier is null and ${jobs} group by 1`;
+  const ofRuns = `select substr(name, 7) as handler, outcome as what, times
+    from (select script_id, outcome, count(*) as times from runs where ${runs} group by 1, 2)
+    cross join scripts on scripts.id = script_id where name >= 'queue/' and name < 'queue0'`;
+  const ofEvents = `select ${handlerOf('jobs.name')} as handler, event as what, count(*) as times
+    from events cross join jobs on jobs.id = events.job_id
+    where jobs.tier is null and event in ('job-lease-expired', 'job-buried', 'job-kicked') and ${events}
+    group by 1, 2`;
+  return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
+}
+
 /** Adds what rows tell to what is known of those that are gone; to be run before they go. */
-export function keepCounts(counted: Parameters<typeof countsOf>[0]): string {
+export function keepCounts(counted: Counted): string {
   return `insert into gone (handler, what, times)
     select handler, case what when 'running' then 'lost' else what end as what, sum(times)
     from (${countsOf(counted)}) where true group by 1, 2
