@@ -1,4 +1,4 @@
-import type { Severity } from '../store/schema.ts';
+import type { Outcome, Severity } from '../store/schema.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {
@@ -26,6 +26,9 @@ export interface IncidentDetail {
 
 interface LastRun {
   readonly id: number;
+  /** The job of the queue that it was for; null: it was a script's. */
+  readonly jobId: number | null;
+  readonly outcome: Outcome;
   readonly startedAt: number;
   readonly durationMs: number | null;
   readonly exitCode: number | null;

@@ -123,6 +123,8 @@ export interface ScriptOptions {
   readonly env?: readonly string[];
   /** Of a handler: a fresh process for each job. Default false: one serves many. */
   readonly isolate?: boolean;
+  /** Failures in a row before people are told. Default: the settings' `alerts.after`. */
+  readonly alertAfter?: number;
   readonly tags?: readonly string[];
 }
 
@@ -291,6 +293,7 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('nice', 'nice', 'nice', readWholeNumber(0, 19)),
   define('env', 'env', 'env', readPassedVariables),
   define('isolate', 'isolate', 'isolate', readFlag),
+  define('alertAfter', 'alert-after', 'alertAfter', readWholeNumber(1, 1_000)),
   define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
 ];
 

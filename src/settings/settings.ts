@@ -184,6 +184,8 @@ export interface ScriptOptionsInput {
   readonly env?: string | readonly string[];
   /** Of handlers in `jobs/queue/`: a fresh process for each job. Default false. */
   readonly isolate?: boolean | string;
+  /** Failures in a row before people are told, 1 to 1000. Default: `alerts.after`. */
+  readonly alertAfter?: number | string;
   readonly tags?: string | readonly string[];
 }
 

@@ -3,6 +3,7 @@ import type {
   ActivityLog,
   DeliveryKind,
   FinishedRun,
+  IncidentRow,
   JobRow,
   JobState,
   Measure,
@@ -66,6 +67,7 @@ export interface StoreSession {
   readonly chores: ChoreStore;
   readonly deliveries: DeliveryStore;
   readonly telemetry: TelemetryStore;
+  readonly incidents: IncidentStore;
 }
 
 // ---- jobs of the queue ------------------------------------------------------------------------------
@@ -564,6 +566,8 @@ export interface DueChores {
   /** There are runs to be compared. */
   readonly usual: boolean;
   readonly deliveries: boolean;
+  /** Of an incident there may be something to be told. */
+  readonly incidents: boolean;
 }
 
 /** What invocations do from time to time, whichever comes first: `checks`, `digest`. */
@@ -671,6 +675,88 @@ export interface TelemetryStore {
   /** Runs that have ended and were not told yet, each once, whatever was deleted meanwhile. */
   untold(query: UntoldQuery): Promise<UntoldRuns>;
   keepTold(told: readonly ToldRun[]): Promise<void>;
+}
+
+// ---- incidents --------------------------------------------------------------------------------------
+
+/** That something is wrong, as it was seen once. */
+export interface IncidentSign extends Pick<IncidentRow, 'subject' | 'code' | 'fingerprint' | 'severity'> {
+  readonly at: number;
+  readonly runId: number | null;
+  readonly message: string | null;
+  readonly hint: string | null;
+}
+
+/** A run of a subject that has succeeded. */
+export interface SubjectSuccess {
+  readonly subject: string;
+  readonly code: string;
+  readonly at: number;
+  /** Failures are over only once the last one is so long ago; null: at once. */
+  readonly calmMs: number | null;
+  /** Only what was last seen by then is over: it is told late. */
+  readonly seenBy?: number;
+}
+
+/** An incident with what is known of its last run; null: that is gone. */
+export interface IncidentRun {
+  readonly id: number;
+  readonly startedAt: number;
+  readonly outcome: Outcome;
+  readonly durationMs: number | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly reason: string | null;
+  /** Null: a script's. */
+  readonly queueJobId: number | null;
+  /** The end of what it has printed. */
+  readonly output: string | null;
+}
+
+export interface Mute {
+  /** A glob over subjects. */
+  readonly name: string;
+  /** Epoch milliseconds; null: until it is taken back. */
+  readonly until: number | null;
+  readonly createdAt: number;
+}
+
+export interface IncidentChange {
+  readonly id: number;
+  readonly set: Partial<Omit<IncidentRow, 'id'>>;
+}
+
+/** What is wrong, and what was told of it. */
+export interface IncidentStore {
+  /** Counts for what is open of it. False: nothing is. */
+  count(sign: IncidentSign): Promise<boolean>;
+  open(sign: IncidentSign): Promise<void>;
+  /** The one statement that follows each success, which mostly finds nothing. */
+  succeed(success: SubjectSuccess): Promise<void>;
+  /** What is not over: all, or of these subjects. */
+  current(subjects?: readonly string[]): Promise<IncidentRow[]>;
+  /** Of which there may be something to be told, in the order in which they were seen. */
+  due(at: number): Promise<IncidentRow[]>;
+  /** All that is known, the newest first. */
+  list(limit: number): Promise<IncidentRow[]>;
+  change(changes: readonly IncidentChange[]): Promise<void>;
+  /** The last run of an incident. */
+  lastRun(incident: Pick<IncidentRow, 'subject' | 'last_run_id'>): Promise<IncidentRun | null>;
+  /** How the newest runs of a subject that have ended did so, the newest first. */
+  outcomes(subject: string, limit: number): Promise<{ outcome: Outcome; durationMs: number | null }[]>;
+  mutes(at: number): Promise<Mute[]>;
+  /** Replaces one of the same name. */
+  mute(mute: Mute): Promise<void>;
+  /** Those that there were. */
+  unmute(names: readonly string[]): Promise<Mute[]>;
+  /** When a channel was told something since. Older ones are forgotten. */
+  tellings(channel: string, since: number): Promise<number[]>;
+  addTelling(channel: string, at: number): Promise<void>;
+  /** What a channel is to be told later, and nobody has tried to yet. */
+  pending(channel: string, at: number): Promise<Pick<DeliveryRow, 'id' | 'body'> | null>;
+  rewrite(delivery: number, body: string): Promise<void>;
+  /** Deletes what was over before, and of each subject all but the newest. */
+  prune(before: number, newest: number): Promise<number>;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------

@@ -337,21 +337,31 @@ export interface IncidentsTable {
   readonly last_at: number;
   /** Failures, or findings, so far. */
   readonly occurrences: Generated<number>;
+  /** Of a handler's failures: when a job of it first succeeded since the last one; null: none has. */
+  readonly succeeded_at: number | null;
   readonly first_run_id: number | null;
   readonly last_run_id: number | null;
-  /** What a check says of it, and what cures it; null: its last run tells. */
+  /** Why the last run failed, or what a check says; and what cures it. One sentence each, as they were at last. */
   readonly message: string | null;
   readonly hint: string | null;
   /** When the channels were first told of it; null: not yet, or there is nothing to be told. */
   readonly told_at: number | null;
   readonly reminded_at: number | null;
-  /** When a pass under cron last printed it, for cron's mail. */
+  /** When a pass under cron last printed it, for cron's mail; null: not yet, or it has printed that it is over. */
   readonly printed_at: number | null;
   /** Null: it is not over. */
   readonly recovered_at: number | null;
   readonly recovery_told_at: number | null;
   /** Since then nobody is reminded of it. */
   readonly acknowledged_at: number | null;
+  /** When there may be something to be told of it; null: not before something happens. */
+  readonly due_at: number | null;
+}
+
+/** When a channel was told something: it is told only so much within an hour. */
+export interface TellingsTable {
+  readonly channel: string;
+  readonly at: number;
 }
 
 /** Of what nobody is to be told for a while. */
@@ -410,6 +420,7 @@ export interface ActivityLog {
   readonly events: EventsTable;
   readonly activity: ActivityView;
   readonly incidents: IncidentsTable;
+  readonly tellings: TellingsTable;
   readonly mutes: MutesTable;
   readonly deliveries: DeliveriesTable;
   readonly chores: ChoresTable;
@@ -418,6 +429,7 @@ export interface ActivityLog {
 
 export type JobRow = Selectable<JobsTable>;
 export type RunRow = Selectable<RunsTable>;
+export type IncidentRow = Selectable<IncidentsTable>;
 
 /** A worker with the host that it ran on. */
 export type WorkerRow = Selectable<WorkersTable> & Omit<Selectable<HostsTable>, 'id'>;

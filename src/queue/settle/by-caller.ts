@@ -11,6 +11,7 @@ import type { Archive } from './archive.ts';
 import { decideRetry, type PolicyOfName, policyOfJob, type RetryPolicy } from './retry-policy.ts';
 import {
   applyTransition,
+  noteEnd,
   planRepeat,
   removeUnkept,
   type SettleContext,
@@ -178,14 +179,18 @@ export async function endRunOfClaim(
   const facts = { at, reason, context, isRun: run !== null };
   const begun = run === null ? job : { ...job, started_at: run.startedAt };
   const leftJob = await applyTransition(session, begun, transition, facts);
+  let ended: { readonly runId: number | undefined; readonly end: FinishedRun } | null = null;
   if (run !== null) {
     const sentence = outcome === 'succeeded' ? null : (reason ?? 'it was given back');
     const end = { ...nothingKnown, outcome, finished_at: at, reason: sentence };
     const duration_ms = outcome === 'crashed' ? null : durationOf(run.startedAt, at);
     const left = transition.kind === 'finish' && leftJob !== 'paused' ? null : leftJob;
-    await endRun(session, run, { ...end, duration_ms }, left);
+    ended = await endRun(session, run, { ...end, duration_ms }, left);
   }
-  await removeUnkept(session, job, leftJob, context.archive);
+  const isKept = await removeUnkept(session, job, leftJob, context.archive);
+  // What somebody has cancelled needs nobody's attention.
+  if (run === null || ended === null || transition.kind === 'cancel') return;
+  await noteEnd(session, { ...run, ...ended, runId: isKept ? ended.runId : null, leftJob, at });
 }
 
 type OpenRun = Pick<StartedRunRow, 'jobId' | 'key' | 'script' | 'startedAt' | 'attempt' | 'timeoutMs'> & {
@@ -211,9 +216,10 @@ async function endRun(
   { id: runId, ...run }: OpenRun,
   end: FinishedRun,
   leftJob: JobRow['state'] | null,
-): Promise<void> {
+) {
   const start = { ...run, workerId: null, contentHash: null, scheduledFor: null };
-  await session.runs.end([{ ...start, runId, end, leftJob }]);
+  const [written] = await session.runs.end([{ ...start, runId, end, leftJob }]);
+  return { runId: written, end };
 }
 
 /** Nothing of it is known but that it is over. */

@@ -3,7 +3,7 @@ import { isPlainRule, parseRepeat } from '../../schedule/repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { ClaimRef, HeldRow, RunStart, StoreSession } from '../../store/contract.ts';
 import { isStoreFailure } from '../../store/failures.ts';
-import type { FinishedRun, JobRow, JobState, StoredEvent } from '../../store/schema.ts';
+import { type FinishedRun, isFailure, type JobRow, type JobState, type StoredEvent } from '../../store/schema.ts';
 import type { Archive } from './archive.ts';
 import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
 import { decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
@@ -61,9 +61,10 @@ export async function settleRuns(
     held.set(job.claim_token as string, job);
   }
   const settled: Settled[] = [];
+  const calm = new Set<string>();
   for (const run of runs) {
     const job = held.get(run.claim.token);
-    settled.push(job === undefined ? await keepLate(session, run) : await settleRun(session, job, run, context));
+    settled.push(job === undefined ? await keepLate(session, run) : await settleRun(session, job, run, context, calm));
   }
   return settled;
 }
@@ -80,6 +81,7 @@ async function settleRun(
   job: HeldRow,
   run: RunToSettle,
   context: SettleContext,
+  calm: Set<string>,
 ): Promise<Settled> {
   const at = context.observedAt ?? run.end.finished_at ?? run.start.startedAt;
   const begun = asBegun(job, run.start);
@@ -90,8 +92,45 @@ async function settleRun(
   const ended = { ...start, runId: run.runId, end: run.end, spoolId: run.spoolId ?? null };
   const left = leftJob === 'finished' || isQueuedAgain(leftJob, run.end) ? null : leftJob;
   const [runId] = await session.runs.end([{ ...ended, leftJob: left }]);
-  await removeUnkept(session, begun, leftJob, context.archive);
+  const isKept = await removeUnkept(session, begun, leftJob, context.archive);
+  const isLate = ended.spoolId !== null;
+  await noteEnd(session, { ...run.start, runId: isKept ? runId : null, end: run.end, leftJob, at, isLate }, calm);
   return { decision, runId: runId ?? null };
+}
+
+/** A run that has ended, and what became of its job. */
+interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
+  readonly runId: number | null | undefined;
+  readonly end: FinishedRun;
+  readonly leftJob: JobState | null;
+  /** UTC epoch milliseconds. */
+  readonly at: number;
+  /** Whether it is told late, from a spool. */
+  readonly isLate?: boolean;
+}
+
+/** Jobs of a handler fail one by one: they do so no longer once none has for an hour. */
+export const CALM_MS = 60 * 60_000;
+
+/**
+ * What people are told follows from it: that its script has failed for good, or does so no longer. To be called in
+ * the transaction that settles the run.
+ *
+ * @param calm scripts of which nothing is open since a success that was noted in the same transaction
+ */
+export async function noteEnd(session: StoreSession, run: NotedEnd, calm: Set<string> = new Set()): Promise<void> {
+  const { script, end, leftJob, at, isLate = false } = run;
+  if (end.outcome === 'succeeded') {
+    if (calm.has(script)) return;
+    calm.add(script);
+    const calmMs = script.startsWith('queue/') ? CALM_MS : null;
+    const success = { subject: script, code: 'script-failing', at, calmMs };
+    await session.incidents.succeed(isLate ? { ...success, seenBy: at } : success);
+  } else if (isFailure(end.outcome) && leftJob !== 'retrying') {
+    calm.delete(script);
+    const { noteFailure } = await import('./incidents.ts');
+    await noteFailure(session, { ...run, runId: run.runId ?? null, isLate });
+  }
 }
 
 /** A repeating job that succeeded is queued at once: it has finished all the same. */
@@ -368,24 +407,27 @@ async function endForGood(
 /**
  * Removes a job of the queue that has just ended, with its runs, if it is not to be kept. A child is kept
  * for its parent, which is to be told of it.
+ *
+ * @returns whether it was kept
  */
 export async function removeUnkept(
   session: StoreSession,
   { id, name, parent_id, tier }: JobRow,
   state: JobState,
   archive: Archive | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const hasEnded = state === 'finished' || state === 'failed' || state === 'cancelled';
-  if (archive === undefined || archive.keepsAll || tier !== null || !hasEnded) return;
-  if (parent_id !== null || archive.keeps(name, state)) return;
+  if (archive === undefined || archive.keepsAll || tier !== null || !hasEnded) return true;
+  if (parent_id !== null || archive.keeps(name, state)) return true;
   const [job] = await session.jobs.byId([id]);
   // One that repeats has not ended.
-  if (job?.finished_at == null) return;
+  if (job?.finished_at == null) return true;
   const children = (await session.jobs.children(id)).filter(
     // One that runs on goes when it is old.
     (child) => child.finished_at !== null && !archive.keeps(child.name, child.state),
   );
   archive.onRemoved(await session.jobs.delete([id, ...children.map((child) => child.id)]));
+  return false;
 }
 
 /** What a handler's process may have said of itself. */

@@ -262,6 +262,7 @@ const alerts = [
     opened_at integer not null,
     last_at integer not null,
     occurrences integer not null default 1,
+    succeeded_at integer,
     first_run_id integer,
     last_run_id integer,
     message text,
@@ -271,9 +272,12 @@ const alerts = [
     printed_at integer,
     recovered_at integer,
     recovery_told_at integer,
-    acknowledged_at integer
+    acknowledged_at integer,
+    due_at integer
   )`,
   `create unique index incidents_open on incidents (subject, code, fingerprint) where recovered_at is null`,
+  `create index incidents_due on incidents (due_at) where due_at is not null`,
+  `create table tellings (channel text not null, at integer not null)`,
   `create table mutes (name text primary key, until integer, created_at integer not null) without rowid`,
   `create table deliveries (
     id integer primary key autoincrement,

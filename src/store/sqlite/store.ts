@@ -73,6 +73,7 @@ function statementsOf(session: SqliteSession) {
     chores: choreStatements(session),
     deliveries: deliveryStatements(session),
     telemetry: async () => (await import('./statements/telemetry.ts')).telemetryStatements(session),
+    incidents: async () => (await import('./statements/incidents.ts')).incidentStatements(session),
   };
 }
 
@@ -90,6 +91,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     chores: asAsync(areas.chores, call),
     deliveries: asAsync(areas.deliveries, call),
     telemetry: asLazy(areas.telemetry, call),
+    incidents: asLazy(areas.incidents, call),
   };
 }
 

@@ -5,10 +5,13 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
  * What follows from the log, once the jobs are done: hours are closed, checks are run, incidents are told. Each step
  * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
  */
-export async function housekeep({ store, runner }: StoreInvocation, due: DueChores): Promise<void> {
+export async function housekeep({ store, runner, events }: StoreInvocation, due: DueChores): Promise<void> {
   if (due.usual) {
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
   }
   if (due.checks) await store.chores.setDone('checks', runner.now());
+  const { tellIncidents } = await import('../../alert/incidents/tell.ts');
+  const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
+  if (printed.length > 0) events.emit('incidents', printed);
 }

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import type { PrintedIncident } from '../../alert/incidents/tell.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 
 export interface PassStarted {
@@ -48,6 +49,8 @@ interface WorkerEventMap {
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
   'pass-finished': [PassFinished];
+  /** What is to be printed for cron's mail; decided only if somebody listens. */
+  incidents: [readonly PrintedIncident[]];
 }
 
 export type WorkerEvents = EventEmitter<WorkerEventMap>;

@@ -1,7 +1,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
-import { type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
+import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { isLogFailure } from '../../store/failures.ts';
 import type { FinishedRun, JobRow, WorkerRow } from '../../store/schema.ts';
@@ -412,5 +412,7 @@ async function settle(session: StoreSession, run: RunToSettle, { at, missedCap }
 async function recordAlone(session: StoreSession, run: RunToSettle): Promise<void> {
   const leftJob = run.end.outcome === 'succeeded' ? null : ('failed' as const);
   const { start, end, spoolId = null } = run;
-  await session.runs.end([{ ...start, runId: null, end, leftJob, spoolId }]);
+  const [runId] = await session.runs.end([{ ...start, runId: null, end, leftJob, spoolId }]);
+  const at = end.finished_at ?? start.startedAt;
+  await noteEnd(session, { ...start, runId, end, leftJob, at, isLate: true });
 }

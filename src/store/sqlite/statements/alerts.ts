@@ -1,17 +1,24 @@
-import type { ChoreStore, DeliveryRow, DeliveryStore } from '../../contract.ts';
+import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../contract.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 
 export function choreStatements(db: Statements): Sync<ChoreStore> {
   return {
     due: (at, checksEveryMs) => {
-      const row = db.first<{ checks: number; usual: number; deliveries: number }>(
+      const row = db.first<Record<keyof DueChores, number>>(
         `select not exists (select 1 from chores where name = 'checks' and done_at between ? and ?) as checks,
            exists (select 1 from uncompared) as usual,
+           exists (select 1 from incidents where due_at <= ?) as incidents,
            exists (select 1 from deliveries where due_at <= ?) as deliveries`,
-        [at - checksEveryMs + 1, at, at],
+        [at - checksEveryMs + 1, at, at, at],
       );
-      return { checks: row?.checks === 1, usual: row?.usual === 1, deliveries: row?.deliveries === 1 };
+      const isDue = (chore: keyof DueChores): boolean => row?.[chore] === 1;
+      return {
+        checks: isDue('checks'),
+        usual: isDue('usual'),
+        incidents: isDue('incidents'),
+        deliveries: isDue('deliveries'),
+      };
     },
     doneAt: (name) => db.first<{ at: number }>('select done_at as at from chores where name = ?', [name])?.at ?? null,
     setDone: (name, at) => {

@@ -1,0 +1,51 @@
+import prettyMilliseconds from 'pretty-ms';
+import type { IncidentRun, StoreSession } from '../../store/contract.ts';
+import type { IncidentRow } from '../../store/schema.ts';
+import type { IncidentDetail } from '../message.ts';
+
+/** What is known of an incident: for a message, a page or a terminal. */
+export async function describeIncident(session: StoreSession, incident: IncidentRow): Promise<IncidentDetail> {
+  const { id, subject, severity, code, occurrences, message } = incident;
+  const run = await session.incidents.lastRun(incident);
+  return {
+    ...{ id, subject, severity, code, occurrences },
+    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at },
+    lastRun: run === null ? null : toLastRun(run),
+    error: message,
+    output: lastLines(run?.output ?? null),
+    usual: code === 'script-failing' ? await readUsual(session, subject) : null,
+    changed: null,
+    command: commandOf(incident, run),
+  };
+}
+
+function toLastRun({ id, queueJobId: jobId, startedAt, durationMs, outcome, exitCode, signal }: IncidentRun) {
+  return { id, jobId, startedAt, durationMs, outcome, exitCode, signal };
+}
+
+const LAST_LINES = 20;
+
+function lastLines(output: string | null): string | null {
+  const text = output?.trimEnd() ?? '';
+  return text === '' ? null : text.split('\n').slice(-LAST_LINES).join('\n');
+}
+
+/** As many runs as tell how a script usually fares. */
+const USUAL_RUNS = 30;
+
+/** "succeeds in 41s, 27 of the last 30 times"; null: it has no other runs, or none of them succeeded. */
+async function readUsual({ incidents }: StoreSession, subject: string): Promise<string | null> {
+  const outcomes = await incidents.outcomes(subject, USUAL_RUNS);
+  const succeeded = outcomes.filter(({ outcome }) => outcome === 'succeeded');
+  const durations = succeeded.flatMap(({ durationMs }) => durationMs ?? []).toSorted((one, other) => one - other);
+  const middle = durations[Math.floor(durations.length / 2)];
+  if (succeeded.length === 0) return null;
+  const took = middle === undefined ? '' : ` in ${prettyMilliseconds(Math.round(middle), { unitCount: 2 })}`;
+  return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
+}
+
+function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {
+  if (run !== null) return `runner show ${run.id}`;
+  if (code === 'script-failing') return `runner why ${subject.replace(/^queue\//, '')}`;
+  return hint ?? 'runner check';
+}
