@@ -1,20 +1,9 @@
-import { rmSync } from 'node:fs';
 import type { Bench, Part } from './bench.ts';
 import { alternate, median, timeOnce } from './measure.ts';
-import { generateLog } from './report/generate.ts';
-import { makeRoot, runner, scriptsOf } from './root.ts';
+import { rootWithRuns, sizes } from './report/generate.ts';
+import { runner } from './root.ts';
 
 const node = process.execPath;
-/** 50 scripts, which run 2,756 times a day: the days that the runs reach back follow from that. */
-const scripts = {
-  ...scriptsOf('15min', 28, ''),
-  ...scriptsOf('hourly', 2, ''),
-  ...scriptsOf('daily', 20, ''),
-  '15min/s07.cjs': 'process.exitCode = 1;\n',
-};
-/** The same runs a day in each: only what lies outside of the window grows. */
-const sizes = [10_000, 100_000, 1_000_000];
-
 const base = 'node empty.cjs';
 const commands: Readonly<Record<string, readonly string[]>> = {
   [base]: ['empty.cjs'],
@@ -36,13 +25,7 @@ export const reportParts: Readonly<Record<string, Part>> = { reading };
 async function reading(bench: Bench): Promise<void> {
   const medians = new Map<number, ReadonlyMap<string, number>>();
   for (const size of sizes) {
-    const root = makeRoot(bench.disk, scripts);
-    const startMs = performance.now();
-    const { days } = generateLog(root, bench.scaled(size));
-    const seconds = (performance.now() - startMs) / 1000;
-    bench.say(`${bench.scaled(size)} runs over ${days.toFixed(0)} days, made in ${seconds.toFixed(0)} s`);
-    medians.set(size, await measureCommands(bench, root));
-    rmSync(root, { recursive: true });
+    medians.set(size, await measureCommands(bench, rootWithRuns(bench, size)));
   }
   const ratioOf = (size: number, name: string) =>
     (medians.get(size)?.get(name) ?? Number.NaN) / (medians.get(size)?.get(base) ?? Number.NaN);

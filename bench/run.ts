@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Bench, type Part } from './bench.ts';
+import { choreParts } from './chores.ts';
 import { logParts } from './log.ts';
 import { queueParts } from './queue.ts';
 import { reportParts } from './report.ts';
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
   queue: queueParts,
   tiers: tierParts,
   report: reportParts,
+  chores: choreParts,
   log: logParts,
 };
 

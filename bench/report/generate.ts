@@ -1,16 +1,45 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { runner } from '../root.ts';
+import type { Bench } from '../bench.ts';
+import { makeRoot, runner, scriptsOf } from '../root.ts';
 
 const DAY_MS = 864e5;
 const periods: Readonly<Record<string, number>> = { '15min': 9e5, hourly: 36e5, daily: DAY_MS };
 
+/** 50 scripts, which run 2,756 times a day: the days that the runs reach back follow from that. */
+const scripts = {
+  ...scriptsOf('15min', 28, ''),
+  ...scriptsOf('hourly', 2, ''),
+  ...scriptsOf('daily', 20, ''),
+  '15min/s07.cjs': 'process.exitCode = 1;\n',
+  'empty/.keep': '',
+};
+
+/** The same runs a day in each: only what lies outside of the last days grows. */
+export const sizes = [10_000, 100_000, 1_000_000] as const;
+
+const roots = new Map<number, string>();
+
+/** A root with so many runs in its log, made when it is first asked for. */
+export function rootWithRuns(bench: Bench, size: number): string {
+  const known = roots.get(size);
+  if (known !== undefined) return known;
+  const root = makeRoot(bench.disk, scripts);
+  const startMs = performance.now();
+  const runs = bench.scaled(size);
+  const { days } = generateLog(root, runs);
+  const seconds = (performance.now() - startMs) / 1000;
+  bench.say(`${runs} runs over ${days.toFixed(0)} days, made in ${seconds.toFixed(0)} s`);
+  roots.set(size, root);
+  return root;
+}
+
 /**
  * The log of a root in which `runs` scripts have run: each tier is called once, and what that left is copied,
- * once for each earlier period. All that the bench knows of the tables is here.
+ * once for each earlier period. What chores there are to do is in `chores.ts`.
  */
-export function generateLog(root: string, runs: number): { readonly days: number } {
+function generateLog(root: string, runs: number): { readonly days: number } {
   for (const tier of Object.keys(periods)) {
     spawnSync(process.execPath, [runner, tier], { cwd: root, stdio: 'ignore' });
   }
