@@ -153,6 +153,6 @@ export function mergeOptions(
 /** What is said of the tier itself is no option of its scripts. */
 function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
-  const { concurrency: _, catchUp: __, ...options }: TierSettings = tiers[tier] ?? {};
+  const { concurrency: _, catchUp: __, ping: ___, ...options }: TierSettings = tiers[tier] ?? {};
   return options;
 }

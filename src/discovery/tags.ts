@@ -193,7 +193,8 @@ function isEmptyDescription(tag: Tag): boolean {
 }
 
 function problemOf(tag: Tag, file: string, expected: string): Problem {
-  return { file, line: tag.line, setting: `@${tag.name}`, expected, found: tag.value };
+  const isSecret = tag.name === 'ping';
+  return { file, line: tag.line, setting: `@${tag.name}`, expected, found: tag.value, isSecret };
 }
 
 function repetitions([first, ...repeated]: readonly Tag[], file: string): readonly Problem[] {

@@ -23,8 +23,21 @@ const fileNames = ['runner.config.ts', 'runner.config.js', 'runner.config.mjs', 
  */
 export async function loadSettings(root: string, environment: NodeJS.ProcessEnv = process.env): Promise<Settings> {
   const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
-  const settings = await loadFile(root, allowUnsafe);
-  return allowUnsafe ? { ...settings, allowUnsafe } : settings;
+  const found = await loadFile(root, allowUnsafe);
+  const settings = allowUnsafe ? { ...found, allowUnsafe } : found;
+  const { RUNNER_ALERTS } = environment;
+  return RUNNER_ALERTS && settings.alerts.channels.length === 0
+    ? await takeChannels(settings, RUNNER_ALERTS, environment)
+    : settings;
+}
+
+/** For those without a settings file: what it says of channels wins. */
+async function takeChannels(settings: Settings, text: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
+  const { parseAlertsVariable, variablesOf } = await import('./channels.ts');
+  const { channels, problems } = parseAlertsVariable(text, environment);
+  if (problems.length > 0) throw new UsageError(problems.join('\n'));
+  const secrets = [...new Set([...settings.secrets, 'RUNNER_ALERTS', ...variablesOf(channels)])];
+  return { ...settings, secrets, alerts: { ...settings.alerts, channels } };
 }
 
 /**
@@ -83,10 +96,16 @@ function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly
     found,
     statement,
     // Cron would mail it.
-    isSecret: path[0] === 'env' && found !== path[1],
+    isSecret: isSecretAt(path) && found !== path[1],
   }));
   const lineOf = ({ line }: Problem) => line ?? Number.MAX_SAFE_INTEGER;
   return problems.toSorted((one, other) => lineOf(one) - lineOf(other));
+}
+
+/** A URL may be one, or hold one. */
+function isSecretAt(path: readonly string[]): boolean {
+  const isPing = path.at(-1) === 'ping' && ['tiers', 'scripts'].includes(path[0] ?? '');
+  return path[0] === 'env' || isPing || (path[0] === 'alerts' && path[1] === 'channels' && path.length > 3);
 }
 
 interface ConfigFile {

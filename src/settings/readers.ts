@@ -2,7 +2,7 @@ import bytes from 'bytes';
 import ms from 'ms';
 
 /** A value that was understood, or what was expected in its place. */
-type ParseResult<T> = { readonly value: T } | { readonly expected: string };
+export type ParseResult<T> = { readonly value: T } | { readonly expected: string };
 
 export type Reader<T> = (found: unknown) => ParseResult<T>;
 
@@ -126,6 +126,8 @@ export interface ScriptOptions {
   /** Failures in a row before people are told. Default: the settings' `alerts.after`. */
   readonly alertAfter?: number;
   readonly tags?: readonly string[];
+  /** URL of a service that notices silence, or the variable that holds it: `$NAME`. */
+  readonly ping?: string;
 }
 
 /** How long a failed job waits before its next try. */
@@ -254,6 +256,24 @@ const codeLoaders = new RegExp(
   ].join('|')})$`,
 );
 
+/** `$SLACK_URL`: the value stands in this variable of the runner's environment. */
+export const variableReference = /^\$[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** A password in it would stand in a file. */
+export const readUrl: Reader<string> = (found) => {
+  const text = typeof found === 'string' ? found.trim() : '';
+  if (variableReference.test(text)) return { value: text };
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return { expected: 'a URL (https://…), or $NAME' };
+  return url.username + url.password === '' ? { value: text } : { expected: describeSecret('a URL without password') };
+};
+
+/** What to expect where a secret was written into a file. */
+export function describeSecret(otherwise?: string): string {
+  const name = 'the name of a variable that holds it, such as $NAME';
+  return otherwise === undefined ? name : `${otherwise}, or ${name}`;
+}
+
 const readVariables = readWords(variableName, 'names of environment variables such as API_KEY');
 
 const readPassedVariables: Reader<readonly string[]> = (found) => {
@@ -278,6 +298,8 @@ function asOptions(option: keyof ScriptOptions, reading: ParseResult<unknown>): 
   return 'expected' in reading ? reading : { value: { [option]: reading.value } };
 }
 
+export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
+
 /** One list for both places, so that a value is right or wrong in both alike. */
 export const scriptSettings: readonly ScriptSetting[] = [
   define('description', 'description', 'description', readText),
@@ -294,7 +316,8 @@ export const scriptSettings: readonly ScriptSetting[] = [
   define('env', 'env', 'env', readPassedVariables),
   define('isolate', 'isolate', 'isolate', readFlag),
   define('alertAfter', 'alert-after', 'alertAfter', readWholeNumber(1, 1_000)),
-  define('tags', 'tags', 'tags', readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words')),
+  define('tags', 'tags', 'tags', readTagWords),
+  define('ping', 'ping', 'ping', readUrl),
 ];
 
 /** No job's name has more characters. */

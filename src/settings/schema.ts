@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { nearestName } from '../system/base/suggest.ts';
+import { nameChannels, readChannel, variablesOf } from './channels.ts';
 import {
   type Reader,
   readBoolean,
@@ -15,7 +16,13 @@ import {
   scriptSettings,
   variableName,
 } from './readers.ts';
-import { defaultSettings, type Settings, type TierSettings } from './settings.ts';
+import {
+  type AlertSettings,
+  type ChannelSettings,
+  defaultSettings,
+  type Settings,
+  type TierSettings,
+} from './settings.ts';
 
 /** Zod checks the structure; each value is read as in tags. An issue's message is what was expected. */
 function readWith<T>(read: Reader<T>) {
@@ -36,6 +43,14 @@ const scriptShape = Object.fromEntries(scriptSettings.map((setting) => [setting.
 
 const scriptOptions = z.pipe(
   z.strictObject(scriptShape),
+  z.transform((found): ScriptOptions => Object.assign({}, ...Object.values(found))),
+);
+
+/** One URL for all scripts of a site would tell nothing of any of them. */
+const { ping: _, ...sharedShape } = scriptShape;
+
+const sharedOptions = z.pipe(
+  z.strictObject(sharedShape),
   z.transform((found): ScriptOptions => Object.assign({}, ...Object.values(found))),
 );
 
@@ -83,8 +98,42 @@ const workersShape = {
   max: readWith(readWholeNumber(1, 1_000)),
 };
 
+const channel = z.pipe(
+  z.unknown(),
+  z.transform((found, context): ChannelSettings => {
+    const checked = readChannel(found);
+    if ('channel' in checked) return checked.channel;
+    for (const { key, expected, found: input } of checked.issues) {
+      context.issues.push({ code: 'custom', message: expected, input, path: key === null ? [] : [key] });
+    }
+    return z.NEVER;
+  }),
+);
+
+/** "22:00-07:00", in minutes of the local day. */
+const readQuiet: Reader<NonNullable<AlertSettings['quiet']>> = (found) => {
+  const form = /^([01]?\d|2[0-3]):([0-5]\d) ?[-–] ?([01]?\d|2[0-3]):([0-5]\d)$/;
+  const [from = 0, fromMinute = 0, until = 0, untilMinute = 0] =
+    (typeof found === 'string' ? form.exec(found.trim()) : null)?.slice(1).map(Number) ?? [];
+  const quiet = { from: from * 60 + fromMinute, until: until * 60 + untilMinute };
+  return quiet.from === quiet.until ? { expected: 'two times of the day such as 22:00-07:00' } : { value: quiet };
+};
+
+const alertsShape = {
+  channels: z.optional(
+    z.pipe(
+      z.array(channel),
+      z.transform((found: ChannelSettings[]) => nameChannels(found)),
+    ),
+  ),
+  after: readWith(readWholeNumber(1, 1_000)),
+  remind: readWith(readDurationMs),
+  quiet: readWith(readQuiet),
+  perHour: readWith(readWholeNumber(1, 1_000)),
+};
+
 const settingsShape = {
-  defaults: z.optional(scriptOptions),
+  defaults: z.optional(sharedOptions),
   tiers: z.optional(z.record(z.string(), tierSettings)),
   scripts: z.optional(z.record(z.string(), scriptOptions)),
   concurrency: readWith(readWholeNumber(1, 64)),
@@ -97,6 +146,7 @@ const settingsShape = {
   workers: z.optional(z.strictObject(workersShape)),
   allowUnsafe: readWith(readBoolean),
   secrets: readWith(readWords(variableName, 'names of environment variables such as SHOP_LOGIN')),
+  alerts: z.optional(z.strictObject(alertsShape)),
 };
 
 const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDefaults));
@@ -104,7 +154,8 @@ const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDef
 type FoundSettings = z.output<z.ZodMiniObject<typeof settingsShape>>;
 
 function withDefaults(found: FoundSettings): Settings {
-  const { retention, limits, queue, workers } = defaultSettings;
+  const { retention, limits, queue, workers, alerts } = defaultSettings;
+  const channels = found.alerts?.channels ?? alerts.channels;
   return {
     defaults: found.defaults ?? {},
     tiers: found.tiers ?? {},
@@ -134,8 +185,15 @@ function withDefaults(found: FoundSettings): Settings {
     },
     workers: { max: found.workers?.max ?? workers.max },
     allowUnsafe: found.allowUnsafe ?? defaultSettings.allowUnsafe,
-    secrets: found.secrets ?? defaultSettings.secrets,
-    alerts: defaultSettings.alerts,
+    // What channels are read from must not stand in what scripts print, should one get it.
+    secrets: [...new Set([...(found.secrets ?? []), ...variablesOf(channels)])],
+    alerts: {
+      channels,
+      after: found.alerts?.after ?? alerts.after,
+      remindMs: found.alerts?.remind ?? alerts.remindMs,
+      quiet: found.alerts?.quiet ?? alerts.quiet,
+      perHour: found.alerts?.perHour ?? alerts.perHour,
+    },
   };
 }
 
@@ -172,6 +230,7 @@ function explain(issue: z.core.$ZodIssue, input: unknown): readonly SettingIssue
 function expectation(issue: z.core.$ZodIssue): string {
   if (issue.code === 'custom') return issue.message;
   if (issue.code === 'invalid_key') return 'a name such as API_KEY';
+  if (issue.code === 'invalid_type' && issue.expected === 'array') return 'a list';
   return 'an object';
 }
 
@@ -186,6 +245,7 @@ function unknownKey(path: readonly string[], key: string): SettingIssue {
 }
 
 function hintFor(key: string, known: readonly string[], isOnTop: boolean): string {
+  if (key === 'ping') return 'put it under tiers.<tier> or scripts, as each needs a URL of its own';
   if (isOnTop && Object.hasOwn(scriptShape, key)) return 'put it under defaults, tiers.<tier> or scripts';
   const nearest = nearestName(key, known);
   return nearest === null ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
@@ -197,5 +257,7 @@ function keysAt([first]: readonly string[]): readonly string[] {
   if (first === 'limits') return Object.keys(limitsShape);
   if (first === 'queue') return Object.keys(queueShape);
   if (first === 'workers') return Object.keys(workersShape);
-  return Object.keys(first === 'tiers' ? tierShape : scriptShape);
+  if (first === 'alerts') return Object.keys(alertsShape);
+  if (first === 'tiers') return Object.keys(tierShape);
+  return Object.keys(first === 'defaults' ? sharedShape : scriptShape);
 }

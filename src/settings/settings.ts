@@ -41,15 +41,25 @@ export interface AlertSettings {
 
 export type ChannelKind = 'mail' | 'webhook' | 'command';
 
-/** Where messages go. Values that begin with `$` are names of variables of the runner's environment. */
+export type ChannelOption = 'from' | 'smtp' | 'sendmail' | 'preset' | 'token' | 'chat' | 'user' | 'env';
+
+/** Services whose messages have a form of their own; `json`: the message as it is. */
+export const presets = ['json', 'slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover'] as const;
+
+export type Preset = (typeof presets)[number];
+
+/**
+ * Where messages go. Values that begin with `$` name variables of the runner's environment, whose values are read
+ * as a message is sent.
+ */
 export interface ChannelSettings {
-  /** `mail`, `webhook`, `webhook-2`: the kind, and of a further one its place. */
+  /** As it is called in the settings, else its preset or kind; a further one of that name is `webhook-2`. */
   readonly name: string;
   readonly kind: ChannelKind;
-  /** Of mail, the address; of a webhook, the URL; of a command, its text. */
+  /** Of mail, the addresses; of a webhook, the URL, '' where its preset has one; of a command, its text. */
   readonly target: string;
   /** Further options of its kind: `smtp`, `from`, `preset`, `token` … */
-  readonly options: Readonly<Record<string, string>>;
+  readonly options: Readonly<Partial<Record<ChannelOption, string>>>;
   /** Only incidents at least as bad; null: all. */
   readonly severity: 'warning' | 'critical' | null;
   /** Only incidents of scripts with one of these tags; empty: all. */
@@ -59,6 +69,7 @@ export interface ChannelSettings {
 /** What `runner due` makes of passes that were missed: one for all of them, or none. */
 export type CatchUp = 'once' | 'skip';
 
+/** `ping` is that of the tier's passes, not of its scripts. */
 export interface TierSettings extends ScriptOptions {
   readonly concurrency?: number;
   /** Default: `once`. */
@@ -187,6 +198,11 @@ export interface ScriptOptionsInput {
   /** Failures in a row before people are told, 1 to 1000. Default: `alerts.after`. */
   readonly alertAfter?: number | string;
   readonly tags?: string | readonly string[];
+  /**
+   * A URL that is called when a run starts, succeeds and fails, in the style of healthchecks.io; or the variable that
+   * holds it: `$HEALTHCHECK_URL`. Of a tier: when a pass does. Not among `defaults`.
+   */
+  readonly ping?: string;
 }
 
 export interface TierSettingsInput extends ScriptOptionsInput {
@@ -241,6 +257,62 @@ interface WorkersInput {
   readonly max?: number;
 }
 
+/** What every channel may have. */
+interface AnyChannelInput {
+  /** By which `runner alert test` calls it. Default: its preset or kind. */
+  readonly name?: string;
+  /** Only incidents at least as bad. Default: all. */
+  readonly severity?: 'warning' | 'critical';
+  /** Only incidents of scripts with one of these tags. Default: all. */
+  readonly tags?: string | readonly string[];
+}
+
+interface MailInput extends AnyChannelInput {
+  readonly kind: 'mail';
+  readonly to: string | readonly string[];
+  /** Default: the user, at this host. */
+  readonly from?: string;
+  /** `$SMTP_URL`, which holds `smtps://user:password@mail.example.org`. Default: the local sendmail. */
+  readonly smtp?: string;
+  /** Full path of a program that takes mail as sendmail does. Default: where hosts have it. */
+  readonly sendmail?: string;
+}
+
+interface WebhookInput extends AnyChannelInput {
+  readonly kind: 'webhook';
+  /** `https://…`, or `$NAME`. Telegram and Pushover need none. */
+  readonly url?: string;
+  /** The form of the messages. Default: by the URL's host, else `json`. */
+  readonly preset?: Preset;
+  /** `$NAME`: what the service asks for; of `json` and `ntfy`, sent as `Authorization: Bearer …`. */
+  readonly token?: string;
+  /** Telegram: the number of the chat. */
+  readonly chat?: string;
+  /** Pushover: the user's or the group's key. */
+  readonly user?: string;
+}
+
+interface CommandInput extends AnyChannelInput {
+  readonly kind: 'command';
+  /** A line for `/bin/sh`, run in the root, with the message as JSON on stdin. */
+  readonly run: string;
+  /** Variables that it gets from the runner's environment. */
+  readonly env?: string | readonly string[];
+}
+
+/** Whom to tell what is wrong, when, and how often. */
+interface AlertsInput {
+  readonly channels?: readonly (MailInput | WebhookInput | CommandInput)[];
+  /** Failures in a row before a script's incident is told, 1 to 1000. Default 1. */
+  readonly after?: number;
+  /** How often people are reminded of an incident that is not over. Default `1d`. */
+  readonly remind?: string;
+  /** Local times between which only critical incidents are told: `22:00-07:00`. Default: none. */
+  readonly quiet?: string;
+  /** Messages of one channel within an hour, 1 to 1000. Default 10. */
+  readonly perHour?: number;
+}
+
 /** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
 export interface SettingsInput {
   /** Options of every script. */
@@ -265,6 +337,7 @@ export interface SettingsInput {
   readonly allowUnsafe?: boolean;
   /** Names of variables whose values are masked in stored output, besides those that look secret. */
   readonly secrets?: string | readonly string[];
+  readonly alerts?: AlertsInput;
 }
 
 /**
