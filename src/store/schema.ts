@@ -284,6 +284,8 @@ export type StoredEvent =
   | 'resumed'
   | 'log-quarantined'
   | 'log-pruned'
+  /** A message that was given up. */
+  | 'alert-undelivered'
   | 'spool-replayed';
 
 export interface EventsTable {

@@ -162,6 +162,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   resumed: 'resumed',
   'log-quarantined': 'log quarantined',
   'log-pruned': 'log pruned',
+  'alert-undelivered': 'alert not delivered',
   'spool-replayed': 'spool replayed',
 };
 

@@ -5,7 +5,8 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
  * What follows from the log, once the jobs are done: hours are closed, checks are run, incidents are told. Each step
  * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
  */
-export async function housekeep({ store, runner, events }: StoreInvocation, due: DueChores): Promise<void> {
+export async function housekeep(call: StoreInvocation, due: DueChores): Promise<void> {
+  const { store, runner, events, stop } = call;
   if (due.usual) {
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
@@ -14,4 +15,9 @@ export async function housekeep({ store, runner, events }: StoreInvocation, due:
   const { tellIncidents } = await import('../../alert/incidents/tell.ts');
   const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
   if (printed.length > 0) events.emit('incidents', printed);
+  // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
+  if (!stop.isTold) {
+    const { deliverDue } = await import('../../alert/deliver.ts');
+    await deliverDue({ runner, store, stop: stop.signal });
+  }
 }

@@ -1,0 +1,230 @@
+import type { ChannelSettings, Preset } from '../../settings/settings.ts';
+import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
+import type { Outgoing } from './sent.ts';
+
+/** What is sent where. */
+export interface WebhookRequest {
+  readonly url: string;
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether a secret stands in the URL or the body, which nobody else is to get. */
+  readonly holdsSecret: boolean;
+}
+
+/** Puts a message into the form of a service. @param channel with its values read from the environment */
+type Writer = (channel: ChannelSettings, outgoing: Outgoing) => WebhookRequest;
+
+const writers: Readonly<Record<Preset, Writer>> = {
+  json: writeJson,
+  slack: writeSlack,
+  discord: writeDiscord,
+  teams: writeTeams,
+  ntfy: writeNtfy,
+  telegram: writeTelegram,
+  pushover: writePushover,
+};
+
+/** Hosts that only take messages in their own form. */
+const hosts: readonly (readonly [RegExp, Preset])[] = [
+  [/^hooks\.slack(-gov)?\.com$/, 'slack'],
+  [/(^|\.)discord(app)?\.com$/, 'discord'],
+  [/(\.logic\.azure\.com|\.powerplatform\.com|\.webhook\.office\.com)$/, 'teams'],
+  [/^ntfy\.sh$/, 'ntfy'],
+];
+
+export function presetOf({ options, target }: ChannelSettings): Preset {
+  const host = URL.parse(target)?.hostname ?? '';
+  return (options.preset as Preset | undefined) ?? hosts.find(([form]) => form.test(host))?.[1] ?? 'json';
+}
+
+/** @param channel with its values read from the environment */
+export function writeWebhook(channel: ChannelSettings, outgoing: Outgoing): WebhookRequest {
+  return writers[presetOf(channel)](channel, outgoing);
+}
+
+function bearer({ options: { token } }: ChannelSettings): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** The message as it is, for programs. */
+function writeJson(channel: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  return { url: channel.target, body: message, headers: bearer(channel), holdsSecret: false };
+}
+
+/** docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: `text`, in mrkdwn; & < > are escaped. */
+function writeSlack({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const escapeText = (text: string): string =>
+    text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  const style = { escapeText, bold: (text: string) => `*${text}*`, code: fence, mono: tick };
+  const text = writeMarked(wording, style, 3_000);
+  // Links and previews of what a script has printed are nobody's wish.
+  return { url, body: { text, unfurl_links: false, unfurl_media: false }, headers: {}, holdsSecret: true };
+}
+
+/** discord.com/developers/docs/resources/webhook: an embed; its title has 256 characters, its text 4,096. */
+function writeDiscord({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const escapeText = (text: string): string => text.replace(/[\\*_~`|>#[\]()-]/g, (character) => `\\${character}`);
+  const style = { escapeText, bold: (text: string) => `**${text}**`, code: fence, mono: tick };
+  const embed = {
+    title: keepStart(wording.subject, 256),
+    description: writeMarked(wording, style, 4_096),
+    color: wording.isRecovery ? 0x1a7f37 : 0xb3261e,
+  };
+  // Else `@everyone` in an output would call everyone.
+  const body = { username: 'runner', embeds: [embed], allowed_mentions: { parse: [] } };
+  return { url, body, headers: {}, holdsSecret: true };
+}
+
+/** An adaptive card, as Teams' workflows take it; a message has 28 KB. */
+function writeTeams({ target: url }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const color = wording.isRecovery ? 'Good' : 'Attention';
+  const parts = wording.parts.slice(0, 5).flatMap((part) => [
+    { type: 'TextBlock', text: escapeCard(part.title), weight: 'Bolder', wrap: true },
+    {
+      type: 'FactSet',
+      facts: part.facts.map(([title, text]) => ({ title, value: escapeCard(keepStart(text, 400)) })),
+    },
+    { type: 'TextBlock', text: escapeCard(part.command), fontType: 'Monospace', wrap: true },
+    ...(part.output === null ? [] : [monospace(keepEnd(part.output, 1_500))]),
+  ]);
+  const more = wording.parts.length > 5 ? `and ${wording.parts.length - 5} more` : null;
+  const rest = [more, wording.more, wording.origin].filter((text) => text !== null);
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    msteams: { width: 'Full' },
+    body: [
+      { type: 'TextBlock', text: escapeCard(wording.subject), weight: 'Bolder', size: 'Medium', color, wrap: true },
+      ...parts,
+      ...rest.map((text) => ({
+        type: 'TextBlock',
+        text: escapeCard(keepStart(text, 2_000)),
+        isSubtle: true,
+        wrap: true,
+      })),
+    ],
+  };
+  const attachment = { contentType: 'application/vnd.microsoft.card.adaptive', contentUrl: null, content };
+  return { url, body: { type: 'message', attachments: [attachment] }, headers: {}, holdsSecret: true };
+}
+
+/** A card's texts know some Markdown. */
+function escapeCard(text: string): string {
+  return text.replace(/[\\*_[\]()#>-]/g, (character) => `\\${character}`);
+}
+
+function monospace(text: string): object {
+  // A line feed alone does not end a line in a card.
+  return { type: 'TextBlock', text: escapeCard(text).replaceAll('\n', '\n\n'), fontType: 'Monospace', wrap: true };
+}
+
+/** docs.ntfy.sh/publish: as JSON to the server itself; a message has 4,096 bytes. */
+function writeNtfy(channel: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const { origin, pathname } = new URL(channel.target);
+  const folders = pathname.split('/').filter(Boolean);
+  const topic = decodeURIComponent(folders.pop() ?? '');
+  const body = {
+    topic,
+    title: keepStart(wording.subject, 250),
+    message: fitBytes(writePlain(wording, 3_000), 4_000),
+    priority: wording.isRecovery ? 3 : wording.isCritical ? 5 : 4,
+    tags: [wording.isRecovery ? 'white_check_mark' : wording.isCritical ? 'rotating_light' : 'warning'],
+  };
+  return { url: [origin, ...folders, ''].join('/'), body, headers: bearer(channel), holdsSecret: true };
+}
+
+/** core.telegram.org/bots/api#sendmessage: 4,096 characters, with a few tags of HTML. */
+function writeTelegram({ target, options }: ChannelSettings, { message }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const style = {
+    escapeText: escapeHtml,
+    bold: (text: string) => `<b>${text}</b>`,
+    code: (text: string) => `<pre>${escapeHtml(text)}</pre>`,
+    mono: (text: string) => `<code>${escapeHtml(text)}</code>`,
+  };
+  const { token, chat } = options;
+  const body = {
+    chat_id: chat,
+    text: writeMarked(wording, style, 4_000),
+    parse_mode: 'HTML',
+    link_preview_options: { is_disabled: true },
+    disable_notification: wording.isRecovery,
+  };
+  const server = (target || 'https://api.telegram.org').replace(/\/+$/, '');
+  return { url: `${server}/bot${token}/sendMessage`, body, headers: {}, holdsSecret: true };
+}
+
+/** pushover.net/api: a title of 250 characters, a message of 1,024. */
+function writePushover({ target, options }: ChannelSettings, { message, createdAt }: Outgoing): WebhookRequest {
+  const wording = putIntoWords(message);
+  const body = {
+    token: options.token,
+    user: options.user,
+    title: keepStart(wording.subject, 250),
+    message: keepStart(writePlain(wording, 1_024), 1_024),
+    priority: wording.isCritical ? 1 : 0,
+    timestamp: Math.floor(createdAt / 1000),
+  };
+  return { url: target || 'https://api.pushover.net/1/messages.json', body, headers: {}, holdsSecret: true };
+}
+
+/** How a service marks text. */
+interface Style {
+  readonly escapeText: (text: string) => string;
+  /** Of text that is escaped. */
+  readonly bold: (text: string) => string;
+  /** Of text as it is. */
+  readonly code: (text: string) => string;
+  readonly mono: (text: string) => string;
+}
+
+/** A fence in the text would end the block. */
+function fence(text: string): string {
+  return `\`\`\`\n${text.replaceAll('```', "'''")}\n\`\`\``;
+}
+
+function tick(text: string): string {
+  return `\`${text.replaceAll('`', "'")}\``;
+}
+
+/** Outputs first get shorter, then are left out, then incidents are: marks are never cut in two. */
+function writeMarked(wording: Wording, style: Style, most: number): string {
+  const { parts } = wording;
+  for (const longestOutput of [1_500, 400, 0]) {
+    const text = joinMarked(wording, parts.length, style, longestOutput);
+    if (text.length <= most) return text;
+  }
+  for (let count = parts.length - 1; count > 0; count -= 1) {
+    const text = joinMarked(wording, count, style, 0);
+    if (text.length <= most) return text;
+  }
+  return style.escapeText(keepStart(wording.subject, Math.floor(most / 6)));
+}
+
+function joinMarked(wording: Wording, count: number, style: Style, longestOutput: number): string {
+  const { parts, more, origin } = wording;
+  const texts = parts.slice(0, count).map((part) => markPart(part, style, longestOutput));
+  const left = parts.length - count;
+  const rest = [...(left > 0 ? [`and ${left} more`] : []), ...(more === null ? [] : [keepStart(more, 500)]), origin];
+  return [...texts, ...rest.map(style.escapeText)].join('\n\n');
+}
+
+function markPart({ title, facts, output, command }: Part, style: Style, longestOutput: number): string {
+  const lines = facts.map(([name, text]) => `${name}: ${style.escapeText(keepStart(text, 300))}`);
+  const shown = output !== null && longestOutput > 0 ? [style.code(keepEnd(output, longestOutput))] : [];
+  return [style.bold(style.escapeText(title)), ...lines, ...shown, style.mono(command)].join('\n');
+}
+
+function fitBytes(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return text;
+  return `${bytes
+    .subarray(0, most - 4)
+    .toString('utf8')
+    .replace(/\ufffd+$/, '')}…`;
+}

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process';
+import { firstLine, lastLine } from '../../system/base/text.ts';
+import { describeAborted } from './http.ts';
+
+/** A program that is given a message. */
+export interface ProgramRequest {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly input: string | Buffer;
+  readonly signal: AbortSignal;
+}
+
+export interface ProgramEnd {
+  /** Null: it was ended by a signal, or could not be started. */
+  readonly exitCode: number | null;
+  /** What went wrong, with what it has said last; null: it succeeded. */
+  readonly reason: string | null;
+  /** What it has said, one line. */
+  readonly said: string;
+}
+
+/** What a program says is kept for one sentence. */
+const MOST_BYTES = 8 * 1024;
+
+/** Runs a program that takes a message on stdin, in a process group of its own, which is killed as a whole. */
+export async function runProgram(request: ProgramRequest): Promise<ProgramEnd> {
+  const { command, args, cwd, env, input, signal } = request;
+  if (signal.aborted) return { exitCode: null, reason: describeAborted(command, signal), said: '' };
+  let output = '';
+  const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  const end = () => killGroup(child.pid);
+  signal.addEventListener('abort', end);
+  const keep = (piece: Buffer) => {
+    output = (output + piece.toString('utf8')).slice(-MOST_BYTES);
+  };
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  // It need not read what it is given.
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  try {
+    // What it has left running may hold its output open for ever.
+    const ended = await new Promise<{ code: number | null; cause: string | null }>((resolve) => {
+      child.on('error', ({ message }) => resolve({ code: null, cause: firstLine(message) }));
+      child.on('exit', (code, by) =>
+        setImmediate(() => resolve({ code, cause: by === null ? null : `ended by ${by}` })),
+      );
+    });
+    return judge(request, ended, output);
+  } finally {
+    signal.removeEventListener('abort', end);
+    for (const stream of [child.stdout, child.stderr]) stream.destroy();
+  }
+}
+
+function judge(
+  { command, signal }: ProgramRequest,
+  { code, cause }: { readonly code: number | null; readonly cause: string | null },
+  output: string,
+): ProgramEnd {
+  const said = lastLine(output).slice(0, 300);
+  if (code === 0) return { exitCode: 0, reason: null, said };
+  if (signal.aborted) return { exitCode: code, reason: describeAborted(command, signal), said };
+  const how = cause ?? `exit code ${code}`;
+  return { exitCode: code, reason: `${command}: ${how}${said === '' ? '' : `: ${said}`}`, said };
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** What a program gets of the runner's environment, as scripts do: no secret but those that are named. */
+export function environmentFor(environment: NodeJS.ProcessEnv, names: readonly string[] = []): NodeJS.ProcessEnv {
+  const allowed = ['PATH', 'HOME', 'USER', 'LOGNAME', 'TZ', 'LANG', 'LANGUAGE', ...names];
+  const passed = Object.entries(environment).filter(([name]) => allowed.includes(name) || name.startsWith('LC_'));
+  return { PATH: '/usr/local/bin:/usr/bin:/bin', SHELL: '/bin/sh', ...Object.fromEntries(passed) };
+}
