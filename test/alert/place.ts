@@ -55,7 +55,7 @@ export const incident: IncidentDetail = {
   openedAt: AT - 60_000,
   recoveredAt: null,
   occurrences: 2,
-  lastRun: { id: 41, startedAt: AT - 5_000, durationMs: 1_200, exitCode: 3, signal: null },
+  lastRun: { id: 41, jobId: 5, outcome: 'failed', startedAt: AT - 5_000, durationMs: 1_200, exitCode: 3, signal: null },
   error: 'exit code 3: disk full',
   output: 'tar: no space left\n',
   usual: 'succeeds in 41 s, 27 of the last 30 times',
