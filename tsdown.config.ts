@@ -62,6 +62,12 @@ const withoutUnneeded = {
   load: (id: string) => (id === '\0unneeded' ? 'module.exports = {};' : null),
 };
 
+/** SQL stands in the source as people read it: what a pass loads is 1 % smaller without the indentation. */
+const withoutIndentation = {
+  name: 'sql-without-indentation',
+  transform: (code: string, id: string) => (/\/src\/store\/sqlite\//.test(id) ? code.replace(/\n[ \t]+/g, '\n') : null),
+};
+
 /** What `report`, `status` and `why` load. */
 const readers = [
   'commands/shared/names.ts',
@@ -111,7 +117,7 @@ export default defineConfig([
     clean: true,
     define,
     deps: { neverBundle: [/^\.\/cli\.cjs$/], onlyBundle: false },
-    plugins: [withoutUnneeded],
+    plugins: [withoutUnneeded, withoutIndentation],
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
     outputOptions: {

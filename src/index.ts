@@ -2,6 +2,7 @@ import type { Queue } from './queue/api.ts';
 import { QueueError } from './queue/errors.ts';
 import type { OpenQueueOptions } from './queue/queue.ts';
 
+export type { Log } from './child/counts.ts';
 export {
   defineHandler,
   type Handler,

@@ -6,6 +6,7 @@ import {
   MAX_JSON_BYTES,
   type SpokenAsk,
 } from './contract.ts';
+import { openLog } from './counts.ts';
 import type { HandlerChildren, HandlerContext, RetryRequest } from './handler-context.ts';
 import { cutMessage, describeError, describeReason, type Unsettled } from './record-end.ts';
 
@@ -106,8 +107,7 @@ function createHandlerContext(job: HandlerJob, sendUpdate: (data: string) => Pro
       termination ??= abortOnTermination();
       return termination.signal;
     },
-    // What a handler says after its end would stand in another run's output.
-    log: (...values) => isOpen && console.log(...values),
+    log: openLog(() => isOpen),
     update: (data) => (isOpen ? update(data, sendUpdate) : Promise.resolve()),
     retry: (options) => end(toRetry(options)),
     fail: (reason) => end({ kind: 'fail', reason: describeReason(reason) }),

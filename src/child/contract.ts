@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import type { Counts } from './counts.ts';
 
 /**
  * A Node script gets the runner's own descriptor of its output too, and the first thing that the probe
@@ -45,6 +46,8 @@ export interface ProbeResult extends HandlerEnd {
   readonly maxRssBytes: number | null;
   /** Of a child that serves many jobs, by how much it has grown with this one; absent: nobody knows. */
   readonly rssDeltaBytes?: number;
+  /** What it has counted, by name; absent: nothing. */
+  readonly counts?: Counts;
 }
 
 /** How a script ended, and what only handlers say of that. */

@@ -1,3 +1,4 @@
+import type { Log } from './counts.ts';
 import type { Signal } from './job-context.ts';
 
 /**
@@ -34,8 +35,8 @@ export interface HandlerContext<Data = unknown> {
    * const response = await fetch(data.url, { signal });
    */
   readonly signal: Signal;
-  /** Writes a line to the run's output, as `console.log` does. */
-  log(...values: unknown[]): void;
+  /** Writes a line to the run's output, as `console.log` does; `log.count('mails', 12)` reports a number. */
+  readonly log: Log;
   /**
    * Replaces the job's data in the log, to save progress. A later try starts with it.
    *

@@ -1,3 +1,5 @@
+import type { Log } from './counts.ts';
+
 /**
  * The input of a script's default function.
  *
@@ -28,8 +30,8 @@ export interface JobContext {
    * script that never reads it ends at SIGTERM, as any program does.
    */
   readonly signal: Signal;
-  /** Writes a line to the run's output, as `console.log` does. */
-  log(...values: unknown[]): void;
+  /** Writes a line to the run's output, as `console.log` does; `log.count('orders', 12)` reports a number. */
+  readonly log: Log;
 }
 
 /** The `AbortSignal` of whoever compiles against this; what is left of it where no library has one. */

@@ -1,5 +1,6 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { HandlerEnd, ProbeError, ProbeResult } from './contract.ts';
+import { takeCounts } from './counts.ts';
 
 /** Node's own exit code for a top-level await that never settles. */
 export const UNSETTLED_EXIT_CODE = 13;
@@ -38,7 +39,7 @@ export function recordEnd(
     }
     const exitCode = unsettled === null ? code : UNSETTLED_EXIT_CODE;
     const end = findEnd() ?? { exitCode, error };
-    writeResult(resultPath, { ...measureSelf(since), ...end, exitCode });
+    writeResult(resultPath, { ...measureSelf(since), ...takeCounts(), ...end, exitCode });
   });
 }
 

@@ -2,6 +2,7 @@ import { describeProblem } from '../settings/problem.ts';
 import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
+import { hashWithImports } from './imports.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
 import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
@@ -13,14 +14,17 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
   const file = fileName(place, path);
   const choice = chooseLaunch(path, file, content);
   if ('ignored' in choice) return { path, reason: choice.ignored };
-  const { contentHash } = content;
+  const { contentHash, head } = content;
   if ('refusal' in choice) return refuseScript(place, path, label, choice.refusal, contentHash);
   const tags = readTags(choice, file, content);
   return {
     ...identify(place, path, label),
     launch: choice.launch,
     options: optionsOf(place, path, label, tags.options),
-    contentHash,
+    contentHash:
+      choice.launch.kind === 'node'
+        ? hashWithImports(place.root, path, contentHash, head.toString('utf8'))
+        : contentHash,
     refusals: [
       ...place.distrust,
       ...distrustOf(place, path),

@@ -10,7 +10,7 @@ export interface Script {
   readonly path: string;
   readonly launch: Launch;
   readonly options: ScriptOptions;
-  /** SHA-256 of the file, hex; null if it could not be read. */
+  /** SHA-256 of the file, hex; of a Node script with what it imports of the root. Null if it could not be read. */
   readonly contentHash: string | null;
   /** What keeps it from running: one clear sentence each. Empty: it runs. */
   readonly refusals: readonly string[];

@@ -91,7 +91,7 @@ export interface ScriptsTable {
 export interface ScriptVersionsTable {
   readonly id: Generated<number>;
   readonly script_id: number;
-  /** SHA-256 of the script's file, hex. */
+  /** SHA-256 of the script's file, hex; of a Node script with what it imports of the root. */
   readonly content_hash: string;
   readonly first_run_at: number;
 }

@@ -36,6 +36,7 @@ test('a script gets an allow-listed environment and nothing of the runner’s se
     LOGNAME: 'visitor',
     PATH: expect.stringMatching(/^\/.*:\/usr\/local\/bin:\/usr\/bin:\/bin$/),
     RUNNER_ATTEMPT: '1',
+    RUNNER_COUNTS: `${root}/.runner/tmp/1.1/.counts`,
     RUNNER_LAST_SUCCESS: '',
     RUNNER_LATENESS_MS: expect.stringMatching(/^\d+$/),
     RUNNER_PREVIOUSLY_CRASHED: '',

@@ -65,6 +65,7 @@ test("a script gets cron's bare environment and the runner's variables, nothing 
     RUNNER_ROOT: wellRoot,
     RUNNER_SCRIPT: '1min/environment',
     RUNNER_ATTEMPT: '1',
+    RUNNER_COUNTS: expect.stringMatching(/\.counts$/),
     RUNNER_LAST_SUCCESS: '',
     RUNNER_PREVIOUSLY_CRASHED: '',
   });

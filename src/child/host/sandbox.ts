@@ -11,6 +11,7 @@ import {
   readFileState,
   runVariableNames,
 } from '../contract.ts';
+import { takeCounts } from '../counts.ts';
 import { removeTree } from '../remove-tree.ts';
 
 type Exit = typeof process.exit;
@@ -120,6 +121,7 @@ export function startMeter(isNext: boolean): Meter {
         systemCpuMs: (after.usage.systemCPUTime - before.usage.systemCPUTime) / 1000,
         maxRssBytes: peakBytes(before, after),
         ...growth(before, after),
+        ...takeCounts(),
       };
       return { result, durationMs, rssBytes: after.rssBytes };
     },

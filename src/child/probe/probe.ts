@@ -9,6 +9,7 @@ import {
   type ProbeOptions,
   SIGN_OF_LIFE_FD,
 } from '../contract.ts';
+import { openLog } from '../counts.ts';
 import type { JobContext } from '../job-context.ts';
 import { recordEnd, type Unsettled } from '../record-end.ts';
 import { installTypeScript } from '../typescript/hooks.ts';
@@ -41,7 +42,7 @@ function createContext(facts: ProbeContext): JobContext {
       signal ??= abortOnTermination().signal;
       return signal;
     },
-    log: (...values) => console.log(...values),
+    log: openLog(),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ProbeResult } from '../../child/contract.ts';
+import type { Counts } from '../../child/counts.ts';
 import type { Exit } from '../start/process.ts';
 import type { RunRequest } from '../start/request.ts';
 import type { Watched } from '../watch/watch.ts';
@@ -24,6 +25,8 @@ export interface Evidence extends Omit<Watched, 'droppedBytes'> {
   readonly firstFailure: string | null;
   /** It was ended because it wrote into the channel to the runner. */
   readonly isGarbled?: boolean;
+  /** What it has counted; absent: nothing. */
+  readonly counts?: Counts | undefined;
   /** What to say besides. */
   readonly notes?: readonly (string | null)[];
 }
@@ -32,7 +35,7 @@ type EndRequest = Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs'>;
 
 /** Puts together how a run ended: its process, or a handler alone. */
 export function judgeEnd(request: EndRequest, evidence: Evidence): RunEnd {
-  const { exit, result, measured, output, words, durationMs, notes = [] } = evidence;
+  const { exit, result, measured, output, words, durationMs, counts, notes = [] } = evidence;
   const facts = collectFacts(request, evidence);
   const outcome = decideOutcome(facts, words.ask);
   const warnings = describeWarnings({ ...evidence, selfPeakBytes: result?.maxRssBytes ?? null });
@@ -48,6 +51,7 @@ export function judgeEnd(request: EndRequest, evidence: Evidence): RunEnd {
     // What the script's own `uncaughtException` handler dealt with is no cause of anything.
     error: outcome === 'succeeded' ? null : (result?.error ?? null),
     output,
+    ...(counts && { counts }),
     ...fieldsOf(words, outcome),
   };
 }

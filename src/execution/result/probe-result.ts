@@ -1,6 +1,7 @@
 import type { ProbeError, ProbeResult } from '../../child/contract.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import type { Masker } from '../secrets.ts';
+import { areCounts, maskCounts } from './counts.ts';
 
 /**
  * What a Node script's probe left at its end; null where it left nothing: it was killed, or it is
@@ -17,7 +18,13 @@ export function readProbeResult(path: string, masker: Masker): ProbeResult | nul
 }
 
 export function maskResult(result: ProbeResult, masker: Masker): ProbeResult {
-  return result.error === null ? result : { ...result, error: maskError(result.error, masker) };
+  const { error, counts } = result;
+  if (error === null && counts === undefined) return result;
+  return {
+    ...result,
+    error: error && maskError(error, masker),
+    ...(counts && { counts: maskCounts(counts, masker) }),
+  };
 }
 
 function maskError(error: ProbeError, { text }: Masker): ProbeError {
@@ -32,7 +39,8 @@ export function isProbeResult(value: unknown): value is ProbeResult {
   const figures = ['exitCode', 'userCpuMs', 'systemCpuMs'];
   const isPeak = result.maxRssBytes === null || Number.isFinite(result.maxRssBytes);
   const areFigures = isPeak && figures.every((key) => Number.isFinite(result[key]));
-  return areFigures && isProbeError(result.error) && areHandlerFields(result);
+  const isCounted = result.counts === undefined || areCounts(result.counts);
+  return areFigures && isCounted && isProbeError(result.error) && areHandlerFields(result);
 }
 
 function areHandlerFields({ result, refusal, ask, rssDeltaBytes }: Record<string, unknown>): boolean {

@@ -1,4 +1,5 @@
 import type { HandlerDecision, ProbeResult } from '../../child/contract.ts';
+import type { Counts } from '../../child/counts.ts';
 import type { FinishedRun, MeasuredBy, Outcome } from '../../store/schema.ts';
 import type { Exit } from '../start/process.ts';
 import { isReplaced } from '../start/start-failure.ts';
@@ -61,6 +62,8 @@ export interface RunEnd extends Measurement {
   readonly output: KeptOutput;
   /** By how much a child that serves many jobs has grown with this one. */
   readonly rssDeltaBytes?: number;
+  /** What it has counted, by name. */
+  readonly counts?: Counts;
   /** What a handler gave back, as JSON. */
   readonly result?: string;
   /** Set where a handler asked for it, whatever else has ended the run besides. */
@@ -140,6 +143,7 @@ export function toFinishedRun(end: RunEnd): FinishedRun {
     error_message: end.error?.message ?? null,
     error_stack: end.error?.stack ?? null,
     output: end.output.text,
+    ...(end.counts && { counts: end.counts }),
     output_bytes: end.output.bytes,
     output_dropped_bytes: end.output.droppedBytes,
     output_file: end.output.file,

@@ -2,6 +2,7 @@ import { ftruncateSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import prettyMilliseconds from 'pretty-ms';
 import type { HandlerJob } from '../../child/contract.ts';
+import { readCounts } from '../result/counts.ts';
 import { judgeEnd } from '../result/end.ts';
 import { readProgramWords } from '../result/handler-reply.ts';
 import { keepOutput, readHead } from '../result/output.ts';
@@ -70,6 +71,7 @@ async function endRun(
   observed: Observed & { readonly fd: number },
 ): Promise<RunEnd> {
   const result = readProbeResult(files.result, request.masker);
+  const { counts, warning } = readCounts(files, result?.counts, request.masker);
   const { fd, droppedBytes } = observed;
   const { maxOutputBytes: maxBytes, masker } = request;
   const output = await keepOutput({ path: files.output, fd, droppedBytes, maxBytes, masker });
@@ -78,6 +80,8 @@ async function endRun(
     measured: result === null ? addCpu(observed.sampled, observed.exit.cpu) : measureBySelf(result),
     words: readProgramWords(request, observed.exit.code, fd),
     isDiskFull: isDiskFull(request.state.output),
+    counts,
+    notes: [warning],
   });
 }
 

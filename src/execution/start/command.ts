@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path';
 import { type RunFacts, runVariables } from '../../child/contract.ts';
 import type { Launch } from '../../discovery/script.ts';
 import { findOwnNode, findProgram } from '../../system/process/programs.ts';
+import { countsFileOf } from '../result/counts.ts';
 import type { RunFiles } from '../run-files.ts';
 import type { StartRequest } from './request.ts';
 
@@ -48,6 +49,7 @@ export function buildEnvironment(request: StartRequest, files: RunFiles): Record
     PATH: defaultPath(),
     SHELL: '/bin/sh',
     TMPDIR: files.temporary,
+    RUNNER_COUNTS: countsFileOf(files),
     ...Object.fromEntries(passed),
     ...request.variables,
     RUNNER_ROOT: request.root,

@@ -82,7 +82,8 @@ async function startHost(request: HandlerRequest, files: WarmFiles): Promise<Sta
   const hostPath = join(dirname(request.probePath), basename(request.probePath).replace('probe', 'handler-host'));
   const command = buildNodeCommand(script.options.memoryBytes ?? null, hostPath);
   return await startCommand(request, command, {
-    env: { ...environment, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },
+    // Its file would be that of many runs: its handlers count by `log.count`.
+    env: { ...environment, RUNNER_COUNTS: undefined, RUNNER_CHILD: name, [HOST_VARIABLE]: JSON.stringify(options) },
     stdio: ['ignore', files.appendFd, files.appendFd, files.fd, 'pipe'],
   });
 }

@@ -41,6 +41,7 @@ export async function endWarmRun(
     isDiskFull: output !== noOutput && isDiskFull(request.state.output),
     startFailure: null,
     firstFailure: null,
+    counts: result?.counts,
     isGarbled: 'exit' in observed.served && observed.served.isGarbled,
     notes: [observed.note, stray ? describeStray(stray.jobId, stray.sentence) : null],
   });

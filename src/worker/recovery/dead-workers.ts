@@ -2,6 +2,7 @@ import { closeSync, constants, statSync, unlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FILE_CLOCK_STEP_MS, type HandlerDecision, type ProbeResult } from '../../child/contract.ts';
+import { readCounts } from '../../execution/result/counts.ts';
 import { fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
 import { readProbeResult } from '../../execution/result/probe-result.ts';
@@ -245,7 +246,9 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const output = await keepLostOutput(files.output, request);
   if (isTerminated) return endOverdue(request, output);
   const result = readProbeResult(files.result, request.masker);
-  return result === null ? endCrashed(request, output) : endBySelf(request, result, output);
+  const end = result === null ? endCrashed(request, output) : endBySelf(request, result, output);
+  const { counts, warning } = readCounts(files, result?.counts, request.masker);
+  return { ...end, warning, ...(counts && { counts }) };
 }
 
 /** The clock may have been set since it began; its process's own age is not altered by that. */

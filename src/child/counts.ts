@@ -1,0 +1,64 @@
+/** Writes into a run's output, and counts what it does. */
+export interface Log {
+  /** Writes a line to the run's output, as `console.log` does. */
+  (...values: unknown[]): void;
+  /**
+   * Reports how much this run has done. Counts of one name add up; the sum stands with the run, and is compared with
+   * the script's earlier runs, so that a run that imports 3 orders instead of 300 is noticed.
+   *
+   * @param name what is counted: letters, digits and `_ . : / -`, at most 64; at most 20 names in a run
+   * @param by how many; any finite number. Default: 1
+   * @throws {TypeError} if the name or the number is none, or if there are too many names
+   * @example
+   * log.count('orders', orders.length);
+   */
+  count(name: string, by?: number): void;
+}
+
+/** By name. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** So many names may a run count, so that none fills the log. */
+export const MOST_COUNTS = 20;
+
+const countName = /^\w[\w.:/-]{0,63}$/;
+
+/**
+ * Adds to one of the counts.
+ *
+ * @returns what was expected where it cannot be added; null: it was
+ */
+export function addCount(counts: Map<string, number>, name: unknown, by: unknown): string | null {
+  if (typeof name !== 'string' || !countName.test(name)) {
+    return 'a name of at most 64 letters, digits and _ . : / -';
+  }
+  const sum = typeof by === 'number' ? (counts.get(name) ?? 0) + by : Number.NaN;
+  if (!Number.isFinite(sum)) return 'a finite number';
+  if (counts.size >= MOST_COUNTS && !counts.has(name)) return `at most ${MOST_COUNTS} names`;
+  counts.set(name, sum);
+  return null;
+}
+
+/** Of the run that is under way in this process. */
+let current = new Map<string, number>();
+
+/** @param isOpen whether the run goes on: what is said after its end would stand in another run's output */
+export function openLog(isOpen: () => boolean = () => true): Log {
+  const counts = new Map<string, number>();
+  current = counts;
+  const write = (...values: unknown[]): void => {
+    if (isOpen()) console.log(...values);
+  };
+  const count = (name: string, by: number = 1): void => {
+    const expected = addCount(counts, name, by);
+    if (expected !== null) throw new TypeError(`log.count() expects ${expected}`);
+  };
+  return Object.assign(write, { count });
+}
+
+/** What the run has counted that ends now. */
+export function takeCounts(): { readonly counts?: Counts } {
+  const counts = current;
+  current = new Map();
+  return counts.size === 0 ? {} : { counts: Object.fromEntries(counts) };
+}

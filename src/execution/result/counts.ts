@@ -1,0 +1,62 @@
+import { addCount, type Counts, MOST_COUNTS } from '../../child/counts.ts';
+import { readPlainFile } from '../../system/base/plain-file.ts';
+import { describeFound } from '../../system/base/values.ts';
+import type { Masker } from '../secrets.ts';
+
+/** The file that the variable RUNNER_COUNTS names: `name number` on each line. */
+export function countsFileOf({ temporary }: { readonly temporary: string }): string {
+  return `${temporary}/.counts`;
+}
+
+/** What a run has counted; `warning`: what of it could not be understood. */
+export interface ReadCounts {
+  readonly counts?: Counts;
+  readonly warning: string | null;
+}
+
+/**
+ * Puts together what a run has written into its file of counts and what its Node process has counted itself.
+ *
+ * @param own of its process
+ */
+export function readCounts(files: { readonly temporary: string }, own: Counts | undefined, masker: Masker): ReadCounts {
+  const text = readIfThere(countsFileOf(files));
+  if (text === null) return { ...(own && { counts: own }), warning: null };
+  const counts = new Map(Object.entries(own ?? {}));
+  let problem: string | null = null;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const expected = addLine(counts, line.trim());
+    if (expected === null) continue;
+    const found = describeFound(masker.text(line.trim().slice(0, 80)));
+    problem ??= `line ${index + 1} of RUNNER_COUNTS was ignored: it expects ${expected}, found ${found}`;
+  }
+  const isNone = counts.size === 0;
+  return { ...(!isNone && { counts: maskCounts(Object.fromEntries(counts), masker) }), warning: problem };
+}
+
+/** A name can be a secret, too. */
+export function maskCounts(counts: Counts, masker: Masker): Counts {
+  return Object.fromEntries(Object.entries(counts).map(([name, value]) => [masker.text(name), value]));
+}
+
+function addLine(counts: Map<string, number>, line: string): string | null {
+  const [, name, number] = /^(\S+)\s+(\S+)$/.exec(line) ?? [];
+  if (name === undefined || number === undefined) return 'a name and a number, as in: orders 12';
+  return addCount(counts, name, /^[-+]?[\d.]+(?:e[-+]?\d+)?$/i.test(number) ? Number(number) : null);
+}
+
+function readIfThere(path: string): string | null {
+  try {
+    return readPlainFile(path);
+  } catch {
+    // There is none, as a rule; and what is no file, or too large, holds no counts.
+    return null;
+  }
+}
+
+/** Whether it is what our side of a child reports: a handler can write there, too. */
+export function areCounts(value: unknown): value is Counts {
+  if (typeof value !== 'object' || value === null || Object.keys(value).length > MOST_COUNTS) return false;
+  return Object.entries(value).every(([name, number]) => addCount(new Map(), name, number) === null);
+}
