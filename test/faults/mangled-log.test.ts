@@ -132,6 +132,8 @@ const wellTried: readonly Story[] = [
   },
   // The same of scripts that a pass has yet to start.
   { before: [], during: [{ ...setJobs, column: 'state', value: "'running'" }] },
+  { before: [], during: [{ ...setJobs, column: 'claim_token', value: "'text'" }] },
+  { before: [{ ...setJobs, column: 'claim_token', value: "'text'" }], during: [] },
   // The log refuses how a script has ended, and takes it for running: two write as much as one another.
   {
     before: [],

@@ -60,12 +60,13 @@ async function freeUnheld(
     claims.flatMap(({ job, worker }) => (worker.state === 'running' || running.has(job.name) ? [job.id] : [])),
   );
   const unheld = open.filter((job) => isHeld(job) && !held.has(job.id));
-  const free = { state: 'queued' as const, claim_token: null };
+  const free = ({ state }: ScriptJobRow) =>
+    ({ state: state === 'retrying' ? state : 'queued', claim_token: null }) as const;
   await session.jobs.change(
-    unheld.map(({ id }) => ({ id, set: free })),
+    unheld.map((job) => ({ id: job.id, set: free(job) })),
     at,
   );
-  return open.map((job) => (unheld.includes(job) ? { ...job, ...free } : job));
+  return open.map((job) => (unheld.includes(job) ? { ...job, ...free(job) } : job));
 }
 
 /** Who starts a script by hand waits neither for the time of its next try nor for the end of a pause. */
@@ -75,8 +76,8 @@ function mayRun({ request, at, pauses, orphans }: Collector, job: ScriptJobRow):
   return isDue(job, findScript(request, job), at) && findPause(pauses, job.name) === null;
 }
 
-function isHeld({ state }: ScriptJobRow): boolean {
-  return state === 'running' || state === 'claimed';
+function isHeld({ state, claim_token }: ScriptJobRow): boolean {
+  return state === 'running' || state === 'claimed' || claim_token !== null;
 }
 
 function findScript({ tier }: TierRequest, { name }: ScriptJobRow): Script | undefined {

@@ -197,9 +197,9 @@ class LogRecorder implements PlacedRecorder {
   }
 }
 
-/** Told to be running, though no worker has it. */
+/** It has not ended, and no worker has it, whatever its row says. */
 async function isUnheld(session: StoreSession, { id, state }: ScriptJobRow): Promise<boolean> {
-  if (state !== 'running' && state !== 'claimed') return false;
+  if (!['queued', 'retrying', 'claimed', 'running'].includes(state)) return false;
   return (await session.claims.ofWorkers()).every(({ job }) => job.id !== id);
 }
 
