@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { Kysely, Selectable } from 'kysely';
 import type {
   ActivityLog,
   DeliveryKind,
@@ -8,12 +8,15 @@ import type {
   JobState,
   Measure,
   MeasuredBy,
+  MetricsTable,
   Outcome,
   PauseKind,
   SkipCode,
   StoredEvent,
   Trigger,
+  UncountedTable,
   WorkerKind,
+  WorkerMetricsTable,
   WorkerRow,
 } from './schema.ts';
 
@@ -68,6 +71,7 @@ export interface StoreSession {
   readonly deliveries: DeliveryStore;
   readonly telemetry: TelemetryStore;
   readonly incidents: IncidentStore;
+  readonly metrics: MetricStore;
 }
 
 // ---- jobs of the queue ------------------------------------------------------------------------------
@@ -562,6 +566,8 @@ export interface PruneStep {
 
 /** What there is to be done besides jobs, by whichever invocation comes first. */
 export interface DueChores {
+  /** An hour is over, or something became known of one that was closed. */
+  readonly hours: boolean;
   readonly checks: boolean;
   /** There are runs to be compared. */
   readonly usual: boolean;
@@ -757,6 +763,58 @@ export interface IncidentStore {
   rewrite(delivery: number, body: string): Promise<void>;
   /** Deletes what was over before, and of each subject all but the newest. */
   prune(before: number, newest: number): Promise<number>;
+}
+
+// ---- metrics ----------------------------------------------------------------------------------------
+
+/** A run, or what counts like one, as far as metrics are made of it. */
+export type MeasuredRow = Selectable<UncountedTable>;
+
+/** A worker that was there in an hour. */
+export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | 'started_at' | 'finished_at'>;
+
+/** Of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
+export type ScriptMetrics = Omit<Selectable<MetricsTable>, 'script_id'> & { readonly name: string };
+
+export type WorkerMetrics = Selectable<WorkerMetricsTable>;
+
+/** Jobs of a handler that are due and wait. */
+export interface WaitingJobs {
+  readonly name: string;
+  readonly jobs: number;
+  /** When the first of them was due. */
+  readonly since: number;
+}
+
+/** From the first instant on, before the second one. */
+export interface Span {
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Hours begin at whole hours of UTC and end before the next one. */
+export interface MetricStore {
+  /** All that happened before is counted; null: nothing is. */
+  countedUntil(): Promise<number | null>;
+  /** Nobody is to count it again: what no row tells any more is forgotten. */
+  setCountedUntil(at: number): Promise<void>;
+  /** The first instant from this one on at which anything began, ended or was added; null: there is none. */
+  nextAt(from: number): Promise<number | null>;
+  /** Runs that were going on at some time of it or ended in it, jobs that were added, and those that failed alone. */
+  measured(span: Span): Promise<MeasuredRow[]>;
+  /** The beginnings and ends before this instant that no row tells any more, or that came too late. */
+  uncounted(before: number): Promise<MeasuredRow[]>;
+  /** Workers that were there, and calls that were skipped. */
+  workers(span: Span): Promise<PresentWorker[]>;
+  /** What is due and waits now, of what was due at that instant. */
+  waiting(at: number): Promise<WaitingJobs[]>;
+  /** Hours that begin in this span, of these scripts or of all; by script, the oldest first. */
+  read(span: Span, names: readonly string[] | null): Promise<ScriptMetrics[]>;
+  readWorkers(span: Span): Promise<WorkerMetrics[]>;
+  /** In place of what is known of the same hour. */
+  write(scripts: readonly ScriptMetrics[], workers: readonly WorkerMetrics[]): Promise<void>;
+  /** Deletes hours that began before; how many rows. */
+  prune(before: number, limit: number): Promise<number>;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------

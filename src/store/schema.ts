@@ -401,7 +401,93 @@ export interface ToldRunsTable {
   readonly is_open: number;
 }
 
-/** When something that is done from time to time was last done. */
+/**
+ * What happened of one script or handler in one hour, all of it mergeable: counts and sums are added up, of minima
+ * and maxima the outermost stays. A figure that no run has told is null.
+ */
+export interface MetricsTable {
+  readonly script_id: number;
+  /** When it begins, in UTC. */
+  readonly hour: number;
+  /** Jobs of the queue that were added. */
+  readonly added: number;
+  /** Runs that began, and those that ended. */
+  readonly started: number;
+  readonly ended: number;
+  /** Runs that finished their job; that failed, and their job is tried again; that failed it, or jobs that failed without one. */
+  readonly finished: number;
+  readonly errors: number;
+  readonly failed: number;
+  readonly crashed: number;
+  /** Of runs that ended: how long they took. The histogram says how many of them are known. */
+  readonly run_ms: number | null;
+  readonly run_min_ms: number | null;
+  readonly run_max_ms: number | null;
+  readonly run_histogram: Uint8Array | null;
+  /** Of jobs of the queue that finished or failed: how long since they were added. */
+  readonly service_ms: number | null;
+  readonly service_min_ms: number | null;
+  readonly service_max_ms: number | null;
+  readonly service_histogram: Uint8Array | null;
+  /** Runs whose CPU time is known, and that time. */
+  readonly cpu_runs: number;
+  readonly cpu_ms: number | null;
+  readonly max_rss_bytes: number | null;
+  /** First tries of which it is known when they should have begun, and how much later they did. */
+  readonly late_runs: number;
+  readonly late_ms: number | null;
+  readonly late_max_ms: number | null;
+  /** Jobs that were due and waited as the hour ended, and since when the longest did; null: nobody looked then. */
+  readonly waiting: number | null;
+  readonly waiting_ms: number | null;
+}
+
+/** What workers of one kind did in one hour. */
+export interface WorkerMetricsTable {
+  readonly kind: WorkerKind;
+  /** `queue` of those that process the queue. */
+  readonly tier: string;
+  readonly hour: number;
+  /** Those at work at some time of it; calls that were skipped. */
+  readonly workers: number;
+  readonly skipped: number;
+  readonly crashed: number;
+  /** Within this hour, of all of them: how long they were there, and how long runs took. */
+  readonly alive_ms: number;
+  readonly busy_ms: number;
+  /** Runs that finished or failed their job: of all, and the most of one worker. */
+  readonly jobs: number;
+  readonly max_jobs: number;
+  /** The most workers, or runs, at the same time. */
+  readonly peak: number;
+}
+
+/**
+ * What no hour has counted, and what will not be found in its table when it is: the row was deleted before its hour
+ * was closed, or written after that.
+ */
+export interface UncountedTable {
+  readonly id: Generated<number>;
+  /** `failed`: without a run. */
+  readonly what: 'added' | 'run' | 'failed';
+  /** As in `scripts`. */
+  readonly name: string;
+  readonly worker_id: number | null;
+  readonly outcome: Outcome | null;
+  readonly left_job: JobState | null;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  readonly late_ms: number | null;
+  readonly service_ms: number | null;
+  readonly duration_ms: number | null;
+  readonly cpu_ms: number | null;
+  readonly max_rss_bytes: number | null;
+  /** 1: its beginning is still to be counted; its end. */
+  readonly counts_start: number;
+  readonly counts_end: number;
+}
+
+/** When something that is done from time to time was last done; `hours`: all before that is counted. */
 export interface ChoresTable {
   readonly name: string;
   readonly done_at: number;
@@ -427,6 +513,9 @@ export interface ActivityLog {
   readonly deliveries: DeliveriesTable;
   readonly chores: ChoresTable;
   readonly told_runs: ToldRunsTable;
+  readonly metrics: MetricsTable;
+  readonly worker_metrics: WorkerMetricsTable;
+  readonly uncounted: UncountedTable;
 }
 
 export type JobRow = Selectable<JobsTable>;

@@ -1,5 +1,6 @@
 import type { Connection, Driver } from './connection.ts';
-import { countsOf } from './statements/jobs.ts';
+import { countsOf } from './statements/counted.ts';
+import { isLong } from './statements/metrics.ts';
 
 /**
  * The tables of the log, one list of statements per version of the schema. Loaded by whoever makes or mends a log,
@@ -315,8 +316,75 @@ const usual = [
   ) without rowid`,
 ];
 
+const metrics = [
+  `create table metrics (
+    script_id integer not null,
+    hour integer not null,
+    added integer not null,
+    started integer not null,
+    ended integer not null,
+    finished integer not null,
+    errors integer not null,
+    failed integer not null,
+    crashed integer not null,
+    run_ms real,
+    run_min_ms real,
+    run_max_ms real,
+    run_histogram blob,
+    service_ms integer,
+    service_min_ms integer,
+    service_max_ms integer,
+    service_histogram blob,
+    cpu_runs integer not null,
+    cpu_ms real,
+    max_rss_bytes integer,
+    late_runs integer not null,
+    late_ms integer,
+    late_max_ms integer,
+    waiting integer,
+    waiting_ms integer,
+    primary key (script_id, hour)
+  ) without rowid`,
+  `create table worker_metrics (
+    kind text not null,
+    tier text not null,
+    hour integer not null,
+    workers integer not null,
+    skipped integer not null,
+    crashed integer not null,
+    alive_ms integer not null,
+    busy_ms integer not null,
+    jobs integer not null,
+    max_jobs integer not null,
+    peak integer not null,
+    primary key (kind, tier, hour)
+  ) without rowid`,
+  `create table uncounted (
+    id integer primary key,
+    what text not null check (what in ('added', 'run', 'failed')),
+    name text not null,
+    worker_id integer,
+    outcome text,
+    left_job text,
+    started_at integer,
+    finished_at integer,
+    late_ms integer,
+    service_ms integer,
+    duration_ms real,
+    cpu_ms real,
+    max_rss_bytes integer,
+    counts_start integer not null,
+    counts_end integer not null
+  )`,
+  `create index uncounted_starts on uncounted (started_at) where counts_start = 1`,
+  `create index uncounted_ends on uncounted (finished_at) where counts_end = 1`,
+  `create index jobs_added on jobs (created_at) where tier is null`,
+  `create index runs_long on runs (finished_at) where ${isLong}`,
+  `create index workers_long on workers (finished_at) where ${isLong}`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...usual, ...alerts]];
+const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...metrics, ...usual, ...alerts]];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
 export function migrate(connection: Connection): void {

@@ -74,6 +74,7 @@ function statementsOf(session: SqliteSession) {
     deliveries: deliveryStatements(session),
     telemetry: async () => (await import('./statements/telemetry.ts')).telemetryStatements(session),
     incidents: async () => (await import('./statements/incidents.ts')).incidentStatements(session),
+    metrics: async () => (await import('./statements/metrics.ts')).metricStatements(session),
   };
 }
 
@@ -92,6 +93,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     deliveries: asAsync(areas.deliveries, call),
     telemetry: asLazy(areas.telemetry, call),
     incidents: asLazy(areas.incidents, call),
+    metrics: asLazy(areas.metrics, call),
   };
 }
 

@@ -7,6 +7,10 @@ import type { StoreInvocation } from '../invocation/invocation.ts';
  */
 export async function housekeep(call: StoreInvocation, due: DueChores): Promise<void> {
   const { store, runner, events, stop } = call;
+  if (due.hours) {
+    const { closeHours } = await import('../../monitor/metrics/close-hours.ts');
+    await closeHours(store, runner.now);
+  }
   if (due.usual) {
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);

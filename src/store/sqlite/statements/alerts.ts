@@ -2,6 +2,14 @@ import type { ChoreStore, DeliveryRow, DeliveryStore, DueChores } from '../../co
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 
+const HOUR_MS = 3_600_000;
+
+/** Counted is until a whole hour. What is left over from before that became known too late. */
+const countedUntil = "(select done_at from chores where name = 'hours')";
+const areHoursDue = `(not exists (select 1 from chores where name = 'hours' and done_at > ?)
+  or exists (select 1 from uncounted where counts_start = 1 and started_at < ${countedUntil})
+  or exists (select 1 from uncounted where counts_end = 1 and finished_at < ${countedUntil}))`;
+
 export function choreStatements(db: Statements): Sync<ChoreStore> {
   return {
     due: (at, checksEveryMs) => {
@@ -9,8 +17,8 @@ export function choreStatements(db: Statements): Sync<ChoreStore> {
         `select not exists (select 1 from chores where name = 'checks' and done_at between ? and ?) as checks,
            exists (select 1 from uncompared) as usual,
            exists (select 1 from incidents where due_at <= ?) as incidents,
-           exists (select 1 from deliveries where due_at <= ?) as deliveries`,
-        [at - checksEveryMs + 1, at, at, at],
+           exists (select 1 from deliveries where due_at <= ?) as deliveries, ${areHoursDue} as hours`,
+        [at - checksEveryMs + 1, at, at, at, at - HOUR_MS],
       );
       const isDue = (chore: keyof DueChores): boolean => row?.[chore] === 1;
       return {
@@ -18,6 +26,7 @@ export function choreStatements(db: Statements): Sync<ChoreStore> {
         usual: isDue('usual'),
         incidents: isDue('incidents'),
         deliveries: isDue('deliveries'),
+        hours: isDue('hours'),
       };
     },
     doneAt: (name) => db.first<{ at: number }>('select done_at as at from chores where name = ?', [name])?.at ?? null,

@@ -3,7 +3,8 @@ import { kindOfStoreFailure } from '../../failures.ts';
 import { isFailure, outcomes } from '../../schema.ts';
 import type { SqliteSession, Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
-import { deleteJobs, keepCounts } from './jobs.ts';
+import { keepCounts, keepUncounted, LateRows } from './counted.ts';
+import { deleteJobs } from './jobs.ts';
 
 export function eventStatements(db: Statements): Sync<EventStore> {
   return {
@@ -25,7 +26,8 @@ const eventText = `insert into events (at, event, worker_id, job_id, run_id, det
 
 export function recordEvent(db: Statements, event: NewEvent): void {
   const { at, event: code, workerId = null, jobId = null, runId = null, detail = null } = event;
-  db.run(eventText, [at, code, workerId, jobId, runId, detail]);
+  const id = db.insert(eventText, [at, code, workerId, jobId, runId, detail]);
+  if (code === 'job-failed' || code === 'job-buried') new LateRows(db).event(id, at);
 }
 
 const pauseColumns = 'name, kind, until, created_at as createdAt';
@@ -121,18 +123,23 @@ function removeRuns(db: Statements, where: string, values: readonly unknown[]): 
   if (old.length === 0) return nothing;
   const list = JSON.stringify(old.map(({ id }) => id));
   db.run(keepCountsOfRuns, [list]);
+  db.run(keepUncountedOfRuns, [list]);
   db.run('delete from runs where id in (select value from json_each(?))', [list]);
   return { deleted: old.length, outputFiles: old.flatMap(({ output_file }) => output_file ?? []) };
 }
 
-const keepCountsOfRuns = keepCounts({ runs: 'id in (select value from json_each(?))' });
-const keepCountsOfEvents = keepCounts({ events: 'events.id in (select value from json_each(?))' });
+const listed = 'in (select value from json_each(?))';
+const keepCountsOfRuns = keepCounts({ runs: `id ${listed}` });
+const keepCountsOfEvents = keepCounts({ events: `events.id ${listed}` });
+const keepUncountedOfRuns = keepUncounted({ runs: `runs.id ${listed}` });
+const keepUncountedOfEvents = keepUncounted({ events: `events.id ${listed}` });
 
 function removeEvents(db: Statements, before: number, limit: number): PruneStep {
   const old = db.all<{ id: number }>('select id from events where at < ? order by at limit ?', [before, limit]);
   if (old.length === 0) return nothing;
   const list = JSON.stringify(old.map(({ id }) => id));
   db.run(keepCountsOfEvents, [list]);
+  db.run(keepUncountedOfEvents, [list]);
   return { ...nothing, deleted: db.run('delete from events where id in (select value from json_each(?))', [list]) };
 }
 

@@ -11,6 +11,7 @@ import type {
 import type { JobRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
+import { keepCounts, keepUncounted, LateRows } from './counted.ts';
 
 const newColumns = [
   ...['name', 'state', 'data', 'priority', 'scheduled_for', 'run_at', 'retry', 'repeat'],
@@ -120,7 +121,12 @@ function add(db: Statements, jobs: readonly NewJobRow[], at: number): number[] {
     return ids;
   };
   const whole = jobs.length - (jobs.length % ROWS_AT_ONCE);
-  return [...addEach(jobs.slice(0, whole), ROWS_AT_ONCE), ...addEach(jobs.slice(whole), 1)];
+  const ids = [...addEach(jobs.slice(0, whole), ROWS_AT_ONCE), ...addEach(jobs.slice(whole), 1)];
+  new LateRows(db).jobs(
+    ids,
+    jobs.map(({ created_at }) => created_at),
+  );
+  return ids;
 }
 
 function insertInto(columns: readonly string[], rows: number): string {
@@ -151,44 +157,17 @@ function change(db: Statements, id: number, set: Partial<JobRow>, at: number): v
   );
 }
 
-/** Which rows are counted, each as a condition; those of a table that is left out are not. */
-interface Counted {
-  readonly jobs?: string;
-  readonly runs?: string;
-  readonly events?: string;
-}
-
-/** What these rows tell of the jobs of each handler: what happened, and how often. */
-export function countsOf({ jobs, runs, events }: Counted): string {
-  const handlerOf = (name: string) => `substr(${name}, 1, instr(${name} || '?', '?') - 1)`;
-  const ofJobs = `select ${handlerOf('name')} as handler, 'added' as what, count(*) as times
-    from jobs where tier is null and ${jobs} group by 1`;
-  const ofRuns = `select substr(name, 7) as handler, outcome as what, times
-    from (select script_id, outcome, count(*) as times from runs where ${runs} group by 1, 2)
-    cross join scripts on scripts.id = script_id where name >= 'queue/' and name < 'queue0'`;
-  const ofEvents = `select ${handlerOf('jobs.name')} as handler, event as what, count(*) as times
-    from events cross join jobs on jobs.id = events.job_id
-    where jobs.tier is null and event in ('job-lease-expired', 'job-buried', 'job-kicked') and ${events}
-    group by 1, 2`;
-  return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
-}
-
-/** Adds what rows tell to what is known of those that are gone; to be run before they go. */
-export function keepCounts(counted: Counted): string {
-  return `insert into gone (handler, what, times)
-    select handler, case what when 'running' then 'lost' else what end as what, sum(times)
-    from (${countsOf(counted)}) where true group by 1, 2
-    on conflict (handler, what) do update set times = times + excluded.times`;
-}
-
 const listed = 'in (select value from json_each(?))';
-const keepCountsOfJobs = keepCounts({ jobs: `id ${listed}`, runs: `job_id ${listed}`, events: `job_id ${listed}` });
+const rowsOfJobs = { jobs: `id ${listed}`, runs: `job_id ${listed}`, events: `job_id ${listed}` };
+const keepCountsOfJobs = keepCounts(rowsOfJobs);
+const keepUncountedOfJobs = keepUncounted(rowsOfJobs);
 
 export function deleteJobs(db: Statements, ids: readonly number[]): string[] {
   const files: string[] = [];
   for (const page of inPages(ids)) {
     const list = JSON.stringify(page);
     db.run(keepCountsOfJobs, [list, list, list]);
+    db.run(keepUncountedOfJobs, [list, list, list]);
     const rows = db.all<{ output_file: string }>(
       `select output_file from runs
        where job_id in (select value from json_each(?)) and output_file is not null`,

@@ -3,6 +3,7 @@ import type { EndedRun, LastingRun, RunHistory, RunStart, RunStore, StartedRunRo
 import type { FinishedRun, Outcome, RunRow } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
+import { LateRows } from './counted.ts';
 
 /** What is known of a run when it begins, in the order of {@link startValues}. */
 const beginningColumns = [
@@ -125,10 +126,12 @@ function found(db: Statements): Pick<Sync<RunStore>, 'outputFiles' | 'knownSpool
 }
 
 function start(db: Statements, scripts: ScriptNumbers, run: LastingRun): number {
-  return db.insert(startText, [
+  const id = db.insert(startText, [
     ...startValues(scripts, run),
     ...[run.timeoutMs, 'running', run.pid, run.startTicks, run.maxRssBytes],
   ]);
+  new LateRows(db).run(id, run.startedAt, null);
+  return id;
 }
 
 function startValues(scripts: ScriptNumbers, run: RunStart): unknown[] {
@@ -147,6 +150,7 @@ function end(db: Statements, scripts: ScriptNumbers, sample: Sample, run: EndedR
   if (run.end.outcome === 'succeeded' && sample.takes(run)) {
     db.run('insert or ignore into uncompared (run_id) values (?)', [runId]);
   }
+  new LateRows(db).run(runId, run.runId === null ? run.startedAt : null, run.end.finished_at);
   return runId;
 }
 

@@ -1,0 +1,178 @@
+import type { MeasuredRow, ScriptMetrics } from '../../store/contract.ts';
+import { isFailure } from '../../store/schema.ts';
+import { Histogram } from './histogram.ts';
+
+/** What happened of a script, a tier or everything in some time; any two add up to those of both times. */
+export class Figures {
+  added = 0;
+  started = 0;
+  ended = 0;
+  finished = 0;
+  errors = 0;
+  failed = 0;
+  crashed = 0;
+  readonly run = new Distribution();
+  readonly service = new Distribution();
+  readonly cpu = new Sum();
+  readonly late = new Sum();
+  maxRssBytes: number | null = null;
+  /** As the last hour of it ended. */
+  waiting: number | null = null;
+  waitingMs: number | null = null;
+
+  /** Counts the beginning of a run, or a job that was added. */
+  addStart({ what, late_ms }: MeasuredRow): void {
+    if (what === 'added') this.added += 1;
+    else this.started += 1;
+    this.late.add(late_ms);
+  }
+
+  /** Counts how a run ended, or that a job failed without one. */
+  addEnd(row: MeasuredRow): void {
+    const { what, outcome, left_job } = row;
+    const isTriedAgain = outcome !== null && isFailure(outcome) && left_job !== 'failed' && left_job !== 'cancelled';
+    this.finished += Number(outcome === 'succeeded' && left_job === null);
+    this.failed += Number(left_job === 'failed');
+    this.errors += Number(isTriedAgain);
+    this.crashed += Number(outcome === 'crashed');
+    this.service.add(row.service_ms);
+    if (what !== 'run') return;
+    this.ended += 1;
+    this.run.add(row.duration_ms);
+    this.cpu.add(row.cpu_ms);
+    this.maxRssBytes = highest(this.maxRssBytes, row.max_rss_bytes);
+  }
+
+  merge(other: Figures): void {
+    for (const count of counts) this[count] += other[count];
+    this.run.merge(other.run);
+    this.service.merge(other.service);
+    this.cpu.merge(other.cpu);
+    this.late.merge(other.late);
+    this.maxRssBytes = highest(this.maxRssBytes, other.maxRssBytes);
+  }
+
+  /** What waits of several handlers at the same time waits together. */
+  mergeWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
+    if (waiting === null) return;
+    this.waiting = (this.waiting ?? 0) + waiting;
+    this.waitingMs = highest(this.waitingMs, waitingMs);
+  }
+
+  /** Of several hours' ends, the worst counts. */
+  raiseWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
+    this.waiting = highest(this.waiting, waiting);
+    this.waitingMs = highest(this.waitingMs, waitingMs);
+  }
+
+  static fromRow(row: ScriptMetrics): Figures {
+    const figures = new Figures();
+    for (const count of counts) figures[count] = row[count];
+    figures.run.set(row.run_histogram, row.run_ms, row.run_min_ms, row.run_max_ms);
+    figures.service.set(row.service_histogram, row.service_ms, row.service_min_ms, row.service_max_ms);
+    figures.cpu.set(row.cpu_runs, row.cpu_ms, null);
+    figures.late.set(row.late_runs, row.late_ms, row.late_max_ms);
+    figures.maxRssBytes = row.max_rss_bytes;
+    figures.waiting = row.waiting;
+    figures.waitingMs = row.waiting_ms;
+    return figures;
+  }
+
+  toRow(name: string, hour: number): ScriptMetrics {
+    const { added, started, ended, finished, errors, failed, crashed, run, service, cpu, late } = this;
+    return {
+      ...{ name, hour, added, started, ended, finished, errors, failed, crashed },
+      ...{ run_ms: run.sum, run_min_ms: run.min, run_max_ms: run.max, run_histogram: run.histogram.encode() },
+      ...{ service_ms: service.sum, service_min_ms: service.min, service_max_ms: service.max },
+      service_histogram: service.histogram.encode(),
+      ...{ cpu_runs: cpu.count, cpu_ms: cpu.sum, max_rss_bytes: this.maxRssBytes },
+      ...{ late_runs: late.count, late_ms: late.sum, late_max_ms: late.max },
+      ...{ waiting: this.waiting, waiting_ms: this.waitingMs },
+    };
+  }
+}
+
+const counts = ['added', 'started', 'ended', 'finished', 'errors', 'failed', 'crashed'] as const;
+
+/** Of values that may be unknown; null until one is known. */
+class Sum {
+  count = 0;
+  sum: number | null = null;
+  max: number | null = null;
+
+  add(value: number | null): void {
+    if (value !== null) this.merge({ count: 1, sum: value, max: value });
+  }
+
+  merge({ count, sum, max }: Pick<Sum, 'count' | 'sum' | 'max'>): void {
+    this.count += count;
+    if (sum !== null) this.sum = (this.sum ?? 0) + sum;
+    this.max = highest(this.max, max);
+  }
+
+  set(count: number, sum: number | null, max: number | null): void {
+    Object.assign(this, { count, sum, max });
+  }
+
+  get mean(): number | null {
+    return this.sum === null || this.count === 0 ? null : this.sum / this.count;
+  }
+}
+
+/** The same with the least value and how they are distributed. */
+class Distribution {
+  readonly histogram = new Histogram();
+  sum: number | null = null;
+  min: number | null = null;
+  max: number | null = null;
+
+  add(value: number | null): void {
+    if (value === null) return;
+    this.histogram.add(value);
+    this.#extend(value, value, value);
+  }
+
+  merge({ histogram, sum, min, max }: Distribution): void {
+    this.histogram.merge(histogram);
+    this.#extend(sum, min, max);
+  }
+
+  set(histogram: Uint8Array | null, sum: number | null, min: number | null, max: number | null): void {
+    this.histogram.merge(Histogram.decode(histogram));
+    this.#extend(sum, min, max);
+  }
+
+  spread() {
+    const { sum, min, max, histogram } = this;
+    const count = histogram.total;
+    const mean = sum === null || count === 0 ? null : sum / count;
+    return {
+      count,
+      sum,
+      mean,
+      min,
+      max,
+      p50: this.#quantile(0.5),
+      p95: this.#quantile(0.95),
+      p99: this.#quantile(0.99),
+    };
+  }
+
+  /** Of what is known to lie between the least and the greatest value. */
+  #quantile(share: number): number | null {
+    const value = this.histogram.quantile(share);
+    if (value === null) return null;
+    return Math.min(Math.max(value, this.min ?? value), this.max ?? value);
+  }
+
+  #extend(sum: number | null, min: number | null, max: number | null): void {
+    if (sum !== null) this.sum = (this.sum ?? 0) + sum;
+    this.max = highest(this.max, max);
+    if (min !== null) this.min = Math.min(this.min ?? min, min);
+  }
+}
+
+function highest(one: number | null, other: number | null): number | null {
+  if (one === null || other === null) return one ?? other;
+  return Math.max(one, other);
+}

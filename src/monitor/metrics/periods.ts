@@ -1,0 +1,31 @@
+/** In UTC, from the whole hour on, before the next one. */
+export const HOUR_MS = 3_600_000;
+
+const DAY_MS = 24 * HOUR_MS;
+
+/** What hours are rolled up to. All of them begin and end in UTC; weeks begin on Monday. */
+export type Period = '1h' | '6h' | '12h' | '1d' | '1w';
+
+const lengths: Readonly<Record<Period, number>> = {
+  '1h': HOUR_MS,
+  '6h': 6 * HOUR_MS,
+  '12h': 12 * HOUR_MS,
+  '1d': DAY_MS,
+  '1w': 7 * DAY_MS,
+};
+
+/** All there are. */
+export const periods = Object.keys(lengths) as readonly Period[];
+
+/** UTC epoch milliseconds of the whole hour that it lies in. */
+export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
+
+/** The first Monday since 1970, which began on a Thursday. */
+const MONDAY_MS = 4 * DAY_MS;
+
+/** When the period that it lies in begins, and when the next one does; UTC epoch milliseconds. */
+export function periodAround(at: number, period: Period): { readonly from: number; readonly until: number } {
+  const length = lengths[period];
+  const from = Math.floor((at - MONDAY_MS) / length) * length + MONDAY_MS;
+  return { from, until: from + length };
+}

@@ -1,0 +1,271 @@
+import type { Span, StoreSession, WorkerMetrics } from '../../store/contract.ts';
+import { Figures } from './figures.ts';
+import { HourlyFigures, measureHour } from './hours.ts';
+import { HOUR_MS, hourOf, type Period, periodAround } from './periods.ts';
+
+export interface MetricsQuery {
+  readonly period: Period;
+  /** UTC epoch milliseconds. The periods that this lies within are read whole. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** What is not closed yet is measured up to now. */
+  readonly nowMs: number;
+  /**
+   * Scripts and handlers (`hourly/clean-tmp`, `queue/mail/welcome`), tiers (`hourly`, `queue`), and `*` for all
+   * together. Default: each of them that anything happened of.
+   */
+  readonly subjects?: readonly string[] | undefined;
+}
+
+/** What happened, by subject and period. */
+export interface Metrics {
+  readonly period: Period;
+  /** When the first period begins and the last one ends; UTC epoch milliseconds. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** `*` first, then tiers, then scripts, each by name. */
+  readonly series: readonly MetricSeries[];
+  /** By tier, `queue` of those that process the queue. */
+  readonly workers: readonly WorkerSeries[];
+}
+
+export interface MetricSeries {
+  readonly subject: string;
+  readonly kind: 'all' | 'tier' | 'script';
+  /** All of the time together. */
+  readonly total: MetricBucket;
+  /** The oldest first; a period in which nothing happened has none. */
+  readonly buckets: readonly MetricBucket[];
+}
+
+/** One period; unknown figures are null. Durations are in milliseconds. */
+export interface MetricBucket {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** Jobs of the queue that were added. */
+  readonly added: number;
+  /** Runs that began in it, and those that ended in it. */
+  readonly started: number;
+  readonly ended: number;
+  /** Jobs that finished; tries that failed, and are followed by another; jobs that failed for good. */
+  readonly finished: number;
+  readonly errors: number;
+  readonly failed: number;
+  readonly crashed: number;
+  /** How long runs took. */
+  readonly runMs: Spread;
+  /** How long jobs of the queue took since they were added until they finished or failed. */
+  readonly serviceMs: Spread;
+  readonly cpuMs: number | null;
+  /** How many runs that is the CPU time of. */
+  readonly cpuRuns: number;
+  readonly maxRssBytes: number | null;
+  /** How long after their time first tries began. */
+  readonly lateMs: { readonly mean: number | null; readonly max: number | null };
+  /** The most jobs that were due and waited at the end of an hour, and the longest that one of them had. */
+  readonly waiting: number | null;
+  readonly waitingMs: number | null;
+}
+
+/** Quantiles are at most 1 % off. */
+export interface Spread {
+  readonly count: number;
+  readonly sum: number | null;
+  readonly mean: number | null;
+  readonly min: number | null;
+  readonly max: number | null;
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+}
+
+export interface WorkerSeries {
+  readonly tier: string;
+  readonly total: WorkerBucket;
+  readonly buckets: readonly WorkerBucket[];
+}
+
+export interface WorkerBucket {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** Those at work; one that works on into the next hour counts in both. */
+  readonly workers: number;
+  readonly skipped: number;
+  readonly crashed: number;
+  /** How long they were there, and how long runs took, all added up. */
+  readonly aliveMs: number;
+  readonly busyMs: number;
+  /** Jobs that a worker finished or failed in an hour; null: there was none. */
+  readonly throughputMean: number | null;
+  readonly throughputMax: number | null;
+  /**
+   * From 0 to 1: how long runs took, of what was possible if as many as were there at the same time at most had
+   * worked through each hour in which anybody was; null: nobody was.
+   */
+  readonly utilization: number | null;
+}
+
+/**
+ * Reads what happened in each period: of hours that are closed what is kept of them, of the others what rows tell so
+ * far. Nothing is changed by it.
+ *
+ * @example
+ * ```ts
+ * const day = { period: '1h', sinceMs: now - 86_400_000, untilMs: now, nowMs: now } as const;
+ * const { series } = await readMetrics(store, { ...day, subjects: ['hourly/clean-tmp'] });
+ * series[0]?.buckets.at(-1)?.runMs.p95; // 41234
+ * ```
+ */
+export async function readMetrics(session: StoreSession, query: MetricsQuery): Promise<Metrics> {
+  const { period, nowMs } = query;
+  const sinceMs = periodAround(query.sinceMs, period).from;
+  const untilMs = periodAround(Math.max(query.untilMs - 1, query.sinceMs), period).until;
+  const span = { from: sinceMs, until: untilMs };
+  const { scripts, workers } = await readHours(session, span, namesOf(query.subjects), nowMs);
+  const isWanted = (subject: string) => query.subjects?.includes(subject) ?? true;
+  return {
+    ...{ period, sinceMs, untilMs },
+    series: rollUp(scripts, isWanted, { period, span }),
+    workers: rollUpWorkers(
+      workers.filter(({ tier }) => isWanted(tier)),
+      { period, span },
+    ),
+  };
+}
+
+/** Null: a tier, or all, is made up of many. */
+function namesOf(subjects: readonly string[] | undefined): readonly string[] | null {
+  return subjects?.every((subject) => subject.includes('/')) ? subjects : null;
+}
+
+interface Hours {
+  readonly scripts: HourlyFigures;
+  readonly workers: readonly WorkerMetrics[];
+}
+
+async function readHours(
+  session: StoreSession,
+  span: Span,
+  names: readonly string[] | null,
+  nowMs: number,
+): Promise<Hours> {
+  const { metrics } = session;
+  const scripts = new HourlyFigures();
+  for (const row of await metrics.read(span, names)) scripts.of(row.hour, row.name).merge(Figures.fromRow(row));
+  const workers = await metrics.readWorkers(span);
+  const late = await metrics.uncounted(Math.min(span.until, nowMs + 1));
+  const isOf = (name: string) => names === null || names.includes(name);
+  for (const row of late.filter(({ name }) => isOf(name))) scripts.add(row, span);
+  const until = Math.min(span.until, nowMs + 1);
+  let from = await firstOpenHour(session, span.from);
+  while (from !== null && from < until) {
+    const hour = { from, until: Math.min(from + HOUR_MS, until) };
+    const measured = await measureHour(session, hour, { now: nowMs, late, scripts, isOf });
+    workers.push(...measured.workers);
+    const next = measured.isEmpty ? await metrics.nextAt(from + HOUR_MS) : from + HOUR_MS;
+    from = next === null ? null : hourOf(next);
+  }
+  return { scripts, workers };
+}
+
+async function firstOpenHour({ metrics }: StoreSession, from: number): Promise<number | null> {
+  const counted = await metrics.countedUntil();
+  const first = await metrics.nextAt(counted ?? from);
+  return first === null && counted === null ? null : Math.max(counted ?? hourOf(first as number), from);
+}
+
+interface Roll {
+  readonly period: Period;
+  readonly span: Span;
+}
+
+function rollUp(scripts: HourlyFigures, isWanted: (subject: string) => boolean, roll: Roll): MetricSeries[] {
+  const bySubject = new Map<string, HourlyTotals>();
+  for (const { name, hour, figures } of scripts.entries()) {
+    for (const subject of ['*', tierOf(name), name]) {
+      if (!isWanted(subject)) continue;
+      const totals = bySubject.get(subject) ?? new Map<number, Figures>();
+      bySubject.set(subject, totals);
+      const sum = totals.get(hour) ?? new Figures();
+      totals.set(hour, sum);
+      sum.merge(figures);
+      sum.mergeWaiting(figures);
+    }
+  }
+  return [...bySubject]
+    .sort(([one], [other]) => compareSubjects(one, other))
+    .map(([subject, hours]) => toSeries(subject, hours, roll));
+}
+
+type HourlyTotals = Map<number, Figures>;
+
+const tierOf = (name: string): string => name.split('/', 1)[0] as string;
+
+const kindOf = (subject: string) =>
+  subject === '*' ? ('all' as const) : subject.includes('/') ? ('script' as const) : ('tier' as const);
+
+function compareSubjects(one: string, other: string): number {
+  const order = ['all', 'tier', 'script'];
+  return order.indexOf(kindOf(one)) - order.indexOf(kindOf(other)) || (one < other ? -1 : 1);
+}
+
+function toSeries(subject: string, hours: HourlyTotals, { period, span }: Roll): MetricSeries {
+  const total = new Figures();
+  const buckets = new Map<number, Figures>();
+  for (const [hour, figures] of hours) {
+    const { from } = periodAround(hour, period);
+    const bucket = buckets.get(from) ?? new Figures();
+    buckets.set(from, bucket);
+    for (const sum of [bucket, total]) {
+      sum.merge(figures);
+      sum.raiseWaiting(figures);
+    }
+  }
+  return {
+    subject,
+    kind: kindOf(subject),
+    total: toBucket(total, span),
+    buckets: [...buckets]
+      .sort(([one], [other]) => one - other)
+      .map(([from, figures]) => toBucket(figures, periodAround(from, period))),
+  };
+}
+
+function toBucket(figures: Figures, { from, until }: Span): MetricBucket {
+  const { added, started, ended, finished, errors, failed, crashed, cpu, late } = figures;
+  return {
+    ...{ fromMs: from, untilMs: until, added, started, ended, finished, errors, failed, crashed },
+    runMs: figures.run.spread(),
+    serviceMs: figures.service.spread(),
+    ...{ cpuMs: cpu.sum, cpuRuns: cpu.count, maxRssBytes: figures.maxRssBytes },
+    lateMs: { mean: late.mean, max: late.max },
+    ...{ waiting: figures.waiting, waitingMs: figures.waitingMs },
+  };
+}
+
+function rollUpWorkers(rows: readonly WorkerMetrics[], { period, span }: Roll): WorkerSeries[] {
+  const tiers = Map.groupBy(rows, ({ tier }) => tier);
+  return [...tiers]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([tier, all]) => ({
+      tier,
+      total: toWorkerBucket(all, span),
+      buckets: [...Map.groupBy(all, ({ hour }) => periodAround(hour, period).from)]
+        .sort(([one], [other]) => one - other)
+        .map(([from, each]) => toWorkerBucket(each, periodAround(from, period))),
+    }));
+}
+
+function toWorkerBucket(rows: readonly WorkerMetrics[], { from, until }: Span): WorkerBucket {
+  const sum = (of: (row: WorkerMetrics) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const workers = sum((row) => row.workers);
+  const busyMs = sum((row) => row.busy_ms);
+  const possibleMs = sum((row) => row.peak * HOUR_MS);
+  return {
+    ...{ fromMs: from, untilMs: until, workers, busyMs },
+    ...{ skipped: sum((row) => row.skipped), crashed: sum((row) => row.crashed), aliveMs: sum((row) => row.alive_ms) },
+    throughputMean: workers === 0 ? null : sum((row) => row.jobs) / workers,
+    throughputMax: workers === 0 ? null : Math.max(...rows.map((row) => row.max_jobs)),
+    utilization: possibleMs === 0 ? null : busyMs / possibleMs,
+  };
+}
