@@ -16,11 +16,16 @@ export async function housekeep(call: StoreInvocation, due: DueChores): Promise<
     await compareRuns(store);
   }
   if (due.checks) await store.chores.setDone('checks', runner.now());
-  const { tellIncidents } = await import('../../alert/incidents/tell.ts');
-  const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
-  if (printed.length > 0) events.emit('incidents', printed);
+  // Asked anew, as what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
+  const isDue = async (chore: keyof DueChores) => (await store.chores.due(runner.now(), 0))[chore];
+  if (await isDue('incidents')) {
+    const { tellIncidents } = await import('../../alert/incidents/tell.ts');
+    const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
+    if (printed.length > 0) events.emit('incidents', printed);
+  }
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
-  if (!stop.isTold) {
+  // Now and then also where nothing is due, as it forgets what was given up long ago.
+  if (!stop.isTold && (due.checks || (await isDue('deliveries')))) {
     const { deliverDue } = await import('../../alert/deliver.ts');
     await deliverDue({ runner, store, stop: stop.signal });
   }
