@@ -1,8 +1,12 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
 import { jsonOf } from '../support/queue-site.ts';
-import { runPass } from '../support/run-pass.ts';
+import { commandPath } from '../support/run-command.ts';
+import { cronEnv, runPass } from '../support/run-pass.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
 test('a pass with failures prints one summary on stderr, with the last 20 lines of each', () => {
@@ -82,11 +86,31 @@ test('where nothing is kept of what failed, it leads nowhere', async () => {
   const [, ...failures] = (await inRoot(root, 'work')).stderr.trimEnd().split('\n\n');
   const ends = failures.map((failure) => failure.split('\n').slice(-2));
   expect(ends).toEqual([
-    ['  | (no output)', '  no more is kept of it: queue.archive'],
+    ['queue/gone failed: exit code 3', '  no more is kept of it: queue.archive'],
     // The number of a run that went with its job is used again.
     ['  all of it: runner show 1', '  its job: runner job 2'],
-    ['  all of it: runner show 2', '  its job: runner job 3'],
   ]);
+});
+
+test('cron is told of what always fails once, and once that it is over; the exit code stays', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'test -e fixed || exit 3\n' });
+  const first = await inRoot(root, 'hourly');
+  expect(first.stderr).toContain('1 of 1 scripts of hourly did not succeed');
+  expect(await inRoot(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });
+  const awaited = await inRoot(root, 'run', 'hourly/a');
+  expect(awaited.stderr).toContain('hourly/a failed');
+  writeFileSync(join(root, 'fixed'), '');
+  const over = await inRoot(root, 'hourly');
+  expect(over).toMatchObject({ status: 0 });
+  expect(over.stderr).toMatch(
+    /^runner: of earlier failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /,
+  );
+  expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
+});
+
+test('cron is not told of a failure that is tried again', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '# @retries 1\n# @retry-delay 1h\nexit 3\n' });
+  expect(await inRoot(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });
 });
 
 test('a run of a script has no job to look at', async () => {
@@ -94,11 +118,19 @@ test('a run of a script has no job to look at', async () => {
   expect((await inRoot(root, 'show', String(run('a').id))).stdout).not.toContain('job ');
 });
 
-test('of tries that were made again meanwhile it says so, and of the others when they are', async () => {
+const hasScript = spawnSync('script', ['--version']).status === 0;
+
+test.runIf(hasScript)('a terminal is told of tries that were made again, and of the others when they are', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/fails.sh': executable('#!/bin/sh\nexit 3\n') });
   await inRoot(root, 'add', 'fails', '--retries', '2', '--retry-delay', '1s');
   await inRoot(root, 'add', 'fails', '--retries', '1', '--retry-delay', '1h');
-  const [, ...failures] = (await inRoot(root, 'work', '--max-jobs', '3', '--wait', '1m')).stderr.split('\n\n');
+  const work = `'${process.execPath}' '${commandPath}' work --max-jobs 3 --wait 1m`;
+  const { stdout } = spawnSync('script', ['-qec', work, '/dev/null'], {
+    cwd: root,
+    env: cronEnv(root),
+    encoding: 'utf8',
+  });
+  const [, ...failures] = stdout.replaceAll('\r', '').split('did not succeed').at(-1)?.split('\n\n') ?? [];
   const told = failures.map((failure) => failure.split('\n').slice(1, 3).join());
   const later = (when: string) =>
     expect.stringMatching(`no output\\),  will be retried by the next worker, ${when} from now or later$`);

@@ -1,5 +1,6 @@
 import { fstatSync, statSync } from 'node:fs';
-import { constants, hostname } from 'node:os';
+import { constants } from 'node:os';
+import type { PrintedIncident } from '../../alert/incidents/tell.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/schema.ts';
 import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';
@@ -15,8 +16,8 @@ interface ShowOptions {
   readonly isDue?: boolean;
   /** Whether it works off the queue: told to stop, it finishes what it has in hand. */
   readonly isQueue?: boolean;
-  /** Says so, elsewhere than on a terminal too, when a pass is skipped: somebody waits for it. */
-  readonly tellsSkips?: boolean;
+  /** Somebody waits for it: elsewhere than on a terminal too, a skipped pass and each failure are told. */
+  readonly isAwaited?: boolean;
   /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
   readonly isSilent?: boolean;
 }
@@ -28,19 +29,19 @@ export async function runAndShow(
   options: ShowOptions,
   run: (call: Invocation) => Promise<CallSummary>,
 ): Promise<CallSummary> {
-  const { budgetMs = null, isDue = false, isQueue = false, tellsSkips = false } = options;
+  const { budgetMs = null, isDue = false, isQueue = false, isAwaited = false } = options;
   const events = createWorkerEvents();
   const stop = createStopRequest();
   const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
-  const failures = summarizeFailures(context, runner, events);
-  tellTrouble(context, events);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
+  const tell = summarizeFailures(context, runner, events, !isTerminal && !isAwaited);
+  tellTrouble(context, events);
   if (isTerminal && options.isSilent !== true) {
     letTerminalGo(context);
     const { showPassProgress, showWorkProgress } = await import('./progress.ts');
     const showProgress = isQueue ? showWorkProgress : showPassProgress;
     showProgress(context, events);
-  } else if (tellsSkips) {
+  } else if (isAwaited) {
     const tell = (reason: string) => context.stderr.write(`runner: skipped: ${reason}\n`);
     events.on('pass-skipped', ({ reason }) => tell(reason));
     events.on('deferred', tell);
@@ -49,7 +50,7 @@ export async function runAndShow(
   // Nobody else asks for the time: loading what tells it takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   // Whatever breaks it off, what has failed until then is told.
-  const summary = await run({ runner, trigger, stop, events, budget }).finally(failures.print);
+  const summary = await run({ runner, trigger, stop, events, budget }).finally(tell);
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }
@@ -135,24 +136,32 @@ function countSignals(stop: StopRequest, steps: readonly ((signal: Signal) => vo
   return () => exitCode;
 }
 
-const LAST_LINES = 20;
-
 /** A worker of the queue may meet thousands. */
 const MOST_TOLD = 100;
 
-interface FailureSummary {
-  /** Writes it to stderr, where cron makes a mail of it; nothing when nothing failed. */
-  print(): Promise<void>;
-}
-
-/** Collects the runs that failed: one message for a pass, however many they are. */
-function summarizeFailures(context: CommandContext, runner: Runner, events: WorkerEvents): FailureSummary {
+/**
+ * Collects the runs that failed: one message for a pass, however many they are. Without a terminal the incidents of
+ * the log say what is told, so that what always fails is not told each minute.
+ *
+ * @returns what writes it to stderr; nothing when there is nothing to tell
+ */
+function summarizeFailures(
+  context: CommandContext,
+  runner: Runner,
+  events: WorkerEvents,
+  isByIncidents: boolean,
+): () => Promise<void> {
   const failed: RunFinished[] = [];
   const scripts = new Set<string>();
-  /** Those told of whose next try is still to come. */
   const awaiting = new Map<number | string, RunFinished>();
+  const incidents: PrintedIncident[] = [];
   let runs = 0;
   let failures = 0;
+  let isLogTroubled = false;
+  if (isByIncidents) events.on('incidents', (printed) => void incidents.push(...printed));
+  events.on('problem', () => {
+    isLogTroubled = true;
+  });
   events.on('run-finished', (run) => {
     runs += 1;
     scripts.add(run.script);
@@ -160,70 +169,15 @@ function summarizeFailures(context: CommandContext, runner: Runner, events: Work
     awaiting.delete(whose);
     if (!isFailure(run.end.outcome)) return;
     failures += 1;
+    // Of what the log does not have there is no incident.
     if (failed.length === MOST_TOLD) return;
     failed.push(run);
     if (run.nextTryAt !== null) awaiting.set(whose, run);
   });
-  return {
-    print: async () => {
-      if (failures === 0) return;
-      const head = `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed (${runner.root} on ${hostname()})`;
-      const removed = await findRemovedRuns(runner, failed);
-      const isAwaiting = new Set(awaiting.values());
-      const blocks = await Promise.all(
-        failed.map((run) => describeFailure(run, removed.has(run), isAwaiting.has(run))),
-      );
-      const rest = failures > MOST_TOLD ? [`${failures - MOST_TOLD} more: runner report`] : [];
-      context.stderr.write(`${[head, ...blocks, ...rest].join('\n\n')}\n`);
-    },
+  return async () => {
+    if (failures + incidents.length === 0) return;
+    const { tellFailures } = await import('./failures.ts');
+    const told = { runs, failures, failed, scripts, awaiting: new Set(awaiting.values()) };
+    await tellFailures(context, runner, { ...told, incidents: isByIncidents && !isLogTroubled ? incidents : null });
   };
-}
-
-/** A script whose next try was made in the same call has run twice. */
-function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
-  const tiers = new Set([...scripts].map((script) => script.split('/', 1)[0]));
-  const names = [...tiers].join(', ');
-  if (names === 'queue') return 'runs of the queue';
-  return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
-}
-
-async function describeFailure(run: RunFinished, isRemoved: boolean, isAwaiting: boolean): Promise<string> {
-  const { script, jobId, end, nextTryAt } = run;
-  const { printable, printableLine } = await import('../../system/base/text.ts');
-  const { formatDuration } = await import('../../report/text/format.ts');
-  const how = `${end.outcome} after ${formatDuration(end.durationMs)}`;
-  const who = script.startsWith('queue/') ? 'worker' : 'pass of any tier';
-  const nextTry = (at: number) =>
-    `  will be retried by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
-  const reason = printable(end.reason ?? '').replaceAll('\n', '\n  ');
-  const lines = printable(end.output.text).trimEnd().split('\n').slice(-LAST_LINES);
-  const none = end.outcome === 'not-started' ? [] : ['(no output)'];
-  const output = lines.join('') === '' ? none : lines;
-  return [
-    `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
-    ...output.map((line) => `  | ${line}`),
-    ...(nextTryAt === null ? [] : [isAwaiting ? nextTry(nextTryAt) : '  tried again meanwhile']),
-    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run)),
-  ].join('\n');
-}
-
-/** What the log does not have yet cannot be shown. */
-function whereToLook({ runId, jobId }: RunFinished): string[] {
-  const run = runId === null ? [] : [`  all of it: runner show ${runId}`];
-  return jobId === null ? run : [...run, `  its job: runner job ${jobId}`];
-}
-
-/** Of these runs, those that went with their jobs, as the settings ask for. */
-async function findRemovedRuns(
-  { state, settings }: Runner,
-  runs: readonly RunFinished[],
-): Promise<ReadonlySet<RunFinished>> {
-  const ids = runs.flatMap(({ runId, jobId }) => (runId === null ? [] : (jobId ?? [])));
-  if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
-  const { openExistingStore } = await import('../../store/sqlite/open.ts');
-  const store = await openExistingStore(state).catch(() => null);
-  if (store === null) return new Set();
-  const jobs = await store.jobs.byId(ids).finally(() => store.close());
-  const kept = new Set(jobs.map(({ id }) => id));
-  return new Set(runs.filter(({ runId, jobId }) => runId !== null && jobId !== null && !kept.has(jobId)));
 }

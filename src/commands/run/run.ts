@@ -24,7 +24,7 @@ export function runCommand(context: CommandContext): Command {
       await notePause(context, runner.root, script.name);
       const { runTier } = await import('../../worker/start/run-tier.ts');
       const request = { kind: 'script' as const, tier, scripts: [script] };
-      const { ends } = await runAndShow(context, runner, { tellsSkips: true }, (call) => runTier(call, request));
+      const { ends } = await runAndShow(context, runner, { isAwaited: true }, (call) => runTier(call, request));
       if (ends === null || ends.length === 0) context.setExitCode(1);
     });
 }

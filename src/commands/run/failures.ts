@@ -1,0 +1,163 @@
+import { hostname } from 'node:os';
+import type { PrintedIncident } from '../../alert/incidents/tell.ts';
+import type { IncidentDetail } from '../../alert/message.ts';
+import { type Clock, countOf, createClock, formatDuration } from '../../report/text/format.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { Outcome } from '../../store/schema.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
+import type { RunFinished } from '../../worker/invocation/events.ts';
+import type { CommandContext } from '../shared/context.ts';
+
+/** What a call has to say on stderr, where cron makes a mail of it. */
+interface CallFailures {
+  readonly runs: number;
+  readonly failures: number;
+  /** Of those that failed, the first ones. */
+  readonly failed: readonly RunFinished[];
+  /** All that ran. */
+  readonly scripts: ReadonlySet<string>;
+  /** Those told of whose next try is still to come. */
+  readonly awaiting: ReadonlySet<RunFinished>;
+  /** What the log says is to be told of its incidents now; null: each failure is told. */
+  readonly incidents: readonly PrintedIncident[] | null;
+}
+
+/** Writes it to stderr, as one text. */
+export async function tellFailures(context: CommandContext, runner: Runner, call: CallFailures): Promise<void> {
+  const blocks = call.incidents === null ? await describeAll(runner, call) : await describeNews(runner, call);
+  if (blocks.length === 0) return;
+  context.stderr.write(`${blocks.join('\n\n')}\n`);
+}
+
+/** Each run that failed. */
+async function describeAll(runner: Runner, call: CallFailures): Promise<string[]> {
+  const { failures, failed, awaiting } = call;
+  if (failures === 0) return [];
+  const removed = await findRemovedRuns(runner, failed);
+  const blocks = failed.map((run) => describeFailure(viewOf(run, removed.has(run), awaiting.has(run))));
+  const rest = failures > failed.length ? [`${failures - failed.length} more: runner report`] : [];
+  return [headOf(runner, call), ...blocks, ...rest];
+}
+
+/** So many incidents are told with what their runs have printed. */
+const MOST_TOLD = 100;
+
+/** What the log's incidents say is news, and what the log does not know of. */
+async function describeNews(runner: Runner, call: CallFailures): Promise<string[]> {
+  const incidents = call.incidents ?? [];
+  const clock = createClock(runner.now());
+  const unlogged = call.failed.filter(({ runId }) => runId === null);
+  const opened = incidents.filter(({ news }) => news === 'opened');
+  const later = incidents.filter(({ news }) => news !== 'opened');
+  const first = [
+    ...unlogged.map((run) => describeFailure(viewOf(run, false, call.awaiting.has(run)))),
+    ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock)),
+    ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: runner incidents`] : []),
+  ];
+  const blocks = [...first, ...later.map((each) => describeLater(each, clock))];
+  if (blocks.length === 0) return [];
+  const isOfThisCall = first.length > 0 && call.failures > 0;
+  return [isOfThisCall ? headOf(runner, call) : `runner: of earlier failures ${placeOf(runner)}`, ...blocks];
+}
+
+function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): string {
+  return `runner: ${failures} of ${runs} ${nameRuns(scripts, runs)} did not succeed ${placeOf(runner)}`;
+}
+
+function placeOf({ root }: Runner): string {
+  return `(${root} on ${hostname()})`;
+}
+
+/** A script whose next try was made in the same call has run twice. */
+function nameRuns(scripts: ReadonlySet<string>, runs: number): string {
+  const tiers = new Set([...scripts].map((script) => script.split('/', 1)[0]));
+  const names = [...tiers].join(', ');
+  if (names === 'queue') return 'runs of the queue';
+  return `${scripts.size === runs ? 'scripts' : 'runs'} of ${names}`;
+}
+
+/** What is told of a run that failed. */
+interface FailureView {
+  readonly script: string;
+  readonly jobId: number | null;
+  readonly runId: number | null;
+  /** Null: its run is gone. */
+  readonly outcome: Outcome | null;
+  readonly durationMs: number | null;
+  readonly reason: string;
+  readonly output: string;
+  /** What is said of its tries. */
+  readonly tries: readonly string[];
+  /** Went with its job, as the settings ask for. */
+  readonly isRemoved: boolean;
+}
+
+function viewOf({ script, jobId, runId, end, nextTryAt }: RunFinished, isRemoved: boolean, isAwaiting: boolean) {
+  const who = script.startsWith('queue/') ? 'worker' : 'pass of any tier';
+  const nextTry = (at: number) =>
+    `  will be retried by the next ${who}, ${formatDuration(Math.max(0, at - Date.now()))} from now or later`;
+  const tries = nextTryAt === null ? [] : [isAwaiting ? nextTry(nextTryAt) : '  tried again meanwhile'];
+  const { outcome, durationMs, reason, output } = end;
+  return { script, jobId, runId, outcome, durationMs, reason: reason ?? '', output: output.text, tries, isRemoved };
+}
+
+const LAST_LINES = 20;
+
+function describeFailure(run: FailureView): string {
+  const { script, jobId, outcome, tries, isRemoved } = run;
+  const how = outcome === null ? 'failed' : `${outcome} after ${formatDuration(run.durationMs)}`;
+  const reason = printable(run.reason).replaceAll('\n', '\n  ');
+  const lines = printable(run.output).trimEnd().split('\n').slice(-LAST_LINES);
+  const none = outcome === 'not-started' || outcome === null ? [] : ['(no output)'];
+  const output = lines.join('') === '' ? none : lines;
+  return [
+    `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${how}: ${reason}`,
+    ...output.map((line) => `  | ${line}`),
+    ...tries,
+    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run)),
+  ].join('\n');
+}
+
+function describeIncident(incident: IncidentDetail, clock: Clock): string {
+  const { subject, lastRun, occurrences, openedAt, error, output } = incident;
+  const times = `  failed ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
+  return describeFailure({
+    ...{ script: subject, jobId: lastRun?.jobId ?? null, runId: lastRun?.id ?? null },
+    ...{ outcome: lastRun?.outcome ?? null, durationMs: lastRun?.durationMs ?? null },
+    ...{ reason: error ?? '', output: output ?? '', tries: occurrences > 1 ? [times] : [] },
+    isRemoved: lastRun === null && subject.startsWith('queue/'),
+  });
+}
+
+function describeLater({ news, incident }: PrintedIncident, clock: Clock): string {
+  const { id, subject, occurrences, openedAt, error, command } = incident;
+  const since = `${countOf(occurrences, 'failure')} since ${clock.short(openedAt)}`;
+  const name = printableLine(subject);
+  if (news === 'recovered') return `${name} succeeds again, after ${since}`;
+  return [
+    `${name} still fails, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
+    `  all of it: ${command}`,
+    `  no more reminders: runner acknowledge ${id}`,
+  ].join('\n');
+}
+
+/** What the log does not have yet cannot be shown. */
+function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>): string[] {
+  const run = runId === null ? [] : [`  all of it: runner show ${runId}`];
+  return jobId === null ? run : [...run, `  its job: runner job ${jobId}`];
+}
+
+/** Of these runs, those that went with their jobs, as the settings ask for. */
+async function findRemovedRuns(
+  { state, settings }: Runner,
+  runs: readonly RunFinished[],
+): Promise<ReadonlySet<RunFinished>> {
+  const ids = runs.flatMap(({ runId, jobId }) => (runId === null ? [] : (jobId ?? [])));
+  if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
+  const { openExistingStore } = await import('../../store/sqlite/open.ts');
+  const store = await openExistingStore(state).catch(() => null);
+  if (store === null) return new Set();
+  const jobs = await store.jobs.byId(ids).finally(() => store.close());
+  const kept = new Set(jobs.map(({ id }) => id));
+  return new Set(runs.filter(({ runId, jobId }) => runId !== null && jobId !== null && !kept.has(jobId)));
+}
