@@ -35,6 +35,10 @@ export const commands: Commands = {
   backup: async () => (await import('./commands/site/backup.ts')).backupCommand,
   pause: async () => (await import('./commands/site/pause.ts')).pauseCommand,
   resume: async () => (await import('./commands/site/pause.ts')).resumeCommand,
+  incidents: async () => (await import('./commands/site/incidents.ts')).incidentsCommand,
+  acknowledge: async () => (await import('./commands/site/incidents.ts')).acknowledgeCommand,
+  mute: async () => (await import('./commands/site/incidents.ts')).muteCommand,
+  unmute: async () => (await import('./commands/site/incidents.ts')).unmuteCommand,
   repeat: async () => (await import('./commands/jobs/jobs.ts')).repeatCommand,
   import: async () => (await import('./commands/site/import.ts')).importCommand,
 };

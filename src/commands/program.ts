@@ -28,7 +28,19 @@ export async function runProgram(line: CommandLine): Promise<void> {
 }
 
 /** What shows something and changes nothing. */
-const readers = ['list', 'jobs', 'report', 'status', 'why', 'doctor', 'show', 'activity', 'tail', 'repeat'];
+const readers = [
+  'list',
+  'jobs',
+  'report',
+  'status',
+  'why',
+  'doctor',
+  'show',
+  'activity',
+  'tail',
+  'repeat',
+  'incidents',
+];
 
 /** Before a command begins with anything. The place of `init` is no root yet: it looks by itself. */
 function enterRoot(context: CommandContext, command: Command): void {

@@ -2,7 +2,8 @@ import type { Discovery, Script } from '../discovery/script.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
-import type { Pause } from '../store/contract.ts';
+import type { Mute, Pause } from '../store/contract.ts';
+import type { IncidentRow } from '../store/schema.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
 import type { Activity, JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
@@ -213,6 +214,26 @@ export function pauseToJson({ name, kind, until, createdAt }: Pause): object {
   return { name, kind, until: instant(until), since: instant(createdAt) };
 }
 
+/** An incident, as `runner incidents --json` and `runner status --json` tell of it. */
+export function incidentToJson(incident: IncidentRow): object {
+  const { id, subject, code, severity, occurrences, message, hint } = incident;
+  return {
+    ...{ id, subject, code, severity, occurrences, error: message, hint },
+    openedAt: instant(incident.opened_at),
+    lastAt: instant(incident.last_at),
+    recoveredAt: instant(incident.recovered_at),
+    toldAt: instant(incident.told_at),
+    remindedAt: instant(incident.reminded_at),
+    recoveryToldAt: instant(incident.recovery_told_at),
+    acknowledgedAt: instant(incident.acknowledged_at),
+    lastRun: incident.last_run_id,
+  };
+}
+
+export function muteToJson({ name, until, createdAt }: Mute): object {
+  return { name, until: instant(until), since: instant(createdAt) };
+}
+
 /** An ISO 8601 string in UTC; null where no date can be made of it. */
 export function instant(atMs: number | null): string | null {
   return isInstant(atMs) ? new Date(atMs).toISOString() : null;
@@ -222,6 +243,7 @@ export function instant(atMs: number | null): string | null {
 export function statusToJson(status: Status): object {
   return {
     at: instant(status.atMs),
+    incidents: status.incidents.map(incidentToJson),
     running: status.running.map(statusRunToJson),
     waiting: status.waiting.map(waitingToJson),
     pauses: status.pauses.map(pauseToJson),

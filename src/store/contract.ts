@@ -755,6 +755,8 @@ export interface IncidentStore {
   mute(mute: Mute): Promise<void>;
   /** Those that there were. */
   unmute(names: readonly string[]): Promise<Mute[]>;
+  /** Whatever was to be looked at later is looked at now. */
+  lookAgain(at: number): Promise<void>;
   /** When a channel was told something since. Older ones are forgotten. */
   tellings(channel: string, since: number): Promise<number[]>;
   addTelling(channel: string, at: number): Promise<void>;

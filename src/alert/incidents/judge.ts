@@ -73,8 +73,10 @@ export function withSiblings(due: readonly IncidentRow[], current: readonly Inci
   return [...due, ...untold].toSorted((one, other) => one.id - other.id);
 }
 
+/** A tier's mute is one of its scripts; a handler has its name without `queue/`, too. */
 function findMute({ subject }: IncidentRow, { mutes }: Judging): Mute | undefined {
-  return mutes.find(({ name }) => matchGlob(name, subject));
+  const names = [subject, ...(subject.startsWith('queue/') ? [subject.slice('queue/'.length)] : [])];
+  return mutes.find(({ name }) => names.some((each) => matchGlob(name, each) || matchGlob(`${name}/*`, each)));
 }
 
 /** Its failures in a row are not many enough; what was told once stays told. */

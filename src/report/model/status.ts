@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { Pause } from '../../store/contract.ts';
-import type { ActivityLog } from '../../store/schema.ts';
+import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -23,6 +23,8 @@ import {
 /** How things stand at one moment. */
 export interface Status {
   readonly atMs: number;
+  /** What is wrong and not over, oldest first. */
+  readonly incidents: readonly IncidentRow[];
   /** Oldest first. */
   readonly running: readonly StatusRun[];
   readonly holders: readonly TierHolder[];
@@ -106,6 +108,7 @@ export async function readStatus(log: LogView, query: StatusQuery): Promise<Stat
   }
   return {
     atMs: nowMs,
+    incidents: await db.selectFrom('incidents').selectAll().where('recovered_at', 'is', null).orderBy('id').execute(),
     running: await readRunning(log),
     holders,
     waiting: await selectWaiting(db, holders),

@@ -15,12 +15,14 @@ import {
 import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
 import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../text/format.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
+import { renderOpenIncidents } from './incidents.ts';
 import type { Screen } from './screen.ts';
 import { fitColumns, joinFitting, renderTable, truncate } from './table.ts';
 
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
   const blocks = [
+    renderOpenIncidents(status.incidents, screen),
     renderRunning(status, screen),
     renderWaiting(status, screen),
     renderQueue(status.queue, screen),

@@ -23,11 +23,8 @@ export default async ({ update }) => {
 
 async function lose(root: string, id: number, how: 'requeue' | 'delete'): Promise<void> {
   const queue = await openQueue({ root, env: {} });
-  if (how === 'requeue') await queue.requeue([id]);
-  else {
-    await queue.fail(id);
-    await queue.delete(id);
-  }
+  await queue.requeue([id]);
+  if (how === 'delete') await queue.delete(id);
   await queue.close();
 }
 

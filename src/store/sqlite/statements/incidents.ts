@@ -100,7 +100,7 @@ function telling(
   db: Statements,
 ): Pick<
   Sync<IncidentStore>,
-  'change' | 'mute' | 'unmute' | 'tellings' | 'addTelling' | 'pending' | 'rewrite' | 'prune'
+  'change' | 'mute' | 'unmute' | 'lookAgain' | 'tellings' | 'addTelling' | 'pending' | 'rewrite' | 'prune'
 > {
   return {
     change: (changes) => {
@@ -118,6 +118,9 @@ function telling(
       db.all<Mute>(`delete from mutes where name in (select value from json_each(?)) returning ${muteColumns}`, [
         JSON.stringify(names),
       ]),
+    lookAgain: (at) => {
+      db.run('update incidents set due_at = ? where due_at > ?', [at, at]);
+    },
     tellings: (channel, since) => {
       db.run('delete from tellings where at <= ?', [since]);
       return db

@@ -1,0 +1,64 @@
+import type { Mute } from '../../store/contract.ts';
+import type { IncidentRow } from '../../store/schema.ts';
+import { firstLine, printableLine } from '../../system/base/text.ts';
+import { countOf } from '../text/format.ts';
+import type { Screen } from './screen.ts';
+import { joinFitting, truncate } from './table.ts';
+
+/** Incidents with their numbers, the mutes in force below. */
+export function renderIncidents(incidents: readonly IncidentRow[], mutes: readonly Mute[], screen: Screen): string {
+  const blocks = [
+    incidents.length === 0 ? ['Nothing is wrong, as far as runs and checks tell.'] : [],
+    ...incidents.map((incident) => renderIncident(incident, screen)),
+    mutes.map((mute) => describeMute(mute, screen)),
+  ].filter((lines) => lines.length > 0);
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+/** At the top of `runner status`: nothing where nothing is wrong. */
+export function renderOpenIncidents(incidents: readonly IncidentRow[], screen: Screen): string[] {
+  if (incidents.length === 0) return [];
+  const lines = incidents.slice(0, MOST_SHOWN).flatMap((incident) => renderIncident(incident, screen));
+  const rest = incidents.length - MOST_SHOWN;
+  return [screen.palette.bold('incidents'), ...lines, ...(rest > 0 ? [`  ${rest} more: runner incidents`] : [])];
+}
+
+const MOST_SHOWN = 10;
+
+function renderIncident(incident: IncidentRow, screen: Screen): string[] {
+  const { palette, columns } = screen;
+  const [first = '', ...more] = joinFitting(describeIncident(incident, screen), columns - 4);
+  const paint = incident.recovered_at !== null ? palette.dim : paintOf(incident, screen);
+  const error = firstLine(incident.message ?? '');
+  return [
+    `  ${paint(first)}`,
+    ...more.map((line) => `    ${line}`),
+    ...(error === '' ? [] : [`    ${truncate(error, columns - 4)}`]),
+    ...(incident.hint === null ? [] : [`    → ${truncate(firstLine(incident.hint), columns - 6)}`]),
+  ];
+}
+
+function paintOf({ severity, acknowledged_at }: IncidentRow, { palette }: Screen) {
+  if (acknowledged_at !== null) return palette.dim;
+  return severity === 'critical' ? palette.bad : palette.warning;
+}
+
+function describeIncident(incident: IncidentRow, { clock }: Screen): string[] {
+  const { id, subject, code, severity, occurrences, last_run_id } = incident;
+  const isOfRuns = code === 'script-failing';
+  const times = isOfRuns ? countOf(occurrences, 'failure') : code;
+  return [
+    `#${id} ${printableLine(subject)}`,
+    ...(severity === 'critical' ? ['critical'] : []),
+    `${times} since ${clock.short(incident.opened_at)}`,
+    ...(isOfRuns && occurrences > 1 ? [`last ${clock.short(incident.last_at)}`] : []),
+    ...(incident.acknowledged_at === null ? [] : ['acknowledged']),
+    ...(incident.recovered_at === null ? [] : [`over since ${clock.short(incident.recovered_at)}`]),
+    ...(last_run_id === null ? [] : [`run ${last_run_id}`]),
+  ];
+}
+
+function describeMute({ name, until }: Mute, { clock }: Screen): string {
+  const end = until === null ? '' : ` until ${clock.dateTime(until)} (${clock.zone})`;
+  return `Muted${end}: ${printableLine(name)} · \`runner unmute '${printableLine(name)}'\` ends it`;
+}
