@@ -151,7 +151,12 @@ async function readHours(
 ): Promise<Hours> {
   const { metrics } = session;
   const scripts = new HourlyFigures();
-  for (const row of await metrics.read(span, names)) scripts.of(row.hour, row.name).merge(Figures.fromRow(row));
+  for (const row of await metrics.read(span, names)) {
+    const figures = scripts.of(row.hour, row.name);
+    const known = Figures.fromRow(row);
+    figures.merge(known);
+    figures.mergeWaiting(known);
+  }
   const workers = await metrics.readWorkers(span);
   const late = await metrics.uncounted(Math.min(span.until, nowMs + 1));
   const isOf = (name: string) => names === null || names.includes(name);
