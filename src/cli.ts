@@ -29,6 +29,7 @@ export const commands: Commands = {
   status: async () => (await import('./commands/show/status.ts')).statusCommand,
   why: async () => (await import('./commands/show/status.ts')).whyCommand,
   doctor: async () => (await import('./commands/site/doctor.ts')).doctorCommand,
+  alert: async () => (await import('./commands/site/alert.ts')).alertCommand,
   show: async () => (await import('./commands/show/show.ts')).showCommand,
   activity: async () => (await import('./commands/show/show.ts')).activityCommand,
   tail: async () => (await import('./commands/show/tail.ts')).tailCommand,

@@ -104,8 +104,11 @@ function problemsOf(file: ConfigFile, issues: readonly SettingIssue[]): readonly
 
 /** A URL may be one, or hold one. */
 function isSecretAt(path: readonly string[]): boolean {
-  const isPing = path.at(-1) === 'ping' && ['tiers', 'scripts'].includes(path[0] ?? '');
-  return path[0] === 'env' || isPing || (path[0] === 'alerts' && path[1] === 'channels' && path.length > 3);
+  const [first] = path;
+  const last = path.at(-1) ?? '';
+  const isPing = last === 'ping' && ['tiers', 'scripts'].includes(first ?? '');
+  const isOfChannel = first === 'alerts' && ['url', 'smtp', 'token', 'user', 'run'].includes(last);
+  return first === 'env' || isPing || isOfChannel;
 }
 
 interface ConfigFile {
@@ -274,10 +277,16 @@ export function findSettingLine(source: string, path: readonly string[]): number
   if (path.length === 0) return null;
   const lines = source.split('\n');
   let index = -1;
-  for (const key of path) {
-    const form = keyForm(key);
-    index = lines.findIndex((line, at) => at >= Math.max(index, 0) && form.test(line));
-    if (index === -1) return null;
+  for (const [depth, key] of path.entries()) {
+    // A place in a list of channels: each says of what kind it is.
+    const isPlace = /^\d+$/.test(key);
+    const form = keyForm(isPlace ? 'kind' : key);
+    const from = Math.max(index, 0);
+    const found = lines.flatMap((line, at) => (at >= from && form.test(line) ? [at] : []));
+    const next = found[isPlace ? Number(key) : 0] ?? null;
+    // What a channel lacks is told where it stands.
+    if (next === null) return /^\d+$/.test(path[depth - 1] ?? '') ? index + 1 : null;
+    index = next;
   }
   return index + 1;
 }

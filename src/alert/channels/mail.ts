@@ -4,11 +4,11 @@ import { isAddress } from '../../settings/channels.ts';
 import type { ChannelSettings } from '../../settings/settings.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import { firstLine } from '../../system/base/text.ts';
-import { findProgram, isExecutable } from '../../system/process/programs.ts';
+import { findSendmail, isExecutable } from '../../system/process/programs.ts';
 import { putIntoWords, writeHtml, writePlain } from '../wording.ts';
 import { describeAborted, describeNetworkFailure } from './http.ts';
 import { environmentFor, runProgram } from './program.ts';
-import { failed, type Outgoing, type SendPlace, type Sent } from './sent.ts';
+import { failed, NO_SENDMAIL, type Outgoing, type SendPlace, type Sent } from './sent.ts';
 
 /** One mail, ready to be read. */
 export interface MailContent {
@@ -153,18 +153,6 @@ function describeSmtpFailure({ host }: URL, error: unknown, signal: AbortSignal)
   if (isTlsMissing) return failed(`${host}: the password was not sent, as the server offers no TLS (STARTTLS)`);
   return failed(describeNetworkFailure(host, (error as Error).cause ?? error));
 }
-
-/** Where hosts have it: it is on nobody's PATH under cron. */
-const usualFolders = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
-
-/** The local mail program; null: there is none. */
-export function findSendmail(environment: NodeJS.ProcessEnv): string | null {
-  const folders = [...usualFolders, ...(environment.PATH ?? '').split(':').filter(Boolean)];
-  return findProgram('sendmail', folders.join(':'));
-}
-
-export const NO_SENDMAIL =
-  'there is no sendmail here: set `smtp` of the channel to a mail server, such as $SMTP_URL with smtps://user:password@host';
 
 /** Of sysexits.h, what another time will not change: wrong use, data, address, configuration. */
 const permanentExits = [64, 65, 67, 77, 78, 127];

@@ -36,3 +36,6 @@ export interface SendPlace {
   /** Aborted when its time is over, or the runner is told to stop. */
   readonly signal: AbortSignal;
 }
+
+export const NO_SENDMAIL =
+  'there is no sendmail here: set `smtp` of the channel to a mail server, such as $SMTP_URL with smtps://user:password@host';

@@ -45,6 +45,7 @@ async function examine(context: CommandContext, options: CommonOptions): Promise
 
 /** In the order in which they are shown; loaded only here, as they load half of the runner. */
 export async function loadChecks(): Promise<readonly Check[]> {
+  const alerts = await import('../../hosting/doctor/checks-alerts.ts');
   const cron = await import('../../hosting/doctor/checks-cron.ts');
   const files = await import('../../hosting/doctor/checks-files.ts');
   const host = await import('../../hosting/doctor/checks-host.ts');
@@ -65,6 +66,7 @@ export async function loadChecks(): Promise<readonly Check[]> {
     host.checkMemory,
     host.checkProc,
     host.checkSendmail,
+    alerts.checkAlerts,
     files.checkPermissions,
     root.checkLog,
     root.checkLeftovers,

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { hostZone, machineZone } from '../../schedule/repeat/time.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
-import { findOwnNode, findProgram } from '../../system/process/programs.ts';
+import { findOwnNode, findSendmail } from '../../system/process/programs.ts';
 
 import { reasonToVanish } from '../crontab/plan.ts';
 import {
@@ -302,13 +302,10 @@ function findChildrenFile(): CheckFinding[] {
   ];
 }
 
-const usualFolders = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
-
 export const checkSendmail: Check = {
   name: 'sendmail',
   run: ({ env }) => {
-    const folders = [...usualFolders, ...(env.PATH ?? '').split(':').filter(Boolean)];
-    const path = findProgram('sendmail', folders.join(':'));
+    const path = findSendmail(env);
     if (path !== null) return [ok(path)];
     return [
       note(

@@ -26,3 +26,11 @@ export function isExecutable(path: string): boolean {
     return false;
   }
 }
+
+/** Where hosts have it: it is on nobody's PATH under cron. */
+const foldersOfSendmail = ['/usr/sbin', '/usr/lib', '/usr/bin', '/usr/local/sbin', '/usr/local/bin'];
+
+/** The local mail program; null: there is none. */
+export function findSendmail({ PATH = '' }: NodeJS.ProcessEnv): string | null {
+  return findProgram('sendmail', [...foldersOfSendmail, ...PATH.split(':').filter(Boolean)].join(':'));
+}

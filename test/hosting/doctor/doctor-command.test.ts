@@ -23,6 +23,7 @@ const names = [
   'memory',
   '/proc',
   'sendmail',
+  'alerts',
   'permissions',
   'log',
   'leftovers',

@@ -1,0 +1,104 @@
+import { resolve } from 'node:path';
+import { presetOf } from '../../alert/channels/presets.ts';
+import { describeMissing, missingVariables } from '../../alert/channels/send.ts';
+import { NO_SENDMAIL } from '../../alert/channels/sent.ts';
+import { ALERTS_VARIABLE, parseAlertsVariable } from '../../settings/channels.ts';
+import { variableReference } from '../../settings/readers.ts';
+import type { ChannelSettings } from '../../settings/settings.ts';
+import { findSendmail, isExecutable } from '../../system/process/programs.ts';
+import { type Check, type CheckFinding, capitalized, type DoctorPlace, note, ok, problem } from './check.ts';
+
+/** Whether the channels have what they need; sends nothing. */
+export const checkAlerts: Check = {
+  name: 'alerts',
+  run: async (place) => {
+    const environments = await readEnvironments(place);
+    const { channels } = (await place.settings()).alerts;
+    const found = channels.length > 0 ? channels : readVariable(environments);
+    if (found.length === 0) return [ok('no channels: only what a pass prints is told, by cron')];
+    const findings = [
+      ...(channels === found ? findUnsetVariable(place, environments) : []),
+      ...found.flatMap((channel) => judgeChannel(place, channel, environments)),
+    ];
+    const names = found.map(({ name }) => name).join(', ');
+    return findings.length > 0 ? findings : [ok(`${names}: \`runner alert test\` sends a message`)];
+  },
+};
+
+/** Where passes are started: by the lines of the crontab, else here. */
+interface Environments {
+  readonly isCron: boolean;
+  readonly all: readonly NodeJS.ProcessEnv[];
+}
+
+async function readEnvironments({ crontab, env }: DoctorPlace): Promise<Environments> {
+  const { calls } = await crontab();
+  const ofCalls = calls.map(({ command }) => command?.env).filter((each) => each !== undefined);
+  return ofCalls.length > 0 ? { isCron: true, all: ofCalls } : { isCron: false, all: [env] };
+}
+
+/** It may be set in the crontab alone. */
+function readVariable({ all }: Environments): readonly ChannelSettings[] {
+  const env = all.find((each) => each[ALERTS_VARIABLE]);
+  return env === undefined ? [] : parseAlertsVariable(env[ALERTS_VARIABLE] ?? '', env).channels;
+}
+
+/** Channels that this shell has, and cron has not. */
+function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments): readonly CheckFinding[] {
+  if (!env[ALERTS_VARIABLE] || !isCron || all.every((each) => each[ALERTS_VARIABLE])) return [];
+  return [
+    problem(
+      `${ALERTS_VARIABLE} is set here, and not in the crontab: passes that cron starts tell nobody`,
+      `Write the line ${ALERTS_VARIABLE}=… into the crontab (\`crontab -e\`), above the lines of the runner.`,
+    ),
+  ];
+}
+
+function judgeChannel(
+  place: DoctorPlace,
+  channel: ChannelSettings,
+  { isCron, all }: Environments,
+): readonly CheckFinding[] {
+  const missing = [...new Set(all.flatMap((env) => missingVariables(channel, env)))];
+  if (missing.length > 0) {
+    const where = isCron ? ' in the crontab' : '';
+    return [
+      problem(
+        `${channel.name}: ${describeMissing(missing)}${where}`,
+        `Write the line ${missing[0]}=… into the crontab (\`crontab -e\`), above the lines of the runner.`,
+      ),
+    ];
+  }
+  if (channel.kind === 'mail') return judgeMail(place, channel);
+  return channel.kind === 'command' ? judgeCommand(place, channel) : judgeWebhook(channel);
+}
+
+function judgeMail({ env }: DoctorPlace, { name, options }: ChannelSettings): readonly CheckFinding[] {
+  const { smtp, sendmail } = options;
+  if (smtp !== undefined) return [];
+  if (sendmail !== undefined && !isExecutable(sendmail)) {
+    return [problem(`${name}: ${sendmail} is no program that can be run`, 'Set `sendmail` of the channel to one.')];
+  }
+  if (sendmail !== undefined || findSendmail(env) !== null) return [];
+  const [found = '', cure = ''] = NO_SENDMAIL.split(/: (.*)/);
+  return [problem(`${name}: ${found}`, `${capitalized(cure)}.`)];
+}
+
+/** Only a path says where the program is: all else is the shell's. */
+function judgeCommand({ root }: DoctorPlace, { name, target }: ChannelSettings): readonly CheckFinding[] {
+  const [program = ''] = target.split(/\s/);
+  if (!/^[\w./-]+$/.test(program) || !program.includes('/') || isExecutable(resolve(root, program))) return [];
+  return [problem(`${name}: ${program} is no program that can be run`, `Make it executable: \`chmod +x ${program}\`.`)];
+}
+
+/** Whoever knows the address of such a service can post there. */
+function judgeWebhook(channel: ChannelSettings): readonly CheckFinding[] {
+  const isSecret = ['slack', 'discord', 'teams'].includes(presetOf(channel));
+  if (!isSecret || variableReference.test(channel.target)) return [];
+  return [
+    note(
+      `${channel.name}: its URL stands in the open, and whoever reads it can post there`,
+      "Write the URL into a variable of the crontab, and `url: '$NAME'` into the settings.",
+    ),
+  ];
+}
