@@ -27,7 +27,7 @@ function within(prepare: string, start = ''): string[] {
 }
 
 const self: LockHolder = { ...identifyProcess(process.pid), since: 1 };
-const quick = { refreshMs: 1_000, staleMs: 2_000, unprovenMs: 4_000 };
+const quick = { refreshMs: 1_000, staleMs: 4_000, unprovenMs: 6_000 };
 const minuteMs = 60_000;
 
 function makeLocks(): string {
