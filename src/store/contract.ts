@@ -11,6 +11,7 @@ import type {
   MetricsTable,
   Outcome,
   PauseKind,
+  Severity,
   SkipCode,
   StoredEvent,
   Trigger,
@@ -674,6 +675,39 @@ export interface UntoldRuns {
   readonly hasMore: boolean;
 }
 
+/** How often something has happened to a script since the log began, and how long that took. */
+export interface CounterRow {
+  readonly name: string;
+  /** `added`: jobs of the queue; else runs that ended so. */
+  readonly what: Outcome | 'added';
+  readonly times: number;
+  /** How many of them are known to have taken how long, and that time. */
+  readonly timed: number;
+  readonly run_ms: number;
+  readonly cpu_ms: number;
+}
+
+/** How a site is now; null is unknown. */
+export interface SiteState {
+  readonly scripts: readonly {
+    readonly script: string;
+    readonly lastAt: number | null;
+    readonly lastOutcome: Outcome | null;
+    readonly lastSuccessAt: number | null;
+  }[];
+  readonly tiers: readonly { readonly tier: string; readonly lastPassAt: number | null }[];
+  readonly queue: {
+    readonly jobs: Readonly<Record<'waiting' | 'delayed' | 'running' | 'failed', number>>;
+    /** How long the first of those that wait has been due; null: none waits. */
+    readonly ageMs: number | null;
+  };
+  readonly running: number;
+  readonly workers: number;
+  readonly incidents: Readonly<Record<Severity, number>>;
+  readonly deliveries: { readonly waiting: number; readonly givenUp: number };
+  readonly logBytes: number;
+}
+
 /** Which runs were sent to a collector. Whoever asks holds a delivery of that kind: nobody else does meanwhile. */
 export interface TelemetryStore {
   /** Asks for a delivery, unless one is on its way. */
@@ -681,6 +715,10 @@ export interface TelemetryStore {
   /** Runs that have ended and were not told yet, each once, whatever was deleted meanwhile. */
   untold(query: UntoldQuery): Promise<UntoldRuns>;
   keepTold(told: readonly ToldRun[]): Promise<void>;
+  /** Adds to what has happened since the log began. */
+  addCounters(rows: readonly CounterRow[]): Promise<void>;
+  counters(): Promise<CounterRow[]>;
+  state(at: number): Promise<SiteState>;
 }
 
 // ---- incidents --------------------------------------------------------------------------------------

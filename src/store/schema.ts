@@ -375,7 +375,7 @@ export interface MutesTable {
   readonly created_at: number;
 }
 
-export type DeliveryKind = 'alert' | 'ping' | 'telemetry';
+export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
 
 /** A message on its way to somebody outside; its row goes once it has arrived. */
 export interface DeliveriesTable {
@@ -391,6 +391,18 @@ export interface DeliveriesTable {
   readonly attempts: Generated<number>;
   /** Why the last try failed: one sentence. */
   readonly reason: string | null;
+}
+
+/** What has happened to a script since the log began: what is pruned stays counted. */
+export interface CountersTable {
+  readonly script_id: number;
+  /** `added`: jobs of the queue; else the outcome of runs. */
+  readonly what: Outcome | 'added';
+  readonly times: number;
+  /** How many of them are known to have taken how long. */
+  readonly timed: number;
+  readonly run_ms: number;
+  readonly cpu_ms: number;
 }
 
 /** How far runs were sent to a collector: the newest one that was looked at, and those that had not ended by then. */
@@ -516,6 +528,7 @@ export interface ActivityLog {
   readonly metrics: MetricsTable;
   readonly worker_metrics: WorkerMetricsTable;
   readonly uncounted: UncountedTable;
+  readonly counters: CountersTable;
 }
 
 export type JobRow = Selectable<JobsTable>;

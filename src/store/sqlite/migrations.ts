@@ -282,7 +282,7 @@ const alerts = [
   `create table mutes (name text primary key, until integer, created_at integer not null) without rowid`,
   `create table deliveries (
     id integer primary key autoincrement,
-    kind text not null check (kind in ('alert', 'ping', 'telemetry')),
+    kind text not null check (kind in ('alert', 'ping', 'telemetry', 'report')),
     channel text not null,
     body text not null,
     created_at integer not null,
@@ -292,6 +292,15 @@ const alerts = [
   )`,
   `create index deliveries_due on deliveries (due_at)`,
   `create table chores (name text primary key, done_at integer not null) without rowid`,
+  `create table counters (
+    script_id integer not null,
+    what text not null,
+    times integer not null,
+    timed integer not null,
+    run_ms real not null,
+    cpu_ms real not null,
+    primary key (script_id, what)
+  ) without rowid`,
   `create table told_runs (run_id integer primary key, started_at integer not null, is_open integer not null)`,
 ];
 

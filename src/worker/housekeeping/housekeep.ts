@@ -1,11 +1,16 @@
 import type { DueChores } from '../../store/contract.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
+interface HousekeepingDue extends DueChores {
+  /** The environment names a collector of telemetry, which is told of every invocation. */
+  readonly telemetry: boolean;
+}
+
 /**
  * What follows from the log, once the jobs are done: hours are closed, checks are run, incidents are told. Each step
  * stands in the log before the next one begins, so that whoever is killed here leaves the rest to the next invocation.
  */
-export async function housekeep(call: StoreInvocation, due: DueChores): Promise<void> {
+export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Promise<void> {
   const { store, runner, events, stop } = call;
   if (due.hours) {
     const { closeHours } = await import('../../monitor/metrics/close-hours.ts');
@@ -23,6 +28,7 @@ export async function housekeep(call: StoreInvocation, due: DueChores): Promise<
     const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
     if (printed.length > 0) events.emit('incidents', printed);
   }
+  if (due.telemetry) await store.telemetry.request('otlp', runner.now());
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
   // Now and then also where nothing is due, as it forgets what was given up long ago.
   if (!stop.isTold && (due.checks || (await isDue('deliveries')))) {

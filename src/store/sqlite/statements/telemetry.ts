@@ -1,5 +1,13 @@
-import type { EndedRunFacts, TelemetryStore, ToldRun, UntoldQuery, UntoldRuns } from '../../contract.ts';
-import type { Outcome } from '../../schema.ts';
+import type {
+  CounterRow,
+  EndedRunFacts,
+  SiteState,
+  TelemetryStore,
+  ToldRun,
+  UntoldQuery,
+  UntoldRuns,
+} from '../../contract.ts';
+import type { Outcome, Severity } from '../../schema.ts';
 import type { Statements } from '../session.ts';
 import type { Sync } from './areas.ts';
 
@@ -19,8 +27,78 @@ export function telemetryStatements(db: Statements): Sync<TelemetryStore> {
         db.run('insert into told_runs (run_id, started_at, is_open) values (?, ?, ?)', [id, startedAt, isOpen ? 1 : 0]);
       }
     },
+    addCounters: (rows) => addCounters(db, rows),
+    counters: () =>
+      db.all<CounterRow>(
+        'select name, what, times, timed, run_ms, cpu_ms from counters join scripts on scripts.id = script_id',
+      ),
+    state: (at) => readState(db, at),
   };
 }
+
+function addCounters(db: Statements, rows: readonly CounterRow[]): void {
+  for (const { name, what, times, timed, run_ms, cpu_ms } of rows) {
+    db.run('insert or ignore into scripts (name) values (?)', [name]);
+    db.run(
+      `insert into counters (script_id, what, times, timed, run_ms, cpu_ms)
+       select id, ?, ?, ?, ?, ? from scripts where name = ?
+       on conflict (script_id, what) do update set times = times + excluded.times, timed = timed + excluded.timed,
+         run_ms = run_ms + excluded.run_ms, cpu_ms = cpu_ms + excluded.cpu_ms`,
+      [what, times, timed, run_ms, cpu_ms, name],
+    );
+  }
+}
+
+/** Each figure by an index, however much the log holds. */
+function readState(db: Statements, at: number): SiteState {
+  const count = (text: string, values: readonly unknown[] = []): number =>
+    db.first<{ found: number }>(`select count(*) as found from ${text}`, values)?.found ?? 0;
+  const oldest = db.first<{ since: number | null }>(
+    `select min(run_at) as since from (
+       select min(run_at) as run_at from jobs where ready = 1 and run_at <= ?
+       union all select min(run_at) from jobs where ready = 0 and run_at <= ?)`,
+    [at, at],
+  )?.since;
+  const openOf = (severity: Severity): number =>
+    count('incidents where recovered_at is null and severity = ?', [severity]);
+  return {
+    scripts: db.all(lastRunsText),
+    tiers: db.all(lastPassesText),
+    queue: {
+      jobs: {
+        waiting: count('jobs where ready = 1') + count('jobs where ready = 0 and run_at <= ?', [at]),
+        delayed: count('jobs where ready = 0 and run_at > ?', [at]),
+        running: count('jobs where claim_token is not null and tier is null'),
+        failed: count(`jobs where state = 'failed' and finished_at is not null and tier is null`),
+      },
+      ageMs: oldest == null ? null : at - oldest,
+    },
+    running: count(`runs where outcome = 'running'`),
+    workers: count(`workers where state = 'running'`),
+    incidents: { warning: openOf('warning'), critical: openOf('critical') },
+    deliveries: {
+      waiting: count('deliveries where due_at is not null'),
+      givenUp: count('deliveries where due_at is null'),
+    },
+    logBytes:
+      db.first<{ bytes: number }>('select page_count * page_size as bytes from pragma_page_count, pragma_page_size')
+        ?.bytes ?? 0,
+  };
+}
+
+const lastRunsText = `select name as script, newest.started_at as lastAt, newest.outcome as lastOutcome,
+    (select started_at from runs where script_id = scripts.id and outcome = 'succeeded'
+     order by started_at desc limit 1) as lastSuccessAt
+  from scripts cross join runs as newest on newest.id =
+    (select id from runs where script_id = scripts.id order by started_at desc, id desc limit 1)
+  order by name`;
+
+const lastPassesText = `with recursive tiers (tier) as (
+    select min(tier) from workers
+    union all select (select min(tier) from workers where tier > tiers.tier) from tiers where tier is not null)
+  select tier, (select started_at from workers where workers.tier = tiers.tier and kind = 'tier' and state <> 'skipped'
+    order by started_at desc limit 1) as lastPassAt
+  from tiers where tier is not null`;
 
 interface Looked {
   readonly id: number;

@@ -1,0 +1,129 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Store } from '../../store/contract.ts';
+import { firstLine } from '../../system/base/text.ts';
+import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
+import { failed, type SendPlace, type Sent } from '../channels/sent.ts';
+import type { Deliver } from '../deliver.ts';
+import { CollectorProblem, type Endpoint, readCollector } from './collector.ts';
+import type { Sender } from './otlp.ts';
+import { spansBody } from './spans.ts';
+
+/** Half a megabyte: less than any collector refuses. */
+const SPANS_PER_BODY = 500;
+
+const hourMs = 60 * 60_000;
+
+/** Of a log of which nothing was told so far. */
+const FIRST_MS = hourMs;
+
+/** Nobody looks for it after that, and most collectors refuse it. */
+const OLDEST_MS = 72 * hourMs;
+
+const compress = promisify(gzip);
+
+/** Sends what there is to be sent: the row only asks for it. */
+export const deliverTelemetry: Deliver = async ({ runner, store }, _row, signal) => {
+  const { root, version, environment } = runner;
+  return await sendTelemetry(store, { root, version, environment, signal }, runner.now);
+};
+
+/**
+ * Sends a span for each run that has ended since the last time, as the variables of the environment ask for. What has
+ * arrived is noted before more is sent; a run that arrives twice all the same is the same span.
+ *
+ * @returns what is wrong otherwise: what did not arrive is still in the log, and sent the next time
+ */
+export async function sendTelemetry(store: Store, place: SendPlace, now: () => number): Promise<Sent> {
+  try {
+    const collector = readCollector(place.environment);
+    if (collector === null) return { ok: true, answer: 'nothing is to be sent' };
+    const sender = { resource: collector.resource, version: place.version, root: place.root };
+    const { traces } = collector;
+    const spans = traces === null ? null : await sendSpans(store, { place, endpoint: traces, sender, now });
+    return spans ?? { ok: true, answer: 'all was sent' };
+  } catch (error) {
+    if (error instanceof CollectorProblem) return failed(error.message);
+    throw error;
+  }
+}
+
+interface Line {
+  readonly place: SendPlace;
+  readonly endpoint: Endpoint;
+  readonly sender: Sender;
+  readonly now: () => number;
+}
+
+/** @returns null: all has arrived */
+async function sendSpans(store: Store, line: Line): Promise<Sent | null> {
+  const { place, sender, now } = line;
+  for (;;) {
+    const at = now();
+    const query = { firstSince: at - FIRST_MS, since: at - OLDEST_MS, limit: SPANS_PER_BODY };
+    const { runs, told, hasMore } = await store.telemetry.untold(query);
+    const answer = runs.length === 0 ? null : await post(line, spansBody(runs, sender));
+    const refused = answer === null ? null : judge(answer, line.endpoint.url);
+    if (refused === null || refused.isOfData) {
+      // What a collector will never take must not keep it from what comes after.
+      await store.transaction((session) => session.telemetry.keepTold(told));
+    }
+    if (refused !== null) return failed(refused.reason);
+    if (!hasMore) return null;
+    if (place.signal.aborted) return failed('there was no time for all of it');
+  }
+}
+
+async function post({ place, endpoint }: Line, body: string): Promise<HttpAnswer | Error> {
+  const { url, headers, timeoutMs, isCompressed } = endpoint;
+  const encoding = isCompressed ? { 'content-encoding': 'gzip' } : {};
+  try {
+    return await sendHttp({
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...encoding, ...headers },
+      body: isCompressed ? await compress(body) : body,
+      signal: AbortSignal.any([place.signal, AbortSignal.timeout(timeoutMs)]),
+      environment: place.environment,
+      followsRedirects: false,
+    });
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+interface Refusal {
+  readonly reason: string;
+  /** The same again would be refused again. */
+  readonly isOfData: boolean;
+}
+
+/** As OTLP says it: with a 400, and within what it takes with a 200, it means the data. */
+function judge(answer: HttpAnswer | Error, url: string): Refusal | null {
+  if (answer instanceof Error) return { reason: answer.message, isOfData: false };
+  const sent = judgeAnswer(url, answer);
+  if (!sent.ok) return { reason: sent.reason, isOfData: [400, 413, 422].includes(answer.status) };
+  const rejected = readRejected(answer.text);
+  return rejected === null ? null : { reason: `${new URL(url).host} ${rejected}`, isOfData: true };
+}
+
+interface PartialAnswer {
+  readonly partialSuccess?: {
+    readonly rejectedSpans?: string | number;
+    readonly rejectedDataPoints?: string | number;
+    readonly errorMessage?: string;
+  };
+}
+
+/** Null: it took everything. Not every collector answers with JSON, though it was asked with it. */
+function readRejected(text: string): string | null {
+  if (!text.trimStart().startsWith('{')) return null;
+  try {
+    const { partialSuccess } = JSON.parse(text) as PartialAnswer;
+    const count = Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? 0);
+    if (!(count > 0)) return null;
+    return `took all but ${count}: ${firstLine(partialSuccess?.errorMessage ?? '') || 'it does not say why'}`;
+  } catch {
+    return null;
+  }
+}
