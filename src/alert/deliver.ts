@@ -75,6 +75,8 @@ async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal
 
 async function senderOf(kind: DeliveryKind): Promise<Deliver> {
   if (kind === 'alert') return deliverAlert;
+  if (kind === 'report') return (await import('./report-mail.ts')).deliverReport;
+  if (kind === 'telemetry') return (await import('./telemetry/send-telemetry.ts')).deliverTelemetry;
   throw new Error(`nothing sends ${kind}`);
 }
 

@@ -42,11 +42,19 @@ const readers = [
   'incidents',
 ];
 
+interface GlobalOptions {
+  readonly root?: string;
+  readonly asRoot?: true;
+  /** Of a report: what is sent, and may be left to passes. */
+  readonly mail?: true;
+}
+
 /** Before a command begins with anything. The place of `init` is no root yet: it looks by itself. */
 function enterRoot(context: CommandContext, command: Command): void {
-  const { root: option, asRoot } = command.optsWithGlobals<{ readonly root?: string; readonly asRoot?: true }>();
+  const { root: option, asRoot, mail } = command.optsWithGlobals<GlobalOptions>();
   const root = command.name() === 'init' ? null : findRootIfAny(context, option);
-  const isReader = readers.includes(command.name()) || (command.name() === 'job' && command.args.length === 1);
+  const isShown = readers.includes(command.name()) && mail !== true;
+  const isReader = isShown || (command.name() === 'job' && command.args.length === 1);
   if (root !== null) enterSite(context, root, isReader || asRoot === true);
 }
 

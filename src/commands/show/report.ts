@@ -13,6 +13,8 @@ interface ReportOptions extends CommonOptions {
   readonly outcome?: string;
   readonly limit?: string;
   readonly csv?: true;
+  readonly mail?: true;
+  readonly to?: string;
 }
 
 const EXAMPLES = `
@@ -24,6 +26,8 @@ Examples:
   runner report clean-tmp --since 2026-11-01 --until 2026-11-02
   runner report --json                      for programs; docs/json.md names the keys
   runner report --csv > report.csv          for a spreadsheet
+  runner report --mail                      send it by mail: put this into a script of jobs/weekly
+  runner report --mail --to me@example.org --since 30d
 
 A time is a duration back from now (90m, 12h, 7d, 4w) or local (2026-11-01, "2026-11-01 10:00");
 a day given to --until includes that whole day. Success is the share of successful runs among all that
@@ -43,18 +47,43 @@ export function reportCommand(context: CommandContext): Command {
     .option('--limit <count>', 'maximum number of scripts or runs (default on a screen: 50 runs)')
     .addOption(new Option('--json', 'as JSON').conflicts('csv'))
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
+    .option('--mail', 'send a report of all scripts by mail: failures, what got slower, what costs most')
+    .option('--to <address>', 'with --mail: send it there (default: the mail channels of the settings)')
     .addHelpText('after', EXAMPLES)
     .action((script: string | undefined) => report(context, script, command.optsWithGlobals<ReportOptions>()));
 }
 
 async function report(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
   const filter = await readFilter(options, context.now());
+  if (options.mail || options.to !== undefined) return await mail(context, word, options, filter);
   const text = await withLog(context, options.root, async (log) => {
     const known = await findKnownTiers(context, log.root);
     if (word !== undefined) return await reportScript(context, log, { word, known, filter, options });
     return await reportAll(context, log, { known, filter, options });
   });
   await print(context, text);
+}
+
+async function mail(
+  context: CommandContext,
+  word: string | undefined,
+  { mail: isMail, to, root, ...options }: ReportOptions,
+  window: RunFilter,
+): Promise<void> {
+  if (!isMail) throw new UsageError('--to needs --mail beside it: `runner report --mail --to me@example.org`.');
+  const { tier, outcome, limit, json, csv } = options;
+  if ([word, tier, outcome, limit, json, csv].some((each) => each !== undefined)) {
+    throw new UsageError('--mail sends the report of all scripts: beside it only --to, --since and --until can stand.');
+  }
+  const { mailReport } = await import('./report-mail.ts');
+  await mailReport(context, { root, to: to === undefined ? null : await readAddresses(to), window });
+}
+
+async function readAddresses(text: string): Promise<string> {
+  const { isAddress } = await import('../../settings/channels.ts');
+  const addresses = text.split(',').map((each) => each.trim());
+  if (addresses.every(isAddress)) return addresses.join(', ');
+  throw new UsageError(`--to expects an address such as me@example.org, found ${JSON.stringify(text)}.`);
 }
 
 interface Request {

@@ -1,0 +1,54 @@
+import type { ChannelSettings, Runner } from '../settings/settings.ts';
+import type { MailContent } from './channels/mail.ts';
+import { describeMissing, missingVariables, readChannelValues, withoutSecrets } from './channels/send.ts';
+import { failed, type Sent } from './channels/sent.ts';
+import type { Deliver } from './deliver.ts';
+
+/** A report that is ready to be sent, as it waits in `deliveries`. */
+export interface ReportMail extends MailContent {
+  /** Instead of whom the channel names; null: whom it names. */
+  readonly to: string | null;
+}
+
+type Place = Pick<Runner, 'root' | 'version' | 'environment' | 'settings'>;
+
+/**
+ * The channels that a report goes by: all of mail; with an address of its own the first of them, else the server in
+ * `SMTP_URL`, else the local sendmail. None: nobody has said where to.
+ */
+export function chooseMailChannels(
+  { settings, environment }: Pick<Place, 'settings' | 'environment'>,
+  to: string | null,
+) {
+  const channels = settings.alerts.channels.filter(({ kind }) => kind === 'mail');
+  if (to === null) return channels;
+  return [channels[0] ?? plainChannel(environment)];
+}
+
+function plainChannel(environment: NodeJS.ProcessEnv): ChannelSettings {
+  const options: ChannelSettings['options'] = environment.SMTP_URL ? { smtp: '$SMTP_URL' } : {};
+  return { name: 'mail', kind: 'mail', target: '', options, severity: null, tags: [] };
+}
+
+/** Sends a report by one channel. It never throws about the other side. */
+export async function sendReport(
+  channel: ChannelSettings,
+  mail: ReportMail,
+  place: Place,
+  signal: AbortSignal,
+): Promise<Sent> {
+  const meant = mail.to === null ? channel : { ...channel, target: mail.to };
+  const missing = missingVariables(meant, place.environment);
+  if (missing.length > 0) return failed(describeMissing(missing));
+  const { sendMail } = await import('./channels/mail.ts');
+  const read = readChannelValues(meant, place.environment);
+  return withoutSecrets(await sendMail(read, mail, { ...place, signal }), read, place);
+}
+
+/** Sends what could not be sent at once. */
+export const deliverReport: Deliver = async ({ runner }, row, signal) => {
+  const mail = JSON.parse(row.body) as ReportMail;
+  const channel = chooseMailChannels(runner, mail.to).find(({ name }) => name === row.channel);
+  if (channel === undefined) return failed(`the settings have no channel ${row.channel} any more`);
+  return await sendReport(channel, mail, runner, signal);
+};

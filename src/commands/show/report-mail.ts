@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { ReportMail } from '../../alert/report-mail.ts';
+import type { TimeWindow } from '../../report/model/runs.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { Store } from '../../store/contract.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { CommandContext } from '../shared/context.ts';
+import { findKnownTiers, type OpenLog, withWritableLog } from '../shared/open.ts';
+
+interface MailRequest {
+  readonly root: string | undefined;
+  /** Null: whom the settings name. */
+  readonly to: string | null;
+  readonly window: TimeWindow;
+}
+
+/** So long one server may take. */
+const LONGEST_MS = 30_000;
+
+/** Before somebody tries it again. */
+const WAIT_MS = 60_000;
+
+/**
+ * `runner report --mail`: sends the report of a window by every channel of mail. What cannot be sent now, but perhaps
+ * later, is left to the next passes.
+ */
+export async function mailReport(context: CommandContext, request: MailRequest): Promise<void> {
+  const { openRunner } = await import('../shared/context.ts');
+  const { chooseMailChannels, sendReport } = await import('../../alert/report-mail.ts');
+  const runner = await openRunner(context, request.root);
+  const channels = chooseMailChannels(runner, request.to);
+  if (channels.length === 0) throw new UsageError(NO_CHANNEL);
+  await withWritableLog(context, request.root, async (store) => {
+    const mail = await composeReport(context, runner, store, request);
+    for (const channel of channels) {
+      const sent = await sendReport(channel, mail, runner, AbortSignal.timeout(LONGEST_MS));
+      const to = printableLine(request.to ?? channel.target);
+      if (sent.ok) {
+        context.stdout.write(`Sent to ${to}: ${printableLine(sent.answer)}\n`);
+        continue;
+      }
+      const { isPermanent } = sent;
+      if (isPermanent) context.setExitCode(1);
+      else await leaveToPasses(store, { mail, channel: channel.name, at: context.now() });
+      const next = isPermanent ? '' : ' The next passes try again, for 3 days.';
+      context.stderr.write(`runner: The report could not be sent to ${to}: ${printableLine(sent.reason)}.${next}\n`);
+    }
+  });
+}
+
+const NO_CHANNEL =
+  'No address to send the report to: add --to me@example.org, or a channel of mail to the settings ' +
+  "(`alerts: { channels: [{ kind: 'mail', to: 'me@example.org' }] }`) or to the crontab " +
+  '(RUNNER_ALERTS=mail:me@example.org).';
+
+interface Left {
+  readonly mail: ReportMail;
+  readonly channel: string;
+  readonly at: number;
+}
+
+async function leaveToPasses(store: Store, { mail, channel, at }: Left): Promise<void> {
+  const delivery = { kind: 'report' as const, channel, body: JSON.stringify(mail), at: at + WAIT_MS };
+  await store.transaction((session) => session.deliveries.add([delivery]));
+}
+
+async function composeReport(
+  context: CommandContext,
+  { root, state }: Runner,
+  store: Store,
+  { to, window }: MailRequest,
+): Promise<ReportMail> {
+  const { readDigest } = await import('../../report/model/digest.ts');
+  const { writeDigest } = await import('../../report/text/digest.ts');
+  const { createClock } = await import('../../report/text/format.ts');
+  const now = context.now();
+  const log: OpenLog['view'] = async () => ({ db: await store.queries(), state });
+  const known = await findKnownTiers(context, root);
+  const pauses = await store.pauses.inForce(now);
+  const digest = await readDigest(await log(), { ...window, known, pauses });
+  const place = { host: hostname(), root, clock: createClock(now) };
+  const site = createHash('sha256').update(root).digest('hex').slice(0, 12);
+  return {
+    to,
+    ...writeDigest(digest, place),
+    id: `runner-${site}-report-${now.toString(36)}`,
+    thread: null,
+    createdAt: now,
+    isUrgent: false,
+  };
+}

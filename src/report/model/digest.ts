@@ -1,0 +1,113 @@
+import type { Severity } from '../../store/schema.ts';
+import type { Overview, OverviewQuery, ScriptOverview } from './overview.ts';
+import { readOverview } from './overview.ts';
+import type { LogView } from './run.ts';
+import { type RunFigures, type Summary, selectFigures, summarizeRuns } from './runs.ts';
+
+/** What a digest tells of one window of time: an overview, and what of it deserves a look. */
+export interface Digest {
+  readonly overview: Overview;
+  /** Most failures first. */
+  readonly failing: readonly ScriptOverview[];
+  /** Against the window before; the most first. */
+  readonly slower: readonly SlowerScript[];
+  /** By CPU time, the most first. */
+  readonly costly: readonly CostlyScript[];
+  /** Open in the window, the newest first. */
+  readonly incidents: readonly DigestIncident[];
+}
+
+export interface SlowerScript {
+  readonly script: string;
+  readonly beforeMs: number;
+  readonly nowMs: number;
+}
+
+export interface CostlyScript {
+  readonly script: string;
+  readonly cpuMs: number;
+  /** Of all CPU time: 0 to 1. */
+  readonly share: number;
+}
+
+export interface DigestIncident {
+  readonly subject: string;
+  readonly code: string;
+  readonly severity: Severity;
+  readonly openedAtMs: number;
+  /** Null: it is not over. */
+  readonly recoveredAtMs: number | null;
+  readonly occurrences: number;
+}
+
+const MOST_SLOWER = 10;
+const MOST_COSTLY = 5;
+const MOST_INCIDENTS = 30;
+
+/** Reads all that a digest tells. */
+export async function readDigest(log: LogView, query: OverviewQuery): Promise<Digest> {
+  const { sinceMs, untilMs } = query;
+  const overview = await readOverview(log, query);
+  const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
+  const failing = overview.scripts.filter(({ summary }) => summary.failed > 0);
+  return {
+    overview,
+    failing: failing.toSorted((one, other) => other.summary.failed - one.summary.failed),
+    slower: findSlower(overview.scripts, before),
+    costly: findCostly(overview.scripts),
+    incidents: await selectIncidents(log, query),
+  };
+}
+
+/** Fewer runs say nothing about what is usual. */
+const FEWEST_RUNS = 5;
+
+/** What everybody notices, and no noise reaches. */
+const SLOWER = 1.5;
+const SLOWER_MS = 100;
+
+function findSlower(
+  scripts: readonly ScriptOverview[],
+  figures: ReadonlyMap<string, RunFigures>,
+): readonly SlowerScript[] {
+  const slower = scripts.flatMap(({ script, summary }): SlowerScript[] => {
+    const earlier = figures.get(script);
+    const before = earlier === undefined ? null : summarizeRuns(earlier);
+    const [beforeMs, nowMs] = [medianOf(before), medianOf(summary)];
+    if (beforeMs === null || nowMs === null) return [];
+    return nowMs > beforeMs * SLOWER && nowMs - beforeMs > SLOWER_MS ? [{ script, beforeMs, nowMs }] : [];
+  });
+  const factor = ({ nowMs, beforeMs }: SlowerScript): number => nowMs / beforeMs;
+  return slower.toSorted((one, other) => factor(other) - factor(one)).slice(0, MOST_SLOWER);
+}
+
+function medianOf(summary: Summary | null): number | null {
+  return summary === null || summary.runs < FEWEST_RUNS ? null : summary.p50DurationMs;
+}
+
+function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[] {
+  const known = scripts.flatMap(({ script, summary: { totalCpuMs } }) =>
+    totalCpuMs ? { script, cpuMs: totalCpuMs } : [],
+  );
+  const all = known.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
+  return known
+    .map((each) => ({ ...each, share: each.cpuMs / all }))
+    .toSorted((one, other) => other.cpuMs - one.cpuMs)
+    .slice(0, MOST_COSTLY);
+}
+
+async function selectIncidents(
+  { db }: LogView,
+  { sinceMs, untilMs }: Pick<OverviewQuery, 'sinceMs' | 'untilMs'>,
+): Promise<DigestIncident[]> {
+  return await db
+    .selectFrom('incidents')
+    .select(['subject', 'code', 'severity', 'occurrences'])
+    .select(['opened_at as openedAtMs', 'recovered_at as recoveredAtMs'])
+    .where('opened_at', '<', untilMs)
+    .where((where) => where.or([where('recovered_at', 'is', null), where('recovered_at', '>=', sinceMs)]))
+    .orderBy('opened_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(MOST_INCIDENTS)
+    .execute();
+}
