@@ -1,8 +1,8 @@
 import type { ChannelSettings, Runner } from '../settings/settings.ts';
+import type { DeliveryRow } from '../store/contract.ts';
 import type { MailContent } from './channels/mail.ts';
 import { describeMissing, missingVariables, readChannelValues, withoutSecrets } from './channels/send.ts';
 import { failed, type Sent } from './channels/sent.ts';
-import type { Deliver } from './deliver.ts';
 
 /** A report that is ready to be sent, as it waits in `deliveries`. */
 export interface ReportMail extends MailContent {
@@ -46,9 +46,13 @@ export async function sendReport(
 }
 
 /** Sends what could not be sent at once. */
-export const deliverReport: Deliver = async ({ runner }, row, signal) => {
+export async function deliverReport(
+  { runner }: { readonly runner: Place },
+  row: DeliveryRow,
+  signal: AbortSignal,
+): Promise<Sent> {
   const mail = JSON.parse(row.body) as ReportMail;
   const channel = chooseMailChannels(runner, mail.to).find(({ name }) => name === row.channel);
   if (channel === undefined) return failed(`the settings have no channel ${row.channel} any more`);
   return await sendReport(channel, mail, runner, signal);
-};
+}

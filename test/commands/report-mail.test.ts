@@ -90,7 +90,7 @@ test('a report that cannot be sent now is left to the next passes', async () => 
   const { loadSettings } = await import('../../src/settings/load.ts');
   const settings = await loadSettings(root, runner.environment);
   const stop = new AbortController().signal;
-  const sent = await deliverReport({ ...call, runner: { ...runner, settings }, stop }, row as never, stop);
+  const sent = await deliverReport({ runner: { ...runner, settings } }, row as never, stop);
   expect(sent).toMatchObject({ ok: true });
   expect(server.mails).toHaveLength(1);
 });

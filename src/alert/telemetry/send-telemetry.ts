@@ -1,10 +1,10 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Store } from '../../store/contract.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { DeliveryRow, Store } from '../../store/contract.ts';
 import { firstLine } from '../../system/base/text.ts';
 import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
 import { failed, type SendPlace, type Sent } from '../channels/sent.ts';
-import type { Deliver } from '../deliver.ts';
 import { CollectorProblem, type Endpoint, readCollector } from './collector.ts';
 import type { Sender } from './otlp.ts';
 import { spansBody } from './spans.ts';
@@ -23,10 +23,14 @@ const OLDEST_MS = 72 * hourMs;
 const compress = promisify(gzip);
 
 /** Sends what there is to be sent: the row only asks for it. */
-export const deliverTelemetry: Deliver = async ({ runner, store }, _row, signal) => {
+export async function deliverTelemetry(
+  { runner, store }: { readonly runner: Runner; readonly store: Store },
+  _row: DeliveryRow,
+  signal: AbortSignal,
+): Promise<Sent> {
   const { root, version, environment } = runner;
   return await sendTelemetry(store, { root, version, environment, signal }, runner.now);
-};
+}
 
 /**
  * Sends a span for each run that has ended since the last time, as the variables of the environment ask for. What has
