@@ -94,6 +94,13 @@ export async function alternate<Name extends string, Figure>(
   return figures;
 }
 
+/** Of each contender. */
+export function mediansOf(rounds: Readonly<Record<string, readonly Figures[]>>): ReadonlyMap<string, Figures> {
+  const middle = (figures: readonly Figures[], of: keyof Figures) => median(figures.map((each) => each[of]));
+  const entries = Object.entries(rounds);
+  return new Map(entries.map(([name, all]) => [name, { wallMs: middle(all, 'wallMs'), cpuMs: middle(all, 'cpuMs') }]));
+}
+
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }

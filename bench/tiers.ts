@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import bytes from 'bytes';
 import type { Bench, Part } from './bench.ts';
-import { alternate, type Figures, median, peakBytesOf, timeOnce } from './measure.ts';
+import { alternate, type Figures, median, mediansOf, peakBytesOf, timeOnce } from './measure.ts';
 import { makeRoot, runner, scriptsOf } from './root.ts';
 
 const SCRIPTS = 20;
@@ -92,15 +92,7 @@ async function measure(
   );
   await alternate(1, contenders);
   const rounds = await alternate(bench.rounds(usualRounds), contenders);
-  const medians = new Map(
-    Object.entries(rounds).map(([name, figures]) => [
-      name,
-      {
-        wallMs: median(figures.map(({ wallMs }) => wallMs)),
-        cpuMs: median(figures.map(({ cpuMs }) => cpuMs)),
-      },
-    ]),
-  );
+  const medians = mediansOf(rounds);
   bench.table(
     [title, 'wall ms', 'ratio', 'CPU ms', 'ratio'],
     [...medians].map(([name, { wallMs, cpuMs }]) => [

@@ -65,6 +65,18 @@ test('the steps of a pass are all there, in their order', async () => {
   expect(points.indexOf('sql update jobs set state#1')).toBeLessThan(points.indexOf('spawn#1'));
 });
 
+test('making what is there and removing what is not are no steps', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\nexit 0\n') });
+  const kindsOfPass = async () => (await listFaultPoints(root, ['hourly'])).map(kindOf);
+  const making = ['fs.mkdir .runner', 'fs.mkdir .runner/output'];
+  expect(await kindsOfPass()).toEqual(expect.arrayContaining(making));
+  const again = await kindsOfPass();
+  expect(again.filter((kind) => making.includes(kind))).toEqual([]);
+  // A shell script leaves no result; its output and its folder are there.
+  expect(again).not.toContain(`fs.unlink .runner/results/${key}.json`);
+  expect(again).toEqual(expect.arrayContaining([`fs.unlink .runner/output/${key}.log`, `fs.rmdir .runner/tmp/${key}`]));
+});
+
 test.each([
   [`before fs.mkdir .runner/tmp/${key}#1`, [], []],
   [`after fs.mkdir .runner/tmp/${key}#1`, ['1.1'], []],

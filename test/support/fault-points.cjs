@@ -126,10 +126,25 @@ const changing = [
 ];
 const changingByDescriptor = [...['write', 'writev', 'ftruncate', 'fchmod', 'fchown', 'futimes', 'fsync', 'fdatasync']];
 
-const nameFile =
-  (method) =>
-  ([path]) =>
-    `fs.${method} ${tellPath(path)}`;
+const nameFile = (method) => (args) => (leavesAll(method, args) ? null : `fs.${method} ${tellPath(args[0])}`);
+
+/** What is there is not made, what is not there is not removed: that changes nothing, so it is no step. */
+function leavesAll(method, [path, mode]) {
+  const found = findFile(path);
+  if (method === 'mkdir') return found !== undefined;
+  if (['rm', 'rmdir', 'unlink'].includes(method)) return found === undefined;
+  return method === 'chmod' && found !== undefined && !found.isSymbolicLink() && (found.mode & 0o7777) === mode;
+}
+
+/** Nothing as well where it cannot be looked at: nor can it be changed there. */
+function findFile(path) {
+  try {
+    return fs.lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
 const nameOpen = (args) => (changes(args) ? `fs.open ${tellPath(args[0])}` : null);
 /** Standard output and error come and go with who listens. */
 const nameDescriptor = (method) => () => `fs.${method}`;
