@@ -8,6 +8,7 @@ import { logParts } from './log.ts';
 import { queueParts } from './queue.ts';
 import { reportParts } from './report.ts';
 import { tierParts } from './tiers.ts';
+import { usualParts } from './usual.ts';
 
 /** `npm run bench -- queue`, `npm run bench -- waking tiers`: those benches or parts; without a name, all of them. */
 const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
@@ -15,6 +16,7 @@ const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
   tiers: tierParts,
   report: reportParts,
   chores: choreParts,
+  usual: usualParts,
   log: logParts,
 };
 

@@ -2,7 +2,7 @@ import type { Discovery, Script } from '../discovery/script.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
-import type { Mute, Pause } from '../store/contract.ts';
+import type { ContentChange, Mute, Pause } from '../store/contract.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
@@ -78,7 +78,14 @@ export function runToJson(run: RunRecord): object {
     pid: run.pid,
     outputBytes: run.outputBytes,
     outputDroppedBytes: run.outputDroppedBytes,
+    counts: run.counts,
+    deviations: run.deviations.map(({ since, ...deviation }) => ({ ...deviation, since: instant(since) })),
   };
+}
+
+/** Null: it has not changed. */
+export function changeToJson(change: ContentChange | null): object | null {
+  return change && { changedAt: instant(change.changedAt), lastSuccessAt: instant(change.lastSuccessAt) };
 }
 
 /** What is in `jobs/`: `runner list --json`. */

@@ -112,13 +112,13 @@ async function showJson(
   options: ShowOptions,
   output: TextOutput,
 ): Promise<void> {
-  const { formatJson, runToJson } = await import('../../report/json.ts');
+  const { changeToJson, formatJson, runToJson } = await import('../../report/json.ts');
   const { readRunOutput } = await import('../../report/model/output.ts');
   let text: string | null = null;
   for await (const piece of readRunOutput(state, run, options.full === true)) {
     text = (text ?? '') + piece;
   }
-  await output.write(formatJson({ ...runToJson(run), output: text }));
+  await output.write(formatJson({ ...runToJson(run), change: changeToJson(run.change), output: text }));
 }
 
 interface Shown {

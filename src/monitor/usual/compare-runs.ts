@@ -39,14 +39,15 @@ async function compareAll({ usual }: Usual, runs: readonly MeasuredRun[]) {
   let before = await usual.successes(first.script, first.startedAt, RECENT_RUNS);
   const compared: { id: number; deviations: readonly Deviation[] }[] = [];
   for (const run of inOrder) {
-    compared.push({ id: run.id, deviations: await compareOne(usual, run, before) });
+    compared.push({ id: run.id, deviations: await compareRun(usual, run, before) });
     before = [run, ...before].slice(0, RECENT_RUNS);
   }
   return compared;
 }
 
-async function compareOne(
-  usual: Usual['usual'],
+/** @param before the last successful runs before it, newest first */
+export async function compareRun(
+  usual: Pick<Usual['usual'], 'successes'>,
   run: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<Deviation[]> {
@@ -58,7 +59,7 @@ async function compareOne(
 
 /** Only asked for what is unlike the last runs: another load at weekends or at night is as usual as any. */
 async function readSeasonal(
-  usual: Usual['usual'],
+  usual: Pick<Usual['usual'], 'successes'>,
   { script, startedAt }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<MeasuredRun[]> {

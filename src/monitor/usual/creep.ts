@@ -20,7 +20,7 @@ const LEAST_BYTES = 16 * 1024 * 1024;
  * @param before the last successful runs before it, newest first
  */
 export async function findCreep(
-  usual: Store['usual'],
+  usual: Pick<Store['usual'], 'successes'>,
   { script, startedAt, maxRssBytes }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<Deviation[]> {

@@ -6,7 +6,7 @@ import type { Measure } from '../../store/schema.ts';
 export const FEWEST_RUNS = 5;
 
 /** So many earlier runs are looked at: more tell what was usual a while ago. */
-export const RECENT_RUNS = 40;
+export const RECENT_RUNS = 30;
 
 /** What makes a figure unusual, in the same way for all scripts: nothing is to be set. */
 interface Rule {
@@ -35,8 +35,11 @@ const rules: Readonly<Record<Exclude<Measure, 'creep'>, Rule>> = {
 /** Nobody is to hear of less than this factor. */
 const LEAST_FACTOR = Math.log(2);
 
+/** By so much it lies outside of all others: of what has two usual values, each varies, too. */
+const LEAST_BEYOND = Math.log(1.25);
+
 /** How many standard deviations count as unusual; the fewer runs there are, the less is known of those. */
-const spreads = (runs: number): number => 3.5 + 12 / runs;
+const spreads = (runs: number): number => 3.4 + 16 / runs;
 
 /** What of a normal distribution the median absolute deviation is. */
 const MAD_OF_NORMAL = 0.6745;
@@ -79,9 +82,9 @@ export function findUsual(
   const distance = Math.abs(scale(value) - median(scaled));
   const spread = medianAbsoluteDeviation(scaled) / MAD_OF_NORMAL;
   if (distance < LEAST_FACTOR || distance < spread * spreads(recent.length)) return null;
-  const all = [...recent, ...seasonal];
-  const isOutside = value > usual ? value > Math.max(...all) : value < Math.min(...all);
-  return isOutside ? usual : null;
+  const others = [...scaled, ...seasonal.map(scale)];
+  const outsideBy = value > usual ? scale(value) - Math.max(...others) : Math.min(...others) - scale(value);
+  return outsideBy < LEAST_BEYOND ? null : usual;
 }
 
 interface Figure {

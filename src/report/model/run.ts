@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
+import type { Counts } from '../../child/counts.ts';
 import { describeCrash } from '../../execution/result/wording.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { WHOLE_QUEUE } from '../../queue/pauses.ts';
+import type { Deviation } from '../../store/contract.ts';
 import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../store/schema.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
@@ -44,6 +46,10 @@ export interface RunRecord {
   readonly pid: number | null;
   readonly outputBytes: number | null;
   readonly outputDroppedBytes: number | null;
+  /** What the script has counted, by name. */
+  readonly counts: Counts;
+  /** In what it was unlike the script's runs before it. */
+  readonly deviations: readonly Deviation[];
 }
 
 /** What a Node script threw and nobody caught. */
@@ -91,7 +97,12 @@ function recordedRuns(db: Kysely<ActivityLog>) {
     .selectFrom('runs')
     .innerJoin('scripts', 'scripts.id', 'runs.script_id')
     .leftJoin('script_versions', 'script_versions.id', 'runs.version_id')
-    .select(columns);
+    .select(columns)
+    .select([
+      sql<string>`(select json_group_object(name, value) from counts where run_id = runs.id)`.as('countsJson'),
+      sql<string>`(select json_group_array(json_object('measure', measure, 'name', name, 'value', value,
+        'usual', usual, 'runs', runs, 'since', since)) from deviations where run_id = runs.id)`.as('deviationsJson'),
+    ]);
 }
 
 type RecordedRuns = ReturnType<typeof recordedRuns>;
@@ -101,7 +112,7 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
   const rows = await choose(recordedRuns(log.db)).execute();
   const isOpen = rows.some(({ outcome }) => outcome === 'running');
   const open = new Map(isOpen ? (await selectRunning(log)).map((run) => [run.id, run]) : []);
-  return rows.map(({ errorName, errorMessage, errorStack, ...row }) => {
+  return rows.map(({ errorName, errorMessage, errorStack, countsJson, deviationsJson, ...row }) => {
     const error = { name: errorName, message: errorMessage, stack: errorStack };
     const tier = tierOf(row.script);
     const run = {
@@ -109,6 +120,8 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
       tier,
       jobId: tier === WHOLE_QUEUE ? row.jobId : null,
       error: Object.values(error).every((value) => value === null) ? null : error,
+      counts: JSON.parse(countsJson) as Counts,
+      deviations: JSON.parse(deviationsJson) as Deviation[],
     };
     return asFound(run, open.get(run.id));
   });

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { ContentChange } from '../../store/contract.ts';
 import { type ActivityLog, isFailure, type Outcome } from '../../store/schema.ts';
 import { inPages } from '../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
@@ -138,6 +139,8 @@ export interface RunWithOutput extends RunRecord {
   readonly outputFile: string | null;
   /** By which its files are called as long as it has no end in the log. */
   readonly filesKey: string | null;
+  /** Of one that failed: that the content is another one since the script last succeeded. */
+  readonly change: ContentChange | null;
 }
 
 export async function selectRun(log: LogView, id: number): Promise<RunWithOutput | null> {
@@ -153,7 +156,28 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
   // What has printed nothing has no row; of an unknown number of bytes, what they were is unknown.
   const output = written.output ?? (written.output_bytes === 0 ? '' : null);
   const hasFiles = outcome === 'running' && worker_id !== null;
-  return { ...run, output, outputFile, filesKey: hasFiles ? `${worker_id}.${claim_number}` : null };
+  const filesKey = hasFiles ? `${worker_id}.${claim_number}` : null;
+  return { ...run, output, outputFile, filesKey, change: await selectChange(log, run) };
+}
+
+/** Of a run that failed, whether its script's content was another one when that last succeeded; null: it was not. */
+export async function selectChange(log: LogView, run: RunRecord): Promise<ContentChange | null> {
+  const { script, contentHash, startedAtMs } = run;
+  if (!isFailure(run.outcome) || contentHash === null) return null;
+  const success = await selectNewestRun(log, script, { untilMs: startedAtMs + 1, outcomes: ['succeeded'] });
+  if (success === null || success.contentHash === null || success.contentHash === contentHash) return null;
+  const first = await log.db
+    .selectFrom('runs')
+    .innerJoin('scripts', 'scripts.id', 'runs.script_id')
+    .innerJoin('script_versions', 'script_versions.id', 'runs.version_id')
+    .select('runs.started_at as startedAtMs')
+    .where('scripts.name', '=', script)
+    .where('runs.started_at', '>=', success.startedAtMs)
+    .where('script_versions.content_hash', '=', contentHash)
+    .orderBy('runs.started_at')
+    .limit(1)
+    .executeTakeFirst();
+  return { changedAt: first?.startedAtMs ?? startedAtMs, lastSuccessAt: success.startedAtMs };
 }
 
 /** Enough to hold a last line. */

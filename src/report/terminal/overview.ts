@@ -17,7 +17,7 @@ import {
   formatRate,
   UNKNOWN,
 } from '../text/format.ts';
-import { describePaused, describeResume, describeSetOptions } from '../text/words.ts';
+import { describeDeviation, describePaused, describeResume, describeSetOptions } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
 import { describeLiveness, describeWait } from './status.ts';
 import { type Column, type FittedColumn, fitColumns, joinFitting, renderTable, truncate } from './table.ts';
@@ -178,14 +178,15 @@ function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
 /** What is to be said of a script besides its figures. A pause of its whole tier stands above. */
 function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const { columns, palette, clock } = screen;
-  const { lastError, waiting, pause } = script;
+  const { lastError, lastRun, waiting, pause } = script;
   const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
   const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
   const isOwn = pause !== null && pause.name === script.script;
+  const unusual = (lastRun?.deviations ?? []).map((deviation) => describeDeviation(deviation, clock));
   const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
   return [
     ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
-    ...[...wait, ...paused].map((text) => palette.warning(cut(text))),
+    ...[...unusual, ...wait, ...paused].map((text) => palette.warning(cut(text))),
   ].map((line) => `  ${line}`);
 }
 

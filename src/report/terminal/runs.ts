@@ -2,20 +2,22 @@ import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { ScriptRuns } from '../model/history.ts';
 import type { RunRecord } from '../model/run.ts';
 import type { RunWithOutput } from '../model/runs.ts';
-import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
-import { describeRunError } from '../text/words.ts';
+import { type Clock, countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
+import { describeChange, describeDeviation, describeRunError, formatNumber } from '../text/words.ts';
 import { paintOutcome, type Screen } from './screen.ts';
 import { type Column, fitColumns, joinFitting, renderTable } from './table.ts';
 
 /** Everything about one run but its output. */
-export function renderRun(run: RunRecord, screen: Screen): string {
-  const { palette } = screen;
+export function renderRun(run: RunRecord & Partial<Pick<RunWithOutput, 'change'>>, screen: Screen): string {
+  const { palette, clock } = screen;
   const outcome = paintOutcome(palette, run.outcome)(run.outcome);
   const facts = factsOf(run, screen).filter(([, value]) => value !== null);
   const lines = [
     `${palette.bold(printableLine(run.script))} · run ${run.id} · ${outcome}`,
     ...(run.reason === null ? [] : [printableLine(run.reason)]),
+    ...(run.change ? [palette.warning(describeChange(run.change, clock))] : []),
     ...(run.warning === null ? [] : [palette.warning(printableLine(run.warning))]),
+    ...run.deviations.map((deviation) => palette.warning(describeDeviation(deviation, clock))),
     '',
     ...facts.map(([label, value]) => `${palette.dim(label.padEnd(13))} ${value}`),
     ...renderError(run, screen),
@@ -49,6 +51,7 @@ function factsOf(run: RunRecord, { clock }: Screen): Fact[] {
     ['pid', run.pid === null ? null : String(run.pid)],
     ['content', run.contentHash && `sha256 ${printableLine(run.contentHash.slice(0, 12))}`],
     ['output', describeOutput(run)],
+    ['counts', describeCounts(run)],
   ];
 }
 
@@ -67,6 +70,11 @@ function describeOutput({ outputBytes, outputDroppedBytes }: RunRecord): string 
   if (outputBytes === 0) return 'none';
   const dropped = outputDroppedBytes ? `, ${formatBytes(outputDroppedBytes)} of them dropped` : '';
   return formatBytes(outputBytes) + dropped;
+}
+
+function describeCounts({ counts }: RunRecord): string | null {
+  const all = Object.entries(counts).map(([name, value]) => `${printableLine(name)} ${formatNumber(value)}`);
+  return all.length === 0 ? null : all.join(' · ');
 }
 
 function renderError({ error }: RunRecord, { palette }: Screen): string[] {
@@ -121,14 +129,17 @@ function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
     {
       title: 'why',
       rank: 5,
-      text: whyOf,
+      text: (run) => whyOf(run, clock),
       paint: (text, run) => (run.outcome === 'succeeded' ? palette.warning(text) : text),
       shrinks: { first: 16, last: 16 },
     },
   ];
 }
 
-function whyOf(run: RunRecord): string {
-  if (run.outcome === 'succeeded' || run.outcome === 'running') return firstLine(run.warning ?? '');
+function whyOf(run: RunRecord, clock: Clock): string {
+  if (run.outcome === 'succeeded' || run.outcome === 'running') {
+    const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
+    return [firstLine(run.warning ?? ''), ...unusual].filter(Boolean).join('; ');
+  }
   return describeRunError(run, '') ?? UNKNOWN;
 }

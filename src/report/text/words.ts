@@ -3,11 +3,11 @@ import { findPause, resumeCommandOf, WHOLE_QUEUE, wordsOfPaused } from '../../qu
 import { isWaiting } from '../../queue/read/list.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { ContentChange, Deviation, Pause } from '../../store/contract.ts';
 import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
 import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/run.ts';
-import { type Clock, countOf, formatBytes, formatDuration } from './format.ts';
+import { type Clock, countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** `paused until 11-03 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
 export function describePaused(pause: Pause, of: string, clock: Clock): string {
@@ -76,6 +76,45 @@ export function describeRunError(run: RunRecord, outputEnd: string): string | nu
   const line = lastLine(outputEnd);
   // A crash tells of its last line itself.
   return line === '' || reason.endsWith(line) ? reason : `${reason}: ${line}`;
+}
+
+/** In what a run was unlike those before it: `3.2× its usual 41s`, `orders: 3 instead of the usual 120`. */
+export function describeDeviation(deviation: Deviation, clock: Clock): string {
+  const { measure, name, value, usual, since } = deviation;
+  const figure = figureOf[measure];
+  if (measure === 'creep') {
+    const begun = since === null ? '' : ` since ${clock.short(since)}`;
+    return `memory has grown from ${figure(usual)} to ${figure(value)}${begun}`;
+  }
+  const what = measure === 'count' ? `${printableLine(name)}: ` : wordOf[measure];
+  const times = value / usual;
+  if (times > 1 && Number.isFinite(times)) return `${what}${formatTimes(times)}× its usual ${figure(usual)}`;
+  return `${what}${figure(value)} instead of its usual ${figure(usual)}`;
+}
+
+const wordOf = { duration: '', memory: 'memory: ', output: 'output: ' } as const;
+
+const figureOf: Readonly<Record<Deviation['measure'], (value: number) => string>> = {
+  duration: formatDuration,
+  memory: formatBytes,
+  creep: formatBytes,
+  output: formatBytes,
+  count: formatNumber,
+};
+
+function formatTimes(times: number): string {
+  return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
+}
+
+/** `1,234`, `-1.5`: whatever a script has counted. */
+export function formatNumber(value: number): string {
+  return Number.isSafeInteger(value) && value >= 0 ? formatCount(value) : String(Math.round(value * 1000) / 1000);
+}
+
+/** That a script's content is another one since it last succeeded. */
+export function describeChange({ changedAt, lastSuccessAt }: ContentChange, clock: Clock): string {
+  const [changed, succeeded] = [clock.short(changedAt), clock.short(lastSuccessAt)];
+  return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;
 }
 
 /** `Job 12 (mail/welcome)`. */

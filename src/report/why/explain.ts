@@ -5,7 +5,14 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/run.ts';
 import { type Clock, countOf, formatDuration, formatPeriod } from '../text/format.ts';
-import { describeOptions, describePaused, describeResume, describeRunError } from '../text/words.ts';
+import {
+  describeChange,
+  describeDeviation,
+  describeOptions,
+  describePaused,
+  describeResume,
+  describeRunError,
+} from '../text/words.ts';
 import type { WhyFacts } from './facts.ts';
 
 /** What the findings are told with. */
@@ -39,6 +46,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): WhyFinding[] 
     explainPause(facts, clock),
     ...explainJob(facts, clock),
     explainLastRun(facts, clock),
+    ...explainChange(facts, clock),
     explainLastSuccess(facts, clock),
   ];
 }
@@ -165,10 +173,20 @@ function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): WhyFindin
     return fine('last run', `${run} ${isSeen ? 'is still running' : 'has no end in the log yet'}`);
   }
   const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
-  if (outcome === 'succeeded') return fine('last run', `${run} succeeded${took}`);
+  if (outcome === 'succeeded') return explainSuccess(lastRun, `${run} succeeded${took}`, clock);
   const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
   if (!isFailure(outcome)) return fine('last run', text);
   return notable('last run', text, `\`runner show ${id}\` shows more.`);
+}
+
+function explainSuccess({ id, deviations }: RunRecord, text: string, clock: Clock): WhyFinding {
+  if (deviations.length === 0) return fine('last run', text);
+  const unusual = deviations.map((deviation) => describeDeviation(deviation, clock)).join('; ');
+  return notable('last run', `${text}, unlike those before: ${unusual}`, `\`runner show ${id}\` shows more.`);
+}
+
+function explainChange({ change }: WhyFacts, clock: Clock): WhyFinding[] {
+  return change === null ? [] : [notable('changed', describeChange(change, clock), null)];
 }
 
 function explainLastSuccess({ lastSuccess, lastRun, nowMs }: WhyFacts, clock: Clock): WhyFinding {

@@ -2,10 +2,10 @@ import { statSync } from 'node:fs';
 import type { Script } from '../../discovery/script.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
-import type { Pause } from '../../store/contract.ts';
+import type { ContentChange, Pause } from '../../store/contract.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/run.ts';
-import { selectNewestRun } from '../model/runs.ts';
+import { selectChange, selectNewestRun } from '../model/runs.ts';
 import {
   findHolders,
   type RecordedPass,
@@ -36,6 +36,8 @@ export interface WhyFacts {
   readonly running: RunningRun | null;
   readonly waiting: WaitingScriptJob | null;
   readonly lastRun: RunRecord | null;
+  /** Where that failed: that its content is another one since it last succeeded. */
+  readonly change: ContentChange | null;
   readonly lastSuccess: RunRecord | null;
   /** Its job, where that was given up. */
   readonly droppedJob: ScriptJob | null;
@@ -78,6 +80,7 @@ export async function readWhyFacts(
     running: (await selectRunning(log)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
     lastRun,
+    change: lastRun && (await selectChange(log, lastRun)),
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
     droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),

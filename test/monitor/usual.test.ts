@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { faultNames, measureDetection, rowOf, shapes } from '../../bench/usual.ts';
+import { compareRuns } from '../../src/monitor/usual/compare-runs.ts';
+import { findUsual } from '../../src/monitor/usual/judge.ts';
+import { findSlowRuns } from '../../src/monitor/usual/slow-runs.ts';
+import type { NewJobRow } from '../../src/store/contract.ts';
+import { repository } from '../support/doc-examples.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { type WrittenLog, writeLog } from '../support/written-log.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const START = Date.UTC(2026, 9, 5);
+const MB = 1024 * 1024;
+
+/** A log in which a script has run so often, each hour, in about 10 s. */
+async function makeHistory(runs: number): Promise<WrittenLog> {
+  const log = await writeLog(makeTemporaryRoot());
+  const pass = await log.addPass('hourly', START);
+  for (let run = 0; run < runs; run += 1) {
+    const fields = {
+      worker_id: pass,
+      duration_ms: 10_000 + (run % 7) * 200,
+      max_rss_bytes: 80 * MB,
+      output_bytes: 1000,
+    };
+    await log.addRun('hourly/a', START + run * HOUR_MS, fields);
+  }
+  await compareRuns(log.store);
+  return log;
+}
+
+const deviationsOf = (log: WrittenLog) => log.db.selectFrom('deviations').selectAll().execute();
+
+test('the table in docs/usual.md is what the measurement gives', async () => {
+  const page = readFileSync(join(repository, 'docs/usual.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| ([\w ]+) \| ([\d.]+) in 1,000 \| (.+) \|$/gm)];
+  expect(rows.map(([, name]) => name)).toEqual(Object.keys(shapes));
+  for (const [, name = '', alarms, figures = ''] of rows) {
+    const shape = shapes[name] as (typeof shapes)[string];
+    const sample = { seed: 7, histories: 2, runs: 300, trials: 60 };
+    const found = await measureDetection(shape, sample);
+    const expected = figures.split(' | ').map(Number.parseFloat);
+    const measured = rowOf(name, found).slice(2).map(Number.parseFloat);
+    for (const [index, fault] of faultNames.entries()) {
+      const difference = Math.abs((measured[index] as number) - (expected[index] as number));
+      expect([name, fault, difference < 15], `${measured[index]} and ${expected[index]}`).toEqual([name, fault, true]);
+    }
+    // Of few runs, one more or less is chance.
+    expect(found.falseAlarms).toBeLessThanOrEqual((Number(alarms) / 1000) * found.normalRuns + 4);
+  }
+}, 20_000);
+
+test('goals are reached where figures vary by no more than 15 %', () => {
+  const page = readFileSync(join(repository, 'docs/usual.md'), 'utf8');
+  for (const name of ['stable', 'noisy', 'trending', 'growing with data']) {
+    const [, alarms, figures = ''] =
+      new RegExp(`^\\| ${name} \\| ([\\d.]+) in 1,000 \\| (.+) \\|$`, 'm').exec(page) ?? [];
+    expect(Number(alarms)).toBeLessThanOrEqual(1);
+    for (const figure of figures.split(' | ')) expect(Number.parseFloat(figure)).toBeGreaterThanOrEqual(95);
+  }
+});
+
+test('what is slower, faster, larger or prints less than usual is noted with its figures, once', async () => {
+  const log = await makeHistory(30);
+  expect(await deviationsOf(log)).toEqual([]);
+  const at = START + 30 * HOUR_MS;
+  const usual = { duration_ms: 10_600, max_rss_bytes: 80 * MB, output_bytes: 1000 };
+  const slow = await log.addRun('hourly/a', at, { ...usual, duration_ms: 33_000 });
+  const fast = await log.addRun('hourly/a', at + 1, { ...usual, duration_ms: 900 });
+  const large = await log.addRun('hourly/a', at + 2, { ...usual, max_rss_bytes: 300 * MB });
+  const silent = await log.addRun('hourly/a', at + 3, { ...usual, output_bytes: 0 });
+  // What has failed is compared with nothing, nor with it anything.
+  await log.addRun('hourly/a', at + 4, { ...usual, duration_ms: 1, outcome: 'failed' });
+  expect(await log.store.chores.due(at, 1)).toMatchObject({ usual: true });
+  await Promise.all([compareRuns(log.store), compareRuns(log.store)]);
+  await compareRuns(log.store);
+  expect(await log.store.chores.due(at, 1)).toMatchObject({ usual: false });
+  const none = { name: '', since: null };
+  expect(await deviationsOf(log)).toEqual([
+    { run_id: slow, measure: 'duration', value: 33_000, usual: 10_600, runs: 30, ...none },
+    { run_id: fast, measure: 'duration', value: 900, usual: 10_600, runs: 30, ...none },
+    { run_id: large, measure: 'memory', value: 300 * MB, usual: 80 * MB, runs: 30, ...none },
+    { run_id: silent, measure: 'output', value: 0, usual: 1000, runs: 30, ...none },
+  ]);
+});
+
+test('what a script counts is compared, too', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  const pass = await log.addPass('hourly', START);
+  for (let run = 0; run <= 10; run += 1) {
+    const id = await log.addRun('hourly/a', START + run * HOUR_MS, { worker_id: pass });
+    const orders = run === 10 ? 3 : 100 + run;
+    log.store.connection.prepare('insert into counts values (?, ?, ?)').run([id, 'orders', orders]);
+  }
+  await compareRuns(log.store);
+  expect(await deviationsOf(log)).toMatchObject([
+    { measure: 'count', name: 'orders', value: 3, usual: 104.5, runs: 10 },
+  ]);
+});
+
+test('four runs tell nothing, and a few milliseconds are noise', async () => {
+  const log = await makeHistory(4);
+  await log.addRun('hourly/a', START + 4 * HOUR_MS, { duration_ms: 100_000 });
+  await compareRuns(log.store);
+  expect(await deviationsOf(log)).toEqual([]);
+  expect(findUsual('duration', 45, [3, 3, 4, 3, 3, 4])).toBeNull();
+  expect(findUsual('duration', 450, [3, 3, 4, 3, 3, 4])).toBe(3);
+});
+
+test('a log that is compared by a runner which is killed on the way loses nothing', async () => {
+  const log = await makeHistory(30);
+  const slow = await log.addRun('hourly/a', START + 30 * HOUR_MS, { duration_ms: 60_000 });
+  const { store } = log;
+  const dying = { ...store, transaction: () => Promise.reject(new Error('killed')) };
+  await expect(compareRuns(dying)).rejects.toThrow('killed');
+  expect(await deviationsOf(log)).toEqual([]);
+  await compareRuns(store);
+  expect(await deviationsOf(log)).toMatchObject([{ run_id: slow, measure: 'duration' }]);
+  store.connection.exec('delete from jobs');
+  expect(await deviationsOf(log)).toEqual([]);
+});
+
+test('memory that creeps for weeks is noted once a day, though no run is unlike the one before', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  const pass = await log.addPass('6hours', START);
+  for (let run = 0; run < 30 * 4; run += 1) {
+    const bytes = Math.round(80 * MB * 1.02 ** (run / 4));
+    await log.addRun('6hours/a', START + run * 6 * HOUR_MS, { worker_id: pass, max_rss_bytes: bytes });
+  }
+  await compareRuns(log.store);
+  const found = await deviationsOf(log);
+  expect(new Set(found.map(({ measure }) => measure))).toEqual(new Set(['creep']));
+  const days = (await log.db.selectFrom('runs').select(['id', 'started_at']).execute())
+    .filter(({ id }) => found.some(({ run_id }) => run_id === id))
+    .map(({ started_at }) => (started_at - START) / DAY_MS);
+  expect(days).toEqual([23, 24, 25, 26, 27, 28, 29]);
+  for (const { value, usual, since } of found) {
+    expect(value / usual).toBeGreaterThan(1.4);
+    expect(since).toBeGreaterThanOrEqual(START);
+  }
+});
+
+test('a run that goes on far over its usual time is found', async () => {
+  const log = await makeHistory(30);
+  const startedAt = START + 30 * HOUR_MS;
+  const runId = await log.addRun('hourly/a', startedAt, { outcome: 'running' });
+  const found = { runId, script: 'hourly/a', startedAt, runningMs: 40_000, usualMs: 10_600 };
+  expect(await findSlowRuns(log.store, startedAt + 40_000)).toEqual([found]);
+  expect(await findSlowRuns(log.store, startedAt + 15_000)).toEqual([]);
+  // Far below it, too, it has only just begun.
+  expect(await findSlowRuns(log.store, startedAt + 100)).toEqual([]);
+});
+
+test('of a handler with many short jobs a few are compared, and of all others each', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  const { store } = log;
+  const jobId = (await store.jobs.add([{ ...newJob, created_at: START }], START))[0] as number;
+  const end = (script: string, at: number, durationMs: number, counts?: Record<string, number>) => ({
+    ...{ jobId, workerId: null, key: null, script, contentHash: null, attempt: 1, scheduledFor: null },
+    ...{ startedAt: START + at, timeoutMs: null, runId: null, leftJob: null },
+    end: makeFinishedRun({ duration_ms: durationMs, ...(counts && { counts }) }),
+  });
+  const short = Array.from({ length: 100 }, (_, index) => end('queue/mail', index * 300, 2));
+  await store.transaction(({ runs }) =>
+    runs.end([...short, end('queue/mail', 0, 80), end('queue/mail', 0, 1, { mails: 2 }), end('hourly/a', 0, 1)]),
+  );
+  expect((await store.usual.uncompared(1000)).length).toBe(3 + 3);
+});
+
+const newJob: Omit<NewJobRow, 'created_at'> = {
+  ...{ name: 'mail', state: 'queued', data: '{}', priority: 0, scheduled_for: null, run_at: 0, retry: null },
+  ...{ repeat: null, missed_policy: 'once', unique_key: null, concurrency_key: null, parent_id: null },
+  ...{ on_child_failure: null, lease_ms: null },
+};
