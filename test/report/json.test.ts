@@ -62,6 +62,8 @@ test('a run has every key of docs/json.md, and null for what is unknown', async 
     pid: 42,
     outputBytes: 5,
     outputDroppedBytes: 0,
+    counts: {},
+    deviations: [],
   });
   expect(throughText(runToJson(second))).toMatchObject({
     outcome: 'running',
