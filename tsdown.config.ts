@@ -80,6 +80,9 @@ const readers = [
   'report/why/why.ts',
 ];
 
+/** What health checks load, which few passes run: apart from all that others load, too. */
+const checks = ['monitor/checks/run-checks.ts', 'store/sqlite/statements/checks.ts'];
+
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts'];
 
@@ -123,11 +126,12 @@ export default defineConfig([
     outputOptions: {
       codeSplitting: {
         groups: [
-          chunkOf('pass', 4, ['cli.ts', 'commands/run/run-tier.ts']),
+          chunkOf('pass', 4, ['cli.ts', 'commands/run/run-tier.ts', 'schedule/expected-call.ts']),
           // Apart, as neither of these two is to load the other.
           chunkOf('shared', 3, readers, runners),
           chunkOf('read', 2, readers),
           chunkOf('run', 1, runners),
+          chunkOf('checks', 0, checks),
         ],
       },
     },

@@ -28,6 +28,7 @@ export const commands: Commands = {
   report: async () => (await import('./commands/show/report.ts')).reportCommand,
   status: async () => (await import('./commands/show/status.ts')).statusCommand,
   why: async () => (await import('./commands/show/status.ts')).whyCommand,
+  check: async () => (await import('./commands/show/check.ts')).checkCommand,
   doctor: async () => (await import('./commands/site/doctor.ts')).doctorCommand,
   alert: async () => (await import('./commands/site/alert.ts')).alertCommand,
   show: async () => (await import('./commands/show/show.ts')).showCommand,

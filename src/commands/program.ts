@@ -34,6 +34,7 @@ const readers = [
   'report',
   'status',
   'why',
+  'check',
   'doctor',
   'show',
   'activity',
@@ -156,15 +157,18 @@ async function guessMeaning(error: unknown, line: CommandLine): Promise<unknown>
 /** What is wrong with the arguments, by what running them has thrown. */
 export async function describeWrongUse(error: unknown, line: CommandLine): Promise<Complaint> {
   const meant = await guessMeaning(error, line);
-  if (meant instanceof CommanderError) return describeCommanderError(meant);
-  return { message: (meant as Error).message, exitCode: 2 };
+  const [command] = chooseCommands(line);
+  // Of a monitoring plugin, 2 would say that what it looks at is in a critical state.
+  const exitCode = command === 'check' ? 3 : 2;
+  if (meant instanceof CommanderError) return describeCommanderError(meant, exitCode);
+  return { message: (meant as Error).message, exitCode };
 }
 
-function describeCommanderError(error: CommanderError): Complaint {
+function describeCommanderError(error: CommanderError, exitCode: number): Complaint {
   if (error.exitCode === 0) return { message: null, exitCode: 0 };
   // The help, printed for want of a command of that name, says enough.
-  if (error.code === 'commander.help') return { message: null, exitCode: 2 };
-  return { message: sentenceOf(error), exitCode: 2 };
+  if (error.code === 'commander.help') return { message: null, exitCode };
+  return { message: sentenceOf(error), exitCode };
 }
 
 function sentenceOf({ message }: CommanderError): string {

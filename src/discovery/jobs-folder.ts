@@ -34,7 +34,7 @@ export function reasonToIgnore(name: string): string | null {
 /** Words that mean something else after `runner`. */
 const commands: ReadonlySet<string> = new Set(
   (
-    'add backup claim cron doctor due help import init job jobs kick list pause repeat report resume run show ' +
+    'add backup check claim cron doctor due help import init job jobs kick list pause repeat report resume run show ' +
     'status tail why work'
   ).split(' '),
 );

@@ -19,6 +19,7 @@ import {
 import {
   type AlertSettings,
   type ChannelSettings,
+  type CheckSetting,
   defaultSettings,
   type Settings,
   type TierSettings,
@@ -132,6 +133,37 @@ const alertsShape = {
   perHour: readWith(readWholeNumber(1, 1_000)),
 };
 
+const readCount = readWholeNumber(1, 1_000_000);
+
+const checksShape = {
+  tierOverdue: readCheck(readCount),
+  tierSkipped: readCheck(readCount),
+  scriptFailing: readCheck(readCount),
+  scriptOverdue: readCheck(readCount),
+  runUnusual: readCheck(readPositiveNumber(1_000)),
+  jobsFailing: readCheck(readCount),
+  jobsWaiting: readCheck(readCount),
+  jobsLate: readCheck(readDurationMs),
+  noWorker: readCheck(readDurationMs),
+  workerStuck: readCheck(readDurationMs),
+  crashes: readCheck(readCount),
+  utilization: readCheck(readPositiveNumber(1)),
+  serviceTime: readCheck(readDurationMs),
+  logUnusable: readCheck(readDurationMs),
+  diskFull: readCheck(readByteSize('1kb')),
+  alertsUndelivered: readCheck(readDurationMs),
+} satisfies Record<CheckSetting, unknown>;
+
+/** A check that is switched off has no threshold, and one that is switched on that of its default. */
+function readCheck(read: Reader<number>) {
+  const readThreshold: Reader<number | null | undefined> = (found) => {
+    if (typeof found === 'boolean') return { value: found ? undefined : null };
+    const reading = read(found);
+    return 'value' in reading ? reading : { expected: `${reading.expected}, or true or false` };
+  };
+  return readWith(readThreshold);
+}
+
 const settingsShape = {
   defaults: z.optional(sharedOptions),
   tiers: z.optional(z.record(z.string(), tierSettings)),
@@ -144,6 +176,7 @@ const settingsShape = {
   limits: z.optional(z.strictObject(limitsShape)),
   queue: z.optional(z.strictObject(queueShape)),
   workers: z.optional(z.strictObject(workersShape)),
+  checks: z.optional(z.strictObject(checksShape)),
   allowUnsafe: readWith(readBoolean),
   secrets: readWith(readWords(variableName, 'names of environment variables such as SHOP_LOGIN')),
   alerts: z.optional(z.strictObject(alertsShape)),
@@ -194,6 +227,7 @@ function withDefaults(found: FoundSettings): Settings {
       quiet: found.alerts?.quiet ?? alerts.quiet,
       perHour: found.alerts?.perHour ?? alerts.perHour,
     },
+    checks: withoutUndefined(found.checks ?? {}),
   };
 }
 
@@ -257,6 +291,7 @@ function keysAt([first]: readonly string[]): readonly string[] {
   if (first === 'limits') return Object.keys(limitsShape);
   if (first === 'queue') return Object.keys(queueShape);
   if (first === 'workers') return Object.keys(workersShape);
+  if (first === 'checks') return Object.keys(checksShape);
   if (first === 'alerts') return Object.keys(alertsShape);
   if (first === 'tiers') return Object.keys(tierShape);
   return Object.keys(first === 'defaults' ? sharedShape : scriptShape);

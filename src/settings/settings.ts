@@ -24,7 +24,31 @@ export interface Settings {
   /** Variables whose values are masked in stored output, besides those whose names look secret. */
   readonly secrets: readonly string[];
   readonly alerts: AlertSettings;
+  /** What is left out is as `monitor/checks/thresholds.ts` says. */
+  readonly checks: CheckSettings;
 }
+
+/** The checks by the names that they have in the settings. */
+export type CheckSetting =
+  | 'tierOverdue'
+  | 'tierSkipped'
+  | 'scriptFailing'
+  | 'scriptOverdue'
+  | 'runUnusual'
+  | 'jobsFailing'
+  | 'jobsWaiting'
+  | 'jobsLate'
+  | 'noWorker'
+  | 'workerStuck'
+  | 'crashes'
+  | 'utilization'
+  | 'serviceTime'
+  | 'logUnusable'
+  | 'diskFull'
+  | 'alertsUndelivered';
+
+/** From where on each check complains: a count, milliseconds or bytes; null: never. */
+export type CheckSettings = Readonly<Partial<Record<CheckSetting, number | null>>>;
 
 /** Whom to tell what is wrong, when, and how often. */
 export interface AlertSettings {
@@ -149,6 +173,7 @@ export const defaultSettings: Settings = {
   allowUnsafe: false,
   secrets: [],
   alerts: { channels: [], after: 1, remindMs: dayMs, quiet: null, perHour: 10 },
+  checks: {},
 };
 
 /** What every worker of one root shares. */
@@ -313,6 +338,42 @@ interface AlertsInput {
   readonly perHour?: number;
 }
 
+/** From where on health checks complain: `true` as by default, `false` never. */
+interface ChecksInput {
+  /** Calls of a tier that did not come, from 1. Default 1. */
+  readonly tierOverdue?: number | boolean;
+  /** Calls in a row that found the previous pass still running. Default 3. */
+  readonly tierSkipped?: number | boolean;
+  /** Jobs of a script in a row that have failed, tries included. Default 1. */
+  readonly scriptFailing?: number | boolean;
+  /** Periods of its tier for which a script has not run. Default 3. */
+  readonly scriptOverdue?: number | boolean;
+  /** How many times its usual time a run may last. Default 3. */
+  readonly runUnusual?: number | boolean;
+  /** Jobs of the queue that have failed within an hour. Default 10. */
+  readonly jobsFailing?: number | boolean;
+  /** Jobs of the queue that are due. Default 1000. */
+  readonly jobsWaiting?: number | boolean;
+  /** How long a job may be due. Default `30m`, or two periods of the most frequent tier. */
+  readonly jobsLate?: string | boolean;
+  /** How long jobs may be due without a worker. Default `30m`, or two periods of the most frequent tier. */
+  readonly noWorker?: string | boolean;
+  /** How long one job may keep its worker while others are late. Default `1h`. */
+  readonly workerStuck?: string | boolean;
+  /** Workers that have died within a day. Default 3. */
+  readonly crashes?: number | boolean;
+  /** How busy the queue's workers may be, 0 to 1. Default: any. */
+  readonly utilization?: number | false;
+  /** How long jobs may take on average from when they are due to their end. Default: any. */
+  readonly serviceTime?: string | false;
+  /** How long a log that was quarantined is told of. Default `7d`. */
+  readonly logUnusable?: string | boolean;
+  /** How much of the disk must be free. Default `100mb`. */
+  readonly diskFull?: string | boolean;
+  /** How long a message may be on its way. Default `1h`. */
+  readonly alertsUndelivered?: string | boolean;
+}
+
 /** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
 export interface SettingsInput {
   /** Options of every script. */
@@ -333,6 +394,7 @@ export interface SettingsInput {
   readonly limits?: LimitsInput;
   readonly queue?: QueueInput;
   readonly workers?: WorkersInput;
+  readonly checks?: ChecksInput;
   /** Run and read files that others could have written. Default false: they are refused. */
   readonly allowUnsafe?: boolean;
   /** Names of variables whose values are masked in stored output, besides those that look secret. */

@@ -46,6 +46,8 @@ export interface Store extends StoreSession {
   withBusyTimeout<T>(ms: number, work: () => Promise<T>): Promise<T>;
   /** For reports: portable queries, built by Kysely, which is loaded only now. They change nothing. */
   queries(): Promise<Kysely<ActivityLog>>;
+  /** For health checks, which are loaded only now. They change nothing. */
+  checks(): Promise<CheckStore>;
   /** Lets whoever finds nothing to do sleep until another process has committed. */
   watch(): ChangeWatch;
   close(): Promise<void>;
@@ -579,8 +581,12 @@ export interface DueChores {
 
 /** What invocations do from time to time, whichever comes first: `checks`, `digest`. */
 export interface ChoreStore {
-  /** Asked at the end of every invocation, and cheap: mostly it is nothing. */
-  due(at: number, checksEveryMs: number): Promise<DueChores>;
+  /**
+   * Asked at the end of every invocation, and cheap: mostly it is nothing.
+   *
+   * @param whileRunningMs how often checks are due while a run goes on; default: as often as otherwise
+   */
+  due(at: number, checksEveryMs: number, whileRunningMs?: number): Promise<DueChores>;
   /** When it was last done; null: never. */
   doneAt(name: string): Promise<number | null>;
   setDone(name: string, at: number): Promise<void>;
@@ -855,6 +861,94 @@ export interface MetricStore {
   write(scripts: readonly ScriptMetrics[], workers: readonly WorkerMetrics[]): Promise<void>;
   /** Deletes hours that began before; how many rows. */
   prune(before: number, limit: number): Promise<number>;
+}
+
+// ---- health checks ----------------------------------------------------------------------------------
+
+/** What health checks ask of the log, each with a few steps into an index. */
+export interface CheckStore {
+  /** How each tier that was ever called stands. */
+  tiers(): Promise<TierCallRow[]>;
+  /** When the oldest call that is known was made by schedule; null: none was. */
+  firstCall(): Promise<number | null>;
+  /** The one row of each script. */
+  scripts(): Promise<ScriptStandRow[]>;
+  /** Of a script, its failures since it last succeeded, counted up to `limit`. */
+  failures(script: string, limit: number): Promise<FailureStreak>;
+  /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
+  running(): Promise<RunningRow[]>;
+  /** Jobs of the queue that are due, by name, of the `limit` that are taken next. */
+  due(at: number, limit: number): Promise<DueJobsRow[]>;
+  /** How many jobs of the queue have ended like this since then, counted up to `limit`. */
+  ended(state: 'finished' | 'failed', since: number, limit: number): Promise<number>;
+  /** When a worker last began to process jobs of the queue; null: none ever has. */
+  lastQueueWork(): Promise<number | null>;
+  /** Workers that are believed to process jobs of the queue. */
+  queueWorkers(): Promise<WorkerIdentityRow[]>;
+  /** Whether somebody who is no worker of the runner has a job of the queue. */
+  isClaimedOutside(): Promise<boolean>;
+  /** Workers that have died since then, the newest first. */
+  crashed(since: number): Promise<CrashedWorkerRow[]>;
+}
+
+export interface TierCallRow {
+  readonly tier: string;
+  /** Its last call by schedule, skipped ones too; null: it was only called by hand. */
+  readonly calledAt: number | null;
+  /** By the one line for all tiers. */
+  readonly isDue: boolean;
+  /** How many calls in a row have found the lock held by an earlier pass, and since when. */
+  readonly held: number;
+  readonly heldSince: number | null;
+}
+
+export interface ScriptStandRow {
+  readonly name: string;
+  readonly tier: string;
+  readonly state: JobState;
+  /** When its last try began. */
+  readonly startedAt: number | null;
+  /** When it was first queued. */
+  readonly createdAt: number;
+  readonly reason: string | null;
+}
+
+export interface FailureStreak {
+  readonly count: number;
+  /** When the first of them began. */
+  readonly since: number | null;
+  /** How the last one ended: one sentence. */
+  readonly reason: string | null;
+}
+
+/** Which process a worker is. */
+export interface WorkerIdentityRow {
+  readonly pid: number;
+  readonly startTicks: number | null;
+  readonly host: string;
+  readonly bootId: string | null;
+}
+
+/** A run that goes on, with the process of its worker. */
+export interface RunningRow extends WorkerIdentityRow {
+  readonly id: number;
+  readonly script: string;
+  readonly startedAt: number;
+  readonly timeoutMs: number | null;
+}
+
+export interface DueJobsRow {
+  readonly name: string;
+  readonly jobs: number;
+  /** Since when the first of them is due. */
+  readonly oldest: number;
+}
+
+export interface CrashedWorkerRow {
+  /** Null: it processed jobs of the queue. */
+  readonly tier: string | null;
+  readonly finishedAt: number;
+  readonly reason: string | null;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------

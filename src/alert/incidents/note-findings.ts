@@ -14,15 +14,19 @@ const RUNS_OWN = 'script-failing';
  */
 export async function noteFindings(session: StoreSession, findings: readonly Finding[], at: number): Promise<void> {
   const seen = new Set<string>();
+  const unknown = new Set<string>();
   for (const { code, subject, status, message, hint } of findings) {
     if (code === RUNS_OWN || status === 'ok') continue;
+    if (status === 'unknown') {
+      unknown.add(code);
+      continue;
+    }
     seen.add(keyOf({ code, subject }));
-    if (status === 'unknown') continue;
     const sign = { code, subject, fingerprint: '', severity: status, at, runId: null, message, hint };
     if (!(await session.incidents.count(sign))) await session.incidents.open(sign);
   }
   const open = (await session.incidents.current()).filter(({ code }) => code !== RUNS_OWN);
-  const over = open.filter((incident) => !seen.has(keyOf(incident)));
+  const over = open.filter((incident) => !unknown.has(incident.code) && !seen.has(keyOf(incident)));
   await session.incidents.change(over.map((incident) => ({ id: incident.id, set: overAt(incident, at) })));
 }
 

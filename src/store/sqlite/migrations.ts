@@ -172,6 +172,8 @@ const tables = [
   `create index workers_in_order on workers (tier) where kind = 'tier'`,
   // They are few: without it the last one is looked for among all calls.
   `create index workers_by_hand on workers (tier, started_at) where triggered_by = 'manual'`,
+  // The few that have died: health checks count them, however many others there are.
+  `create index workers_crashed on workers (finished_at) where state = 'crashed'`,
   `create table scripts (id integer primary key, name text not null unique)`,
   `create table script_versions (
     id integer primary key,

@@ -54,6 +54,10 @@ export function createSqliteStore(
     retryWhenFull: (work) => retryWhenFull(folder, work),
     withBusyTimeout: (ms, work) => withBusyTimeout(session, ms, work),
     queries: async () => (await import('./dialect.ts')).buildQueries(session),
+    checks: async () => {
+      const { checkStatements } = await import('./statements/checks.ts');
+      return asAsync(checkStatements(session), (work) => session.ask(work));
+    },
     watch: () => watchLog(folder, session),
     close: () => session.close(),
   };

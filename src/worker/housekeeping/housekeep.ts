@@ -1,3 +1,4 @@
+import { uptime } from 'node:os';
 import type { DueChores } from '../../store/contract.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
@@ -20,7 +21,7 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
   }
-  if (due.checks) await store.chores.setDone('checks', runner.now());
+  if (due.checks) await check(call);
   // Asked anew, as what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
   const isDue = async (chore: keyof DueChores) => (await store.chores.due(runner.now(), 0))[chore];
   if (await isDue('incidents')) {
@@ -30,9 +31,25 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   }
   if (due.telemetry) await store.telemetry.request('otlp', runner.now());
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
-  // Now and then also where nothing is due, as it forgets what was given up long ago.
-  if (!stop.isTold && (due.checks || (await isDue('deliveries')))) {
+  if (!stop.isTold && (await isDue('deliveries'))) {
     const { deliverDue } = await import('../../alert/deliver.ts');
     await deliverDue({ runner, store, stop: stop.signal });
   }
+}
+
+/** Mostly all is well, and was: then there is nothing to note. */
+async function check({ store, runner }: StoreInvocation): Promise<void> {
+  const at = runner.now();
+  const { checkCodes, runChecks } = await import('../../monitor/checks/run-checks.ts');
+  // Which scripts fail is known from their runs.
+  const codes = checkCodes.filter((code) => code !== 'script-failing');
+  const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
+  const { findings } = await runChecks(store, { ...place, nowMs: at, upMs: uptime() * 1000 }, codes);
+  const isWell = findings.every(({ status }) => status === 'ok') && (await store.incidents.current()).length === 0;
+  if (isWell) return await store.chores.setDone('checks', at);
+  const { noteFindings } = await import('../../alert/incidents/note-findings.ts');
+  await store.transaction(async (session) => {
+    await noteFindings(session, findings, at);
+    await session.chores.setDone('checks', at);
+  }, 'soon');
 }

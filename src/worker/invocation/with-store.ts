@@ -42,13 +42,14 @@ async function useLog<T>(
   }
 }
 
-/** A broken tier is known within minutes, and an idle call mostly has nothing to look into. */
+/** A tier that is not called is known within minutes; a run that lasts too long by the next pass of any tier. */
 const CHECKS_EVERY_MS = 5 * 60_000;
+const WHILE_RUNNING_MS = 50_000;
 
 /** What concerns no job: last, when no lock is held that somebody could wait for. */
 async function housekeepIfDue(call: StoreInvocation): Promise<void> {
   const { store, runner } = call;
-  const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS);
+  const due = await store.chores.due(runner.now(), CHECKS_EVERY_MS, WHILE_RUNNING_MS);
   const telemetry = telemetryVariables.some((name) => runner.environment[name]);
   if (!telemetry && !Object.values(due).includes(true)) return;
   const { housekeep } = await import('../housekeeping/housekeep.ts');

@@ -4,6 +4,9 @@ import type { Sync } from './areas.ts';
 
 const HOUR_MS = 3_600_000;
 
+/** Whoever delivers forgets what was given up a month ago. */
+const KEPT_MS = 31 * 24 * HOUR_MS;
+
 /** Counted is until a whole hour. What is left over from before that became known too late. */
 const countedUntil = "(select done_at from chores where name = 'hours')";
 const areHoursDue = `(not exists (select 1 from chores where name = 'hours' and done_at > ?)
@@ -12,13 +15,14 @@ const areHoursDue = `(not exists (select 1 from chores where name = 'hours' and 
 
 export function choreStatements(db: Statements): Sync<ChoreStore> {
   return {
-    due: (at, checksEveryMs) => {
+    due: (at, checksEveryMs, whileRunningMs = checksEveryMs) => {
       const row = db.first<Record<keyof DueChores, number>>(
-        `select not exists (select 1 from chores where name = 'checks' and done_at between ? and ?) as checks,
+        `select not exists (select 1 from chores where name = 'checks' and done_at <= ? and done_at >
+             iif(exists (select 1 from runs where outcome = 'running'), ?, ?)) as checks,
            exists (select 1 from uncompared) as usual,
            exists (select 1 from incidents where due_at <= ?) as incidents,
-           exists (select 1 from deliveries where due_at <= ?) as deliveries, ${areHoursDue} as hours`,
-        [at - checksEveryMs + 1, at, at, at, at - HOUR_MS],
+           exists (select 1 from deliveries where due_at <= ? or (due_at is null and created_at < ?)) as deliveries, ${areHoursDue} as hours`,
+        [at, at - whileRunningMs, at - checksEveryMs, at, at, at - KEPT_MS, at - HOUR_MS],
       );
       const isDue = (chore: keyof DueChores): boolean => row?.[chore] === 1;
       return {

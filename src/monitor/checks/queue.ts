@@ -1,0 +1,129 @@
+import { printableName } from '../../system/base/values.ts';
+import { checkLiveness } from '../../system/process/identity.ts';
+import {
+  type Check,
+  type CheckFacts,
+  type CheckResult,
+  counted,
+  longestUsualWaitMs,
+  statusAbove,
+  type Wrong,
+} from './check.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** More need not be counted: that many are far too many. */
+const MOST_FAILED = 10_000;
+
+export const jobsFailing: Check = {
+  code: 'jobs-failing',
+  setting: 'jobsFailing',
+  subject: 'queue',
+  defaultThreshold: () => 10,
+  run: async ({ log, nowMs }, threshold) => {
+    const since = nowMs - HOUR_MS;
+    const failed = await log.ended('failed', since, MOST_FAILED);
+    const ok = `${counted(failed, 'job')} failed within the last hour`;
+    const figures = [{ label: 'jobs_failed', value: failed, unit: '', warning: threshold, critical: null }] as const;
+    if (failed < threshold) return { wrong: [], ok, figures };
+    // Whether as many finished: counting all would take its time.
+    const finished = await log.ended('finished', since, failed + 1);
+    const isMost = finished <= failed;
+    const message = () => (isMost ? `${ok}, and only ${finished} finished` : ok);
+    const hint =
+      'See `runner jobs --state failed`: new code may have broken something, or a service that the jobs need fails; ' +
+      '`runner kick` queues them again.';
+    return { wrong: [{ subject: 'queue', status: isMost ? 'critical' : 'warning', message, hint }], ok, figures };
+  },
+};
+
+const CAPACITY_HINT =
+  'See `runner status`. If the workers finish job after job, run more of them or call them more often (`workers.max`, ' +
+  '`runner work` in the crontab). If one job takes too long, look into that one; let jobs that take long have a worker ' +
+  'of their own.';
+
+export const jobsWaiting: Check = {
+  code: 'jobs-waiting',
+  setting: 'jobsWaiting',
+  subject: 'queue',
+  defaultThreshold: () => 1_000,
+  run: async (facts, threshold) => {
+    const { jobs, isCut, names } = await facts.due();
+    const critical = 10 * threshold;
+    const ok = describeDue(jobs, isCut);
+    const figures = [{ label: 'jobs_due', value: jobs, unit: '', warning: threshold, critical }] as const;
+    if (jobs < threshold && !isCut) return { wrong: [], ok, figures };
+    const most = names[0] === undefined ? '' : `, most of them ${printableName(names[0].name)} (${names[0].jobs})`;
+    const status = isCut ? 'critical' : statusAbove(jobs, critical);
+    return { wrong: [{ subject: 'queue', status, message: () => ok + most, hint: CAPACITY_HINT }], ok, figures };
+  },
+};
+
+function describeDue(jobs: number, isCut: boolean): string {
+  if (jobs === 0) return 'no job is due';
+  return `${isCut ? 'more than ' : ''}${counted(jobs, 'job is', 'jobs are')} due`;
+}
+
+export const jobsLate: Check = {
+  code: 'jobs-late',
+  setting: 'jobsLate',
+  subject: 'queue',
+  defaultThreshold: longestUsualWaitMs,
+  run: async (facts, threshold) => {
+    const { oldest, oldestName } = await facts.due();
+    const waitsMs = oldest === null ? 0 : facts.nowMs - oldest;
+    const seconds = (ms: number): number => Math.round(ms / 1000);
+    const result: CheckResult = {
+      wrong: [],
+      ok: oldest === null ? 'no job waits' : 'no job has waited too long',
+      figures: [
+        {
+          ...{ label: 'oldest_job', value: seconds(waitsMs), unit: 's' },
+          ...{ warning: seconds(threshold), critical: seconds(4 * threshold) },
+        },
+      ],
+    };
+    if (oldestName === null || waitsMs < threshold) return result;
+    const message: Wrong['message'] = ({ lasting }) =>
+      `the oldest job that is due has waited for ${lasting(waitsMs)} (${printableName(oldestName)})`;
+    const hint = `${CAPACITY_HINT} \`runner status\` also names jobs without a handler.`;
+    return { ...result, wrong: [{ subject: 'queue', status: statusAbove(waitsMs, 4 * threshold), message, hint }] };
+  },
+};
+
+/** Jobs pile up, and nobody processes them. */
+export const noWorker: Check = {
+  code: 'no-worker',
+  setting: 'noWorker',
+  subject: 'queue',
+  defaultThreshold: longestUsualWaitMs,
+  run: async (facts, threshold) => {
+    const { jobs, oldest } = await facts.due();
+    const waitsMs = oldest === null ? 0 : facts.nowMs - oldest;
+    if (waitsMs < threshold) return { wrong: [], ok: 'no job waits for a worker' };
+    const last = await facts.log.lastQueueWork();
+    if ((last !== null && facts.nowMs - last < threshold) || (await isProcessed(facts))) {
+      return { wrong: [], ok: 'somebody processes the queue' };
+    }
+    return {
+      wrong: [
+        {
+          subject: 'queue',
+          status: 'critical',
+          message: ({ lasting }) =>
+            `${counted(jobs, 'job waits', 'jobs wait')} for up to ${lasting(waitsMs)} to be processed; ` +
+            (last === null ? 'nobody ever has' : `nobody has for ${lasting(facts.nowMs - last)}`),
+          hint: 'Any tier in the crontab processes the queue, too, and so does a line with `runner work`; `runner doctor` tries them.',
+        },
+      ],
+      ok: '',
+    };
+  },
+};
+
+/** By a worker, by who claims jobs without being one, or who waits for some. */
+async function isProcessed({ log, states, nowMs }: CheckFacts): Promise<boolean> {
+  const { listWaiters } = await import('../../queue/claim/waiters.ts');
+  if (states.some((state) => listWaiters(state, nowMs).length > 0) || (await log.isClaimedOutside())) return true;
+  return (await log.queueWorkers()).some((worker) => checkLiveness(worker) !== 'dead');
+}
