@@ -103,7 +103,7 @@ test('cron is told of what always fails once, and once that it is over; the exit
   const over = await inRoot(root, 'hourly');
   expect(over).toMatchObject({ status: 0 });
   expect(over.stderr).toMatch(
-    /^runner: of earlier failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /,
+    /^runner: news of failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /,
   );
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
 });

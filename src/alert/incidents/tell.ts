@@ -48,6 +48,9 @@ export async function tellIncidents(store: Store, teller: Teller): Promise<reado
   });
 }
 
+/** So many incidents of a subject that are over are kept: a script that fails now and then has many. */
+const MOST_OVER = 50;
+
 async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
   const { session, at } = context;
   await endCalm(context);
@@ -60,6 +63,7 @@ async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
     if (told !== null) tellable.push(told);
     if (prints !== null) printed.push(prints);
   }
+  await session.incidents.prune(at - context.runner.settings.retention.failedMs, MOST_OVER);
   await queueFor(session, context.runner.settings.alerts, tellable, {
     ...{ at, host: hostname(), root: context.runner.root },
   });

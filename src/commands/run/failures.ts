@@ -57,7 +57,7 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const blocks = [...first, ...later.map((each) => describeLater(each, clock))];
   if (blocks.length === 0) return [];
   const isOfThisCall = first.length > 0 && call.failures > 0;
-  return [isOfThisCall ? headOf(runner, call) : `runner: of earlier failures ${placeOf(runner)}`, ...blocks];
+  return [isOfThisCall ? headOf(runner, call) : `runner: news of failures ${placeOf(runner)}`, ...blocks];
 }
 
 function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): string {

@@ -188,8 +188,9 @@ export async function endRunOfClaim(
     ended = await endRun(session, run, { ...end, duration_ms }, left);
   }
   const isKept = await removeUnkept(session, job, leftJob, context.archive);
-  // What somebody has cancelled needs nobody's attention.
-  if (run === null || ended === null || transition.kind === 'cancel') return;
+  // Who cancels a job or sets it aside knows of it.
+  const isMeant = transition.kind === 'cancel' || transition.kind === 'bury';
+  if (run === null || ended === null || isMeant) return;
   await noteEnd(session, { ...run, ...ended, runId: isKept ? ended.runId : null, leftJob, at });
 }
 
