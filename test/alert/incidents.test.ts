@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest';
+import { noteFindings } from '../../src/alert/incidents/note-findings.ts';
+import type { CheckStatus } from '../../src/monitor/checks/finding.ts';
+import { fingerprintOf } from '../../src/queue/settle/incidents.ts';
+import { noteEnd } from '../../src/queue/settle/settle.ts';
+import { makeFinishedRun } from '../support/finished-run.ts';
 import { DAY_MS, makeChannel, openIncidentPlace } from '../support/incident-place.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/test-queue.ts';
 
@@ -103,4 +108,76 @@ test('without a channel nothing is on its way, and the incident stands', async (
   expect(await tell(true)).toEqual([]);
   expect(told()).toEqual([]);
   expect(incidents()).toMatchObject([{ told_at: null, recovered_at: clock.at, recovery_told_at: null, due_at: null }]);
+});
+
+test('a handler is well again once no job of it has failed for an hour and one has succeeded', async () => {
+  const { store, tell, told, clock } = await openIncidentPlace();
+  const end = (reason: string | null) => {
+    const run = { script: 'queue/mail', startedAt: clock.at, runId: null, at: clock.at };
+    const failed = makeFinishedRun({ outcome: 'failed', reason, output: reason });
+    const ended = reason === null ? makeFinishedRun() : failed;
+    return store.transaction((session) =>
+      noteEnd(session, { ...run, end: ended, leftJob: reason === null ? 'finished' : 'failed' }),
+    );
+  };
+  for (const reason of ['no route', null, 'no route', null]) {
+    await end(reason);
+    clock.at += 20 * MINUTE_MS;
+    await tell();
+  }
+  expect(told()).toEqual(['opened queue/mail']);
+  // No further job: the hour alone ends it.
+  clock.at += HOUR_MS;
+  await tell();
+  expect(told()).toEqual(['opened queue/mail', 'recovered queue/mail']);
+});
+
+test('what checks find opens once, counts, and is over when none finds it; what none could look into stays', async () => {
+  const { store, tell, told, clock, incidents } = await openIncidentPlace();
+  const find = (status: CheckStatus, subject = 'daily') => ({
+    ...({ code: 'tier-overdue', status, subject, hint: 'look at the crontab' } as const),
+    message: 'daily was not called',
+  });
+  for (const findings of [[find('critical')], [find('critical')], [find('unknown')], [find('ok')], [find('warning')]]) {
+    await store.transaction((session) => noteFindings(session, findings, clock.at));
+    expect(await tell(true)).toEqual([]);
+    clock.at += MINUTE_MS;
+  }
+  await store.transaction((session) => noteFindings(session, [], clock.at));
+  await tell();
+  expect(told()).toEqual(['opened daily', 'recovered daily', 'opened daily', 'recovered daily']);
+  expect(incidents()).toMatchObject([
+    { severity: 'critical', occurrences: 2, hint: 'look at the crontab' },
+    { severity: 'warning', occurrences: 1 },
+  ]);
+});
+
+test('a script whose errors are all different has at most six incidents, and one message tells of the last ones', async () => {
+  const { pass, incidents } = await openIncidentPlace();
+  const words = ['ant', 'bee', 'cat', 'dog', 'emu', 'fox', 'gnu', 'hen'];
+  for (const word of words) await pass({ 'hourly/a': `there is no ${word}` });
+  expect(incidents().map(({ occurrences }) => occurrences)).toEqual([1, 1, 1, 1, 1, 3]);
+});
+
+test('a failure that a spool tells late opens nothing once its script has succeeded', async () => {
+  const { store, pass, clock, incidents } = await openIncidentPlace();
+  await pass({ 'hourly/a': null });
+  const end = makeFinishedRun({ outcome: 'failed', reason: 'no route' });
+  const before = { script: 'hourly/a', startedAt: clock.at - HOUR_MS, at: clock.at - HOUR_MS, isLate: true };
+  await store.transaction((session) => noteEnd(session, { ...before, runId: null, end, leftJob: 'failed' }));
+  expect(incidents()).toEqual([]);
+});
+
+test.each([
+  ['no route to 10.0.0.1:443', 'no route to 10.20.0.111:8443'],
+  ['order 4711 of 2026-03-10T13:00:00.123Z', 'order 12 of 2025-12-31T23:59:59Z'],
+  ['cannot read /home/me/a b', 'cannot read /srv/www/x/a b'],
+  [
+    '0xdeadbeef in deadbeef01 of 0d6e9bb0-0c6e-4c3a-9a5e-2f5c6cdb7a11',
+    '0x1 in cafe0123 of 3b241101-e2bb-4255-8caf-4136c566a962',
+  ],
+])('%j and %j are the same error', (one, other) => {
+  const of = (error_message: string) => fingerprintOf(makeFinishedRun({ outcome: 'failed', error_message }));
+  expect(of(one)).toBe(of(other));
+  expect(of(one)).not.toBe(of(`${one} again`));
 });

@@ -102,9 +102,7 @@ test('cron is told of what always fails once, and once that it is over; the exit
   writeFileSync(join(root, 'fixed'), '');
   const over = await inRoot(root, 'hourly');
   expect(over).toMatchObject({ status: 0 });
-  expect(over.stderr).toMatch(
-    /^runner: news of failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /,
-  );
+  expect(over.stderr).toMatch(/^runner: news of failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /);
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
 });
 
