@@ -26,6 +26,7 @@ export const commands: Commands = {
   claim: async () => (await import('./commands/jobs/claim.ts')).claimCommand,
   kick: async () => (await import('./commands/jobs/queue.ts')).kickCommand,
   report: async () => (await import('./commands/show/report.ts')).reportCommand,
+  metrics: async () => (await import('./commands/show/metrics.ts')).metricsCommand,
   status: async () => (await import('./commands/show/status.ts')).statusCommand,
   why: async () => (await import('./commands/show/status.ts')).whyCommand,
   check: async () => (await import('./commands/show/check.ts')).checkCommand,

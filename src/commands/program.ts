@@ -32,6 +32,7 @@ const readers = [
   'list',
   'jobs',
   'report',
+  'metrics',
   'status',
   'why',
   'check',

@@ -1,4 +1,5 @@
 import type { Discovery, Script } from '../discovery/script.ts';
+import type { Metrics } from '../monitor/metrics/read-metrics.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { MissedPasses } from '../schedule/expected-call.ts';
@@ -44,6 +45,31 @@ export function overviewToJson(overview: Overview): object {
       cpuMs: totals.totalCpuMs,
       maxRssBytes: totals.maxRssBytes,
     },
+  };
+}
+
+/** What happened by period: `runner metrics --json`. */
+export function metricsToJson(metrics: Metrics, cpuLimit: number | null): object {
+  const toPeriod = <B extends { readonly fromMs: number; readonly untilMs: number }>({
+    fromMs,
+    untilMs,
+    ...figures
+  }: B) => ({
+    from: instant(fromMs),
+    until: instant(untilMs),
+    ...figures,
+  });
+  return {
+    period: metrics.period,
+    since: instant(metrics.sinceMs),
+    until: instant(metrics.untilMs),
+    cpuLimit,
+    series: metrics.series.map(({ subject, kind, total, buckets }) => ({
+      ...{ subject, kind, total: toPeriod(total), buckets: buckets.map(toPeriod) },
+    })),
+    workers: metrics.workers.map(({ tier, total, buckets }) => ({
+      ...{ tier, total: toPeriod(total), buckets: buckets.map(toPeriod) },
+    })),
   };
 }
 

@@ -10,7 +10,7 @@ import { startCommand } from './start-command.ts';
 
 /** Commands that read and write the log and print: nothing of them needs a process of its own. */
 const inProcess =
-  /^(acknowledge|activity|add|check|claim|cron|import|incidents|init|job|jobs|kick|list|mute|pause|repeat|report|resume|show|status|unmute|why)$/;
+  /^(acknowledge|activity|add|check|claim|cron|import|incidents|init|job|jobs|kick|list|metrics|mute|pause|repeat|report|resume|show|status|unmute|why)$/;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {

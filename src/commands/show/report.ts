@@ -202,7 +202,7 @@ type Row = Readonly<Record<string, unknown>>;
  * File names and errors come from anywhere: a spreadsheet must not take one for a formula, so such
  * a cell gets an apostrophe in front (https://owasp.org/www-community/attacks/CSV_Injection).
  */
-async function formatCsv(
+export async function formatCsv(
   titles: string,
   toRows: (instant: (atMs: number | null) => string | null) => readonly Row[],
 ): Promise<string> {
