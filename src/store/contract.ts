@@ -724,6 +724,8 @@ export interface TelemetryStore {
   /** Adds to what has happened since the log began. */
   addCounters(rows: readonly CounterRow[]): Promise<void>;
   counters(): Promise<CounterRow[]>;
+  /** When the first run of the log began, which may be long gone; null: nothing has run. */
+  beganAt(): Promise<number | null>;
   state(at: number): Promise<SiteState>;
 }
 

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { readFamilies } from '../../monitor/telemetry/read-families.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { DeliveryRow, Store } from '../../store/contract.ts';
 import { firstLine } from '../../system/base/text.ts';
@@ -7,6 +8,7 @@ import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
 import { failed, type SendPlace, type Sent } from '../channels/sent.ts';
 import { CollectorProblem, type Endpoint, readCollector } from './collector.ts';
 import type { Sender } from './otlp.ts';
+import { metricsBody } from './otlp-metrics.ts';
 import { spansBody } from './spans.ts';
 
 /** Half a megabyte: less than any collector refuses. */
@@ -33,8 +35,8 @@ export async function deliverTelemetry(
 }
 
 /**
- * Sends a span for each run that has ended since the last time, as the variables of the environment ask for. What has
- * arrived is noted before more is sent; a run that arrives twice all the same is the same span.
+ * Sends a span for each run that has ended since the last time, and all metrics, as the variables of the environment
+ * ask for. What has arrived is noted before more is sent; a run that arrives twice all the same is the same span.
  *
  * @returns what is wrong otherwise: what did not arrive is still in the log, and sent the next time
  */
@@ -43,9 +45,11 @@ export async function sendTelemetry(store: Store, place: SendPlace, now: () => n
     const collector = readCollector(place.environment);
     if (collector === null) return { ok: true, answer: 'nothing is to be sent' };
     const sender = { resource: collector.resource, version: place.version, root: place.root };
-    const { traces } = collector;
+    const { traces, metrics } = collector;
     const spans = traces === null ? null : await sendSpans(store, { place, endpoint: traces, sender, now });
-    return spans ?? { ok: true, answer: 'all was sent' };
+    // Where one kind is refused, the other is sent all the same.
+    const figures = metrics === null ? null : await sendMetrics(store, { place, endpoint: metrics, sender, now });
+    return spans ?? figures ?? { ok: true, answer: 'all was sent' };
   } catch (error) {
     if (error instanceof CollectorProblem) return failed(error.message);
     throw error;
@@ -76,6 +80,19 @@ async function sendSpans(store: Store, line: Line): Promise<Sent | null> {
     if (!hasMore) return null;
     if (place.signal.aborted) return failed('there was no time for all of it');
   }
+}
+
+/** Everything as it is now: what did not arrive the last time needs not be sent once more. */
+async function sendMetrics(store: Store, line: Line): Promise<Sent | null> {
+  const { place, sender, endpoint, now } = line;
+  const at = now();
+  const families = await readFamilies(store, at, place.version);
+  const since = (await store.telemetry.beganAt()) ?? at;
+  const refused = judge(
+    await post(line, metricsBody(families, sender, { since: Math.min(since, at), at })),
+    endpoint.url,
+  );
+  return refused === null ? null : failed(refused.reason);
 }
 
 async function post({ place, endpoint }: Line, body: string): Promise<HttpAnswer | Error> {

@@ -45,6 +45,7 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
   const hour = from < until ? await measureHour(session, { from, until }, { now, late, scripts }) : null;
   await scripts.addKnown(session);
   await metrics.write(scripts.toRows(), [...again, ...(hour?.workers ?? [])]);
+  await session.telemetry.addCounters(scripts.counters.toRows());
   // Whole days without anything are one step.
   const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
   if (next !== known || late.length > 0) await metrics.setCountedUntil(next);

@@ -1,10 +1,13 @@
 import type { MeasuredRow, ScriptMetrics, Span, StoreSession, WorkerMetrics } from '../../store/contract.ts';
+import { Counters } from './counters.ts';
 import { Figures } from './figures.ts';
 import { HOUR_MS, hourOf } from './periods.ts';
 import { measureWorkers } from './workers.ts';
 
 /** Figures of scripts by hour. */
 export class HourlyFigures {
+  /** The same for good, whatever hour it was in. */
+  readonly counters = new Counters();
   readonly #byHour = new Map<number, Map<string, Figures>>();
 
   get isEmpty(): boolean {
@@ -29,8 +32,14 @@ export class HourlyFigures {
   add(row: MeasuredRow, { from, until }: Span): void {
     const { name, started_at: start, finished_at: end } = row;
     const isWithin = (at: number | null): at is number => at !== null && at >= from && at < until;
-    if (row.counts_start === 1 && isWithin(start)) this.of(hourOf(start), name).addStart(row);
-    if (row.counts_end === 1 && isWithin(end)) this.of(hourOf(end), name).addEnd(row);
+    if (row.counts_start === 1 && isWithin(start)) {
+      this.of(hourOf(start), name).addStart(row);
+      this.counters.addStart(row);
+    }
+    if (row.counts_end === 1 && isWithin(end)) {
+      this.of(hourOf(end), name).addEnd(row);
+      this.counters.addEnd(row);
+    }
   }
 
   /** Adds what was counted before: all of it is written anew. */

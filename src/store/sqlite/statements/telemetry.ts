@@ -32,6 +32,7 @@ export function telemetryStatements(db: Statements): Sync<TelemetryStore> {
       db.all<CounterRow>(
         'select name, what, times, timed, run_ms, cpu_ms from counters join scripts on scripts.id = script_id',
       ),
+    beganAt: () => db.first<{ at: number | null }>('select min(first_run_at) as at from script_versions')?.at ?? null,
     state: (at) => readState(db, at),
   };
 }

@@ -1,0 +1,151 @@
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import parsePrometheus from 'parse-prometheus-text-format';
+import { expect, test } from 'vitest';
+import { sendTelemetry } from '../../src/alert/telemetry/send-telemetry.ts';
+import { showPrometheus } from '../../src/commands/show/prometheus.ts';
+import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
+import type { MetricFamily } from '../../src/monitor/telemetry/families.ts';
+import { readFamilies } from '../../src/monitor/telemetry/read-families.ts';
+import { writePrometheus } from '../../src/report/text/prometheus.ts';
+import { checkAgainstSchema, startCollector } from '../support/collector.ts';
+import { contextOf } from '../support/in-root.ts';
+import { makeTemporaryRoot } from '../support/temporary-root.ts';
+import { type WrittenLog, writeLog } from '../support/written-log.ts';
+
+const hourMs = 3_600_000;
+const start = Date.UTC(2026, 10, 3, 14);
+const now = start + 2.5 * hourMs;
+
+/** Two hours that are over, and half of one. */
+async function writeHours(root = makeTemporaryRoot()): Promise<WrittenLog> {
+  const log = await writeLog(root);
+  const cpu = { user_cpu_ms: 900, system_cpu_ms: 100 };
+  await log.addRun('hourly/good', start + 1000, { duration_ms: 2000, ...cpu });
+  await log.addRun('hourly/good', start + hourMs, { duration_ms: 4000, ...cpu });
+  await log.addRun('hourly/bad', start + hourMs + 5, { outcome: 'timed-out', duration_ms: 500, ...cpu });
+  await log.addRun('hourly/good', start + 2 * hourMs + 5, { duration_ms: 3000, ...cpu });
+  return log;
+}
+
+const read = async ({ store }: WrittenLog, at = now) => await readFamilies(store, at, '0.1.0');
+
+/** All series of a family, as text. */
+function seriesOf(families: readonly MetricFamily[], name: string): string[] {
+  const points = families.find((family) => family.name === name)?.points ?? [];
+  return points.map(({ labels, value, count }) => `${Object.values(labels)} ${value}${count ? ` of ${count}` : ''}`);
+}
+
+const counters = ['runner.runs', 'runner.run.duration', 'runner.run.cpu.time'];
+const countersOf = (families: readonly MetricFamily[]) => counters.map((name) => seriesOf(families, name));
+
+const all = [
+  ['hourly/bad,timed-out 1', 'hourly/good,succeeded 3'],
+  ['hourly/bad 0.5 of 1', 'hourly/good 9 of 3'],
+  ['hourly/bad 1', 'hourly/good 3'],
+];
+
+test('what is counted is the same before its hour is closed, after it, and after its runs were pruned', async () => {
+  const log = await writeHours();
+  expect(countersOf(await read(log))).toEqual(all);
+  await closeHours(log.store, () => start + 1.5 * hourMs);
+  expect(countersOf(await read(log))).toEqual(all);
+  await closeHours(log.store, () => now);
+  expect(countersOf(await read(log))).toEqual(all);
+  await log.store.transaction((session) => session.pruning.oldest(3));
+  expect(countersOf(await read(log))).toEqual(all);
+  await log.store.transaction((session) => session.pruning.oldest(3));
+  await closeHours(log.store, () => now + hourMs);
+  expect(countersOf(await read(log, now + hourMs))).toEqual(all);
+  await log.store.metrics.prune(now + 24 * hourMs, 1_000);
+  expect(countersOf(await read(log, now + hourMs))).toEqual(all);
+});
+
+test('quantiles are of the last day, and what is unknown is left out', async () => {
+  const log = await writeHours();
+  await closeHours(log.store, () => now);
+  const duration = (families: readonly MetricFamily[]) =>
+    families
+      .find(({ name }) => name === 'runner.run.duration')
+      ?.points.find(({ labels }) => labels.script === 'hourly/good');
+  const [[, p50 = 0] = [], [, p95 = 0] = []] = duration(await read(log))?.quantiles ?? [];
+  expect(Math.abs(p50 - 3) / 3).toBeLessThan(0.011);
+  expect(Math.abs(p95 - 4) / 4).toBeLessThan(0.011);
+  expect(duration(await read(log, now + 48 * hourMs))?.quantiles).toEqual([]);
+  expect(seriesOf(await read(log), 'runner.last_success.timestamp')).toEqual([
+    `hourly/good ${(start + 2 * hourMs + 5) / 1000}`,
+  ]);
+  expect(seriesOf(await read(log), 'runner.last_run.succeeded')).toEqual(['hourly/bad 0', 'hourly/good 1']);
+});
+
+test('the text is what Prometheus reads, whatever scripts are called', async () => {
+  const log = await writeHours();
+  const name = 'hourly/a "quoted\\" name\nof two lines';
+  await log.addRun(name, start + 10);
+  const text = writePrometheus(await read(log));
+  const runs = parsePrometheus(text).find((family) => family.name === 'runner_runs_total');
+  expect(runs).toMatchObject({ type: 'COUNTER', help: 'Runs that have ended, by how they did.' });
+  const escaped = name.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+  expect(text).toContain(`runner_runs_total{script="${escaped}",outcome="succeeded"} 1\n`);
+  expect(runs?.metrics).toContainEqual({ value: '3', labels: { script: 'hourly/good', outcome: 'succeeded' } });
+  expect(text).toMatch(/^runner_run_duration_seconds\{script="hourly\/good",quantile="0\.95"\} 3\.98\d+$/m);
+  expect(text).toContain('\nrunner_run_duration_seconds_sum{script="hourly/good"} 9\n');
+  expect(text).toContain('\nrunner_run_duration_seconds_count{script="hourly/good"} 3\n');
+});
+
+/** The rules of `promtool check metrics`. */
+test('names and units are as Prometheus asks for them', async () => {
+  const log = await writeHours();
+  const families = parsePrometheus(writePrometheus(await read(log)));
+  expect(families.length).toBeGreaterThan(15);
+  expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
+  for (const { name, type, help, metrics } of families) {
+    expect(name).toMatch(/^runner(_[a-z]+)+$/);
+    expect(help).not.toBe('');
+    expect([name, name.endsWith('_total')]).toEqual([name, type === 'COUNTER']);
+    expect(name).not.toMatch(
+      /_(count|sum|bucket|gauge|counter|summary|milliseconds|minutes|hours|kilobytes|ms|mb)(_|$)/,
+    );
+    for (const { labels = {} } of metrics) {
+      for (const label of Object.keys(labels)) expect(label).toMatch(/^(?!le$|quantile$)[a-z]+$/);
+    }
+  }
+});
+
+test('--output replaces the file at once, and others can read it', async () => {
+  const root = makeTemporaryRoot();
+  await writeHours(root);
+  const path = join(root, 'runner.prom');
+  writeFileSync(path, 'old');
+  chmodSync(path, 0o600);
+  await showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'runner.prom' });
+  expect(readFileSync(path, 'utf8')).toContain('# TYPE runner_runs_total counter\n');
+  expect(statSync(path).mode & 0o777).toBe(0o644);
+  expect(readdirSync(root).filter((name) => name.includes('.tmp'))).toEqual([]);
+  const nowhere = showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'no/such/folder.prom' });
+  await expect(nowhere).rejects.toThrow(/--output .+folder\.prom could not be written: ENOENT/);
+});
+
+test('a collector gets the same metrics, as the schema of OTLP has them', async () => {
+  const log = await writeHours();
+  const collector = await startCollector();
+  const environment = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics` };
+  const place = { root: '/site', version: '0.1.0', environment, signal: new AbortController().signal };
+  expect(await sendTelemetry(log.store, place, () => now)).toMatchObject({ ok: true });
+  expect(collector.requests.map(({ path }) => path)).toEqual(['/v1/metrics']);
+  const [request] = collector.requests;
+  checkAgainstSchema(request as never);
+  const metrics = request?.body.resourceMetrics[0].scopeMetrics[0].metrics as readonly Record<string, unknown>[];
+  expect(metrics.find(({ name }) => name === 'runner.runs')).toMatchObject({
+    unit: '{run}',
+    sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ asDouble: 1 }, { asDouble: 3 }] },
+  });
+  expect(metrics.find(({ name }) => name === 'runner.run.duration')).toMatchObject({
+    summary: {
+      dataPoints: [
+        { count: '1', sum: 0.5 },
+        { count: '3', sum: 9 },
+      ],
+    },
+  });
+});
