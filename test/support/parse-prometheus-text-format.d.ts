@@ -7,5 +7,6 @@ declare module 'parse-prometheus-text-format' {
   }
 
   /** Reads Prometheus' text format 0.0.4. */
+  // biome-ignore lint/style/noDefaultExport: it has no other
   export default function parsePrometheusTextFormat(text: string): Family[];
 }
