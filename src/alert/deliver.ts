@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Runner } from '../settings/settings.ts';
 import type { DeliveryRow, Store } from '../store/contract.ts';
 import type { DeliveryKind } from '../store/schema.ts';
+import type { Ping } from './channels/ping.ts';
 import { failed, type Sent } from './channels/sent.ts';
 import type { AlertMessage } from './message.ts';
 
@@ -75,9 +76,9 @@ async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal
 
 async function senderOf(kind: DeliveryKind): Promise<Deliver> {
   if (kind === 'alert') return deliverAlert;
+  if (kind === 'ping') return deliverPing;
   if (kind === 'report') return (await import('./report-mail.ts')).deliverReport;
-  if (kind === 'telemetry') return (await import('./telemetry/send-telemetry.ts')).deliverTelemetry;
-  throw new Error(`nothing sends ${kind}`);
+  return (await import('./telemetry/send-telemetry.ts')).deliverTelemetry;
 }
 
 const deliverAlert: Deliver = async ({ runner }, row, signal) => {
@@ -88,6 +89,12 @@ const deliverAlert: Deliver = async ({ runner }, row, signal) => {
   const outgoing = { id: idOf(root, row), createdAt: row.createdAt, message };
   const { sendByChannel } = await import('./channels/send.ts');
   return await sendByChannel(channel, outgoing, { root, version, environment, settings, signal });
+};
+
+const deliverPing: Deliver = async ({ runner }, { body }, signal) => {
+  const { root, version, environment, settings } = runner;
+  const { sendPing } = await import('./channels/ping.ts');
+  return await sendPing(JSON.parse(body) as Ping, { root, version, environment, settings, signal });
 };
 
 /** The same at each try, and no other message of any root has it. */

@@ -34,6 +34,7 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
     warnings: [
       ...tags.warnings,
       ...warnOfIsolation(place, file, tags),
+      ...warnOfPing(place, file, tags),
       ...warnOfUse(choice.launch, file, tags, content),
     ],
   };
@@ -105,6 +106,11 @@ function readTags({ comments }: Runnable, file: string, { head }: ScriptFile): S
 function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
   if (tier === QUEUE_TIER || options.isolate === undefined) return [];
   return [`${file}: @isolate is for handlers in jobs/queue and has no effect here`];
+}
+
+function warnOfPing({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
+  if (tier !== QUEUE_TIER || options.ping === undefined) return [];
+  return [`${file}: @ping is for scripts of tiers and has no effect on handlers`];
 }
 
 function warnOfUse(launch: Launch, file: string, { options }: ScriptTags, { head }: ScriptFile): readonly string[] {

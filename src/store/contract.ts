@@ -623,6 +623,8 @@ export interface DeliveryStore {
   postpone(id: number, dueAt: number | null, reason: string): Promise<void>;
   /** Those that have not arrived though tried, or were given up, the oldest first. */
   undelivered(): Promise<DeliveryRow[]>;
+  /** Deletes all of a kind and channel: what is sent now says more. */
+  supersede(kind: DeliveryKind, channel: string): Promise<void>;
   /** Deletes what was given up before. */
   prune(before: number): Promise<void>;
 }

@@ -49,6 +49,8 @@ interface WorkerEventMap {
   /** What does not keep the pass from going on, in one sentence. */
   warning: [string];
   'pass-finished': [PassFinished];
+  /** Nothing is run any more, and no lock is held: what a listener adds is waited for before the log is closed. */
+  closing: [Promise<unknown>[]];
   /** What is to be printed for cron's mail; decided only if somebody listens. */
   incidents: [readonly PrintedIncident[]];
 }

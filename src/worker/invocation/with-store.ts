@@ -23,7 +23,9 @@ export async function withStore<T>(
   without: (reason: string) => Promise<T>,
 ): Promise<T> {
   const logged = await openLog(call);
-  const result = await (typeof logged === 'string' ? without(logged) : useLog(call, logged, use));
+  const result = await (typeof logged === 'string'
+    ? without(logged).finally(() => close(call))
+    : useLog(call, logged, use));
   takeNotesBack();
   return result;
 }
@@ -34,12 +36,18 @@ async function useLog<T>(
   use: (call: StoreInvocation) => Promise<T>,
 ): Promise<T> {
   try {
-    const result = await use(logged);
+    const result = await use(logged).finally(() => close(call));
     await ifLogAllows(call, () => housekeepIfDue(logged));
     return result;
   } finally {
     await ifLogAllows(call, () => logged.store.close());
   }
+}
+
+async function close({ events }: Invocation): Promise<void> {
+  const waits: Promise<unknown>[] = [];
+  events.emit('closing', waits);
+  if (waits.length > 0) await Promise.all(waits);
 }
 
 /** A tier that is not called is known within minutes; a run that lasts too long by the next pass of any tier. */

@@ -11,7 +11,7 @@ import { describeWorker, type Invocation, type StoreInvocation } from '../invoca
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
 import { skipTier, type WorkerRequest } from '../lock/registry.ts';
 import { runBacklog } from './run-backlog.ts';
-import { runPass } from './run-pass.ts';
+import { runPass, withPings } from './run-pass.ts';
 import { type CallSummary, serveQueue } from './run-tier.ts';
 
 /** Runs each tier that is due, then whatever else is. */
@@ -98,7 +98,8 @@ async function runDueTiersWithoutLog(call: Invocation, tiers: readonly Tier[], r
   const ends: RunEnd[] = [];
   for (const tier of findDueWithoutLog(call, tiers)) {
     const request = { kind: 'tier' as const, tier, scripts: tier.scripts };
-    if (call.stop.reason === null) ends.push(...((await runWithoutLog(call, request, reason)) ?? []));
+    const run = () => runWithoutLog(call, request, reason);
+    if (call.stop.reason === null) ends.push(...((await withPings(call, request, run)) ?? []));
   }
   return { ends };
 }

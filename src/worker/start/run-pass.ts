@@ -28,6 +28,23 @@ interface Loss {
  * @returns null when it was skipped: the tier is paused, or another worker has it
  */
 export async function runPass(call: StoreInvocation, request: TierRequest): Promise<readonly RunEnd[] | null> {
+  return await withPings(call, request, () => runUnpinged(call, request));
+}
+
+/** Lets services know that notice silence, where a tier or a script of it names one. */
+export async function withPings(
+  call: Invocation,
+  request: TierRequest,
+  run: () => Promise<readonly RunEnd[] | null>,
+): Promise<readonly RunEnd[] | null> {
+  const { name, scripts } = request.tier;
+  const ofTier = call.runner.settings.tiers[name]?.ping;
+  if (ofTier === undefined && scripts.every(({ options }) => options.ping === undefined)) return await run();
+  const { pingAround } = await import('../invocation/ping-pass.ts');
+  return await pingAround(call, request, run);
+}
+
+async function runUnpinged(call: StoreInvocation, request: TierRequest): Promise<readonly RunEnd[] | null> {
   const worker = describeWorker(call, request);
   let isBegun = false;
   const begin = (): void => {

@@ -2,7 +2,7 @@ import type { RunEnd } from '../../execution/result/result.ts';
 import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
 import { runBacklog } from './run-backlog.ts';
-import { runPass } from './run-pass.ts';
+import { runPass, withPings } from './run-pass.ts';
 
 /** How a call went. */
 export interface CallSummary {
@@ -32,7 +32,7 @@ export async function runTier(call: Invocation, request: TierRequest): Promise<C
     },
     async (reason) => {
       const { runWithoutLog } = await import('./run-without-store.ts');
-      return { ends: await runWithoutLog(call, request, reason) };
+      return { ends: await withPings(call, request, () => runWithoutLog(call, request, reason)) };
     },
   );
 }

@@ -66,6 +66,9 @@ export function deliveryStatements(db: Statements): Sync<DeliveryStore> {
       db.run('update deliveries set due_at = ?, reason = ? where id = ?', [dueAt, reason, id]);
     },
     undelivered: () => db.all<DeliveryRow>(`select ${deliveryColumns} from deliveries where attempts > 0 order by id`),
+    supersede: (kind, channel) => {
+      db.run('delete from deliveries where kind = ? and channel = ?', [kind, channel]);
+    },
     prune: (before) => {
       db.run('delete from deliveries where due_at is null and created_at < ?', [before]);
     },

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import prettyMilliseconds from 'pretty-ms';
+import { type Ping, sendPing } from '../../alert/channels/ping.ts';
+import type { RunEnd } from '../../execution/result/result.ts';
+import type { Store } from '../../store/contract.ts';
+import { isFailure } from '../../store/schema.ts';
+import { printable } from '../../system/base/text.ts';
+import type { PassStarted, RunFinished, RunStarted } from './events.ts';
+import type { Invocation, TierRequest } from './invocation.ts';
+import { ifLogAllows } from './with-store.ts';
+
+interface PingedCall extends Invocation {
+  readonly store?: Store;
+}
+
+/** So long a ping may take. Scripts go on meanwhile; only the end of the process waits for it. */
+const LONGEST_MS = 10_000;
+
+/** When a ping that did not arrive is tried again first. */
+const RETRY_MS = 60_000;
+
+/** Services take at least 10 KB; the last lines say most. */
+const LONGEST_TEXT = 8_000;
+
+/**
+ * Runs a pass, and lets the services that its scripts or its tier name know: of each start, success and failure.
+ * Starts that do not arrive are let go; ends are queued, and sent by later invocations.
+ */
+export async function pingAround(
+  call: PingedCall,
+  { kind, tier }: TierRequest,
+  run: () => Promise<readonly RunEnd[] | null>,
+): Promise<readonly RunEnd[] | null> {
+  const { events, runner } = call;
+  const sender = new PingSender(call);
+  const urls = new Map(tier.scripts.flatMap(({ name, options }) => (options.ping ? [[name, options.ping]] : [])));
+  // A retry that another tier's pass runs is no sign of life of cron's line for this one.
+  const ofTier = kind === 'tier' ? runner.settings.tiers[tier.name]?.ping : undefined;
+  const onPass = ({ tier: name }: PassStarted) =>
+    name === tier.name && ofTier && sender.start(tier.name, ofTier, 'pass');
+  const onStart = ({ key, script }: RunStarted) => {
+    const url = urls.get(script);
+    if (url !== undefined) sender.start(script, url, key);
+  };
+  const onEnd = ({ key, script, end, nextTryAt }: RunFinished) => {
+    const url = urls.get(script);
+    if (url !== undefined) sender.end(script, url, key, judgeRun(end, nextTryAt));
+  };
+  events.on('pass-started', onPass).on('run-started', onStart).on('run-finished', onEnd);
+  events.on('closing', (waits) => void waits.push(...sender.pending));
+  try {
+    const ends = await run();
+    if (ends !== null && ofTier !== undefined) sender.end(tier.name, ofTier, 'pass', judgePass(ends));
+    return ends;
+  } finally {
+    events.off('pass-started', onPass).off('run-started', onStart).off('run-finished', onEnd);
+  }
+}
+
+type Judged = Pick<Ping, 'state' | 'exitCode' | 'text'>;
+
+function judgeRun(end: RunEnd, nextTryAt: number | null): Judged {
+  const { outcome, exitCode, durationMs, reason, output } = end;
+  const hasFailed = isFailure(outcome);
+  const took = durationMs === null ? '' : ` after ${prettyMilliseconds(durationMs)}`;
+  const head = `${outcome}${took}${reason === null ? '' : `: ${reason}`}`;
+  const text = `${printable(head)}\n\n${printable(output.text).slice(-LONGEST_TEXT)}`.trimEnd();
+  if (!hasFailed) return { state: outcome === 'succeeded' ? 'success' : 'log', exitCode: null, text };
+  return { state: nextTryAt === null ? 'fail' : 'log', exitCode, text };
+}
+
+function judgePass(ends: readonly RunEnd[]): Judged {
+  const failed = ends.filter(({ outcome }) => isFailure(outcome)).length;
+  const text = failed === 0 ? `${ends.length} succeeded` : `${failed} of ${ends.length} did not succeed`;
+  return { state: failed === 0 ? 'success' : 'fail', exitCode: null, text };
+}
+
+class PingSender {
+  readonly #call: PingedCall;
+  /** By what is pinged: its number, and its start on the way. */
+  readonly #started = new Map<string, { readonly runId: string; readonly sent: Promise<unknown> }>();
+  readonly pending: Promise<unknown>[] = [];
+
+  constructor(call: PingedCall) {
+    this.#call = call;
+  }
+
+  start(subject: string, url: string, key: string): void {
+    const runId = randomUUID();
+    const sent = this.#send({ url, state: 'start', exitCode: null, runId, text: '' });
+    this.pending.push(sent);
+    this.#started.set(`${subject} ${key}`, { runId, sent });
+  }
+
+  end(subject: string, url: string, key: string, judged: Judged): void {
+    const started = this.#started.get(`${subject} ${key}`);
+    const ping = { url, runId: started?.runId ?? randomUUID(), ...judged };
+    // Never before its start has arrived, or failed.
+    this.pending.push(Promise.resolve(started?.sent).then(() => this.#sendOrQueue(subject, ping)));
+  }
+
+  async #sendOrQueue(subject: string, ping: Ping): Promise<void> {
+    const { store, runner } = this.#call;
+    const sent = await this.#send(ping);
+    if (store === undefined) return;
+    await ifLogAllows(this.#call, async () => {
+      // An older end would say what is no longer so.
+      await store.deliveries.supersede('ping', subject);
+      if (sent.ok || ping.state === 'log') return;
+      const at = runner.now() + RETRY_MS;
+      await store.deliveries.add([{ kind: 'ping', channel: subject, body: JSON.stringify(ping), at }]);
+    });
+  }
+
+  async #send(ping: Ping) {
+    const { root, version, environment, settings } = this.#call.runner;
+    const signal = AbortSignal.any([this.#call.stop.signal, AbortSignal.timeout(LONGEST_MS)]);
+    return await sendPing(ping, { root, version, environment, settings, signal });
+  }
+}
