@@ -68,7 +68,7 @@ export interface CheckPlace {
 
 /** What several checks look at: read when the first one asks. */
 export interface CheckFacts extends CheckPlace {
-  readonly store: Pick<Store, 'deliveries' | 'usual'>;
+  readonly store: Store;
   readonly log: CheckStore;
   /** The tiers of `jobs/`. */
   tiers(): Promise<readonly WatchedTier[]>;

@@ -1,5 +1,6 @@
 import type { CheckSettings } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
+import { serviceTime, utilization } from './capacity.ts';
 import { type Check, type CheckFacts, type CheckPlace, type Figure, openFacts } from './check.ts';
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';
@@ -20,6 +21,8 @@ const checks: readonly Check[] = [
   noWorker,
   workerStuck,
   crashes,
+  utilization,
+  serviceTime,
   logUnusable,
   diskFull,
   alertsUndelivered,
