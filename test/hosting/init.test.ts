@@ -41,6 +41,16 @@ test('a new root has three tiers and the queue with one example each, and a stat
   expect(copy).toBe(readFileSync(join(packageFolder, 'jobs/15min/check-site.ts'), 'utf8'));
 });
 
+test('a script that sends a report by mail is made where it is asked for, and runs this command', () => {
+  const root = makeTemporaryRoot({ 'jobs/weekly/mine.sh': 'true' });
+  const path = 'jobs/weekly/report-by-mail.sh';
+  const digest = () => startRoot(root, join(packageFolder, 'dist'), false, true).entries;
+  expect(digest()).toContainEqual({ path, state: 'created' });
+  expect(digest()).toContainEqual({ path, state: 'already there' });
+  expect(readFileSync(join(root, path), 'utf8')).toMatch(/^exec node \S+\/dist\/bin\.cjs report --mail$/m);
+  expect(make(makeTemporaryRoot()).map((entry) => entry.path)).not.toContain(path);
+});
+
 test('a second time everything is there already and stays as it is', () => {
   const root = makeTemporaryRoot();
   make(root);

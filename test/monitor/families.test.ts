@@ -9,7 +9,7 @@ import type { MetricFamily } from '../../src/monitor/telemetry/families.ts';
 import { readFamilies } from '../../src/monitor/telemetry/read-families.ts';
 import { writePrometheus } from '../../src/report/text/prometheus.ts';
 import { checkAgainstSchema, startCollector } from '../support/collector.ts';
-import { contextOf } from '../support/in-root.ts';
+import { callCommand, contextOf } from '../support/in-root.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';
 
@@ -124,6 +124,16 @@ test('--output replaces the file at once, and others can read it', async () => {
   expect(readdirSync(root).filter((name) => name.includes('.tmp'))).toEqual([]);
   const nowhere = showPrometheus(contextOf({ cwd: root, env: {} }), { root, output: 'no/such/folder.prom' });
   await expect(nowhere).rejects.toThrow(/--output .+folder\.prom could not be written: ENOENT/);
+});
+
+test.each([
+  [['metrics', '--output', 'x.prom'], /--output needs --prometheus/],
+  [['metrics', 'hourly', '--prometheus'], /beside it only --output can stand/],
+  [['metrics', '--prometheus', '--json'], /beside it only --output can stand/],
+])('%j is wrong use', async (args, message) => {
+  const root = makeTemporaryRoot();
+  const { status, stderr } = await callCommand(args, { cwd: root, env: {} });
+  expect([status, stderr]).toEqual([2, expect.stringMatching(message)]);
 });
 
 test('a collector gets the same metrics, as the schema of OTLP has them', async () => {

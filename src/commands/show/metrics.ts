@@ -10,6 +10,8 @@ interface MetricsOptions extends CommonOptions {
   readonly period?: string;
   readonly since?: string;
   readonly csv?: true;
+  readonly prometheus?: true;
+  readonly output?: string;
 }
 
 const EXAMPLES = `
@@ -20,6 +22,7 @@ Examples:
   runner metrics queue --period 1w          all jobs of the queue, week by week
   runner metrics --since 90d --json         for programs; docs/metrics.md explains the figures
   runner metrics --period 1d --csv > metrics.csv
+  runner metrics --prometheus --output /var/lib/node_exporter/runner.prom
 
 Hours, days and weeks are in UTC; weeks begin on Monday. A time is a duration back from now (12h, 7d, 26w)
 or local (2026-11-01); the period that it lies in is shown whole. Metrics are kept for five years, also
@@ -38,6 +41,8 @@ export function metricsCommand(context: CommandContext): Command {
     )
     .addOption(new Option('--json', 'as JSON').conflicts('csv'))
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
+    .option('--prometheus', 'everything since the log began, in Prometheus’ text format')
+    .option('--output <file>', 'with --prometheus: put it into this file, at once (for node_exporter: *.prom)')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined) => showMetrics(context, name, command.optsWithGlobals<MetricsOptions>()));
 }
@@ -52,6 +57,7 @@ const defaultSince: Readonly<Record<Period, string>> = {
 };
 
 async function showMetrics(context: CommandContext, word: string | undefined, options: MetricsOptions): Promise<void> {
+  if (options.prometheus || options.output !== undefined) return await exportMetrics(context, word, options);
   const period = readPeriod(options.period ?? (word === undefined ? '1d' : '1h'));
   const { parseTimeWindow } = await import('../../report/text/filters.ts');
   const usual = word === undefined && options.period === undefined ? '7d' : defaultSince[period];
@@ -65,6 +71,19 @@ async function showMetrics(context: CommandContext, word: string | undefined, op
     return await render(context, { metrics, subject, options });
   });
   await print(context, text);
+}
+
+async function exportMetrics(
+  context: CommandContext,
+  word: string | undefined,
+  { prometheus, output, root, period, since, json, csv }: MetricsOptions,
+): Promise<void> {
+  if (!prometheus) throw new UsageError('--output needs --prometheus beside it; all else goes to stdout.');
+  if ([word, period, since, json, csv].some((each) => each !== undefined)) {
+    throw new UsageError('--prometheus tells of everything: beside it only --output can stand.');
+  }
+  const { showPrometheus } = await import('./prometheus.ts');
+  await showPrometheus(context, { root, output });
 }
 
 const nothing = { series: [], workers: [] };

@@ -2,6 +2,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { dirname, join, resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { UsageError } from '../../system/base/errors.ts';
+import { shellWord } from '../../system/base/values.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
@@ -12,6 +13,7 @@ const INIT_HELP = `
 Examples:
   runner init             in the current folder
   runner init ~/runner    in another one, which is created if it is missing
+  runner init --digest    also jobs/weekly with a script that sends a report by mail
 
 Existing files are never changed or overwritten.`;
 
@@ -23,9 +25,15 @@ Next:
   4. npx runner cron --install    lets cron run the tiers (or --print, to paste the lines)
 `;
 
+const DIGEST_STEPS = `
+The report goes to the mail channels of the settings, or to RUNNER_ALERTS=mail:me@example.org in the crontab.
+Cron calls jobs/weekly once \`runner cron --install\` was run again.
+`;
+
 interface InitOptions {
   readonly root?: string;
   readonly force?: true;
+  readonly digest?: true;
   readonly asRoot?: true;
 }
 
@@ -36,18 +44,20 @@ export function initCommand(context: CommandContext): Command {
     .description('create jobs/15min, jobs/hourly, jobs/daily and jobs/queue with one small example each')
     .argument('[folder]', 'where (default: --root, RUNNER_ROOT or the current folder)')
     .option('--force', 'also in a folder that a web server serves')
+    .option('--digest', 'also a script in jobs/weekly that sends a report by mail')
     .addHelpText('after', INIT_HELP)
     .action((folder: string | undefined) => {
       const options = command.optsWithGlobals<InitOptions>();
       const root = resolve(context.cwd, folder ?? options.root ?? (context.env.RUNNER_ROOT || '.'));
       enterSite(context, root, options.asRoot === true);
-      return initRoot(context, root, options.force === true);
+      return initRoot(context, root, options);
     });
 }
 
-async function initRoot(context: CommandContext, root: string, isForced: boolean): Promise<void> {
-  const { entries, webRoot } = startRoot(root, context.distFolder, isForced);
+async function initRoot(context: CommandContext, root: string, { force, digest }: InitOptions): Promise<void> {
+  const { entries, webRoot } = startRoot(root, context.distFolder, force === true, digest);
   context.stdout.write(`${root}\n${entries.map(entryLine).join('')}`);
+  if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
   context.stdout.write(NEXT_STEPS);
 }
@@ -102,15 +112,17 @@ interface StartedRoot {
  * folder. Changes and overwrites nothing.
  *
  * @param distFolder of the command that runs now: the examples are those of its package
+ * @param withDigest whether a script of jobs/weekly sends a report by mail
  * @throws {UsageError} inside a web root, unless it is forced: no pass would run there
  */
-export function startRoot(root: string, distFolder: string, isForced: boolean): StartedRoot {
+export function startRoot(root: string, distFolder: string, isForced: boolean, withDigest = false): StartedRoot {
   const webRoot = findWebRoot(root);
   if (!isForced) refuseServed(root, webRoot);
   const examples = readExamples(findPackageFolder(distFolder));
   try {
     const entries = [
       ...examples.flatMap((example) => makeTier(root, example)),
+      ...(withDigest ? makeDigest(root, distFolder) : []),
       makeStateFolder(root),
       ...(webRoot === null ? [] : ['jobs', '.runner'].map((folder) => denyWeb(root, folder))),
     ];
@@ -167,6 +179,22 @@ function makeTier(root: string, { path, content }: Example): RootEntry[] {
   if (isBehindLink(root, dirname(path))) return [{ path: dirname(path), state: BEHIND_LINK }];
   const entry: RootEntry = { path: dirname(path), state: makeFolder(tier) };
   return readdirSync(tier).length > 0 ? [entry] : [entry, writeNew(root, path, content)];
+}
+
+const DIGEST = 'jobs/weekly/report-by-mail.sh';
+
+/** Asked for by name: it is made beside what else is there. */
+function makeDigest(root: string, distFolder: string): RootEntry[] {
+  if (isBehindLink(root, dirname(DIGEST))) return [{ path: dirname(DIGEST), state: BEHIND_LINK }];
+  const entry: RootEntry = { path: dirname(DIGEST), state: makeFolder(join(root, dirname(DIGEST))) };
+  const runner = shellWord(join(distFolder, 'bin.cjs'));
+  const script = `#!/bin/sh
+# @description Sends a report of the week by mail.
+# @env RUNNER_ALERTS SMTP_URL
+# @timeout 5m
+exec node ${runner} report --mail
+`;
+  return [entry, writeNew(root, DIGEST, script)];
 }
 
 function makeStateFolder(root: string): RootEntry {
