@@ -134,6 +134,14 @@ describe('runner doctor', () => {
     ]);
   });
 
+  test('names the variable of a ping', async () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': '#!/bin/sh\n# @ping $PING_URL\n' });
+
+    expect(await check(root, makeFakeCrontab().env, 'alerts')).toMatchObject([
+      { status: 'problem', found: 'pings are not sent: the variable PING_URL is not set' },
+    ]);
+  });
+
   test('finds a command that cannot be run, and an address that should be secret', async () => {
     const channels = [
       { kind: 'command', run: './notify.sh' },

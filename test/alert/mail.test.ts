@@ -6,6 +6,7 @@ import { sendByChannel } from '../../src/alert/channels/send.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { makeSelfSignedCertificate } from '../support/self-signed-certificate.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { until } from '../support/until.ts';
 import { AT, channelOf, messageOf } from './place.ts';
 
 interface Received {
@@ -66,6 +67,9 @@ async function send(
   const place = { root, version: '0.1.0', environment, settings: defaultSettings, signal };
   return await sendByChannel(channel, { ...outgoing, message }, place);
 }
+
+/** Whoever should collect it may be slow. */
+const isDead = (pid: number): boolean => readFileSync(`/proc/${pid}/cmdline`, 'utf8') === '';
 
 /** The headers of a mail, each in one line. */
 function headersOf({ text }: Pick<Received, 'text'>): string {
@@ -266,13 +270,26 @@ describe('by the local mail program', () => {
   });
 
   test('one that never ends is killed with all that it has started', async () => {
-    const late = 'sleep 1; touch "$HOME/late"';
-    const root = makeTemporaryRoot({ sendmail: executable(`#!/bin/sh\n(${late}) &\n${late}\n`) });
+    const root = makeTemporaryRoot({
+      sendmail: executable('#!/bin/sh\nsleep 60 & echo $! > "$HOME/new" && mv "$HOME/new" "$HOME/pid"\nwait\n'),
+    });
+    const input = channelOf({ kind: 'mail', to: 'ops@example.org', sendmail: join(root, 'sendmail') });
+    const stop = new AbortController();
+    const place = {
+      root,
+      version: '0.1.0',
+      environment: { HOME: root },
+      settings: defaultSettings,
+      signal: stop.signal,
+    };
 
-    const sent = await send({ sendmail: join(root, 'sendmail') }, { HOME: root }, { root, timeoutMs: 100 });
+    const sending = sendByChannel(input, outgoing, place);
+    await until('it has started another', () => existsSync(join(root, 'pid')));
+    stop.abort();
 
-    expect(sent).toMatchObject({ ok: false, reason: expect.stringContaining('no answer in time') });
-    expect(existsSync(join(root, 'late'))).toBe(false);
+    expect(await sending).toMatchObject({ ok: false, reason: expect.stringContaining('told to stop') });
+    const pid = Number(readFileSync(join(root, 'pid'), 'utf8'));
+    await until('what it has started is gone', () => !existsSync(`/proc/${pid}/cmdline`) || isDead(pid));
   });
 
   test('where there is none, the sentence says what to do', async () => {

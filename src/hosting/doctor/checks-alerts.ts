@@ -15,8 +15,10 @@ export const checkAlerts: Check = {
     const environments = await readEnvironments(place);
     const { channels } = (await place.settings()).alerts;
     const found = channels.length > 0 ? channels : readVariable(environments);
-    if (found.length === 0) return [ok('no channels: only what a pass prints is told, by cron')];
+    const unset = await findUnsetPings(place, environments);
+    if (found.length === 0 && unset.length === 0) return [ok('no channels: only what a pass prints is told, by cron')];
     const findings = [
+      ...unset,
       ...(channels === found ? findUnsetVariable(place, environments) : []),
       ...found.flatMap((channel) => judgeChannel(place, channel, environments)),
     ];
@@ -43,13 +45,31 @@ function readVariable({ all }: Environments): readonly ChannelSettings[] {
   return env === undefined ? [] : parseAlertsVariable(env[ALERTS_VARIABLE] ?? '', env).channels;
 }
 
+/** Without its variable a ping is not sent, and its service takes that for silence. */
+async function findUnsetPings(
+  { settings, discovery }: DoctorPlace,
+  { isCron, all }: Environments,
+): Promise<readonly CheckFinding[]> {
+  const scripts = (await discovery()).tiers.flatMap((tier) => tier.scripts.map(({ options }) => options.ping ?? ''));
+  const tiers = Object.values((await settings()).tiers).map(({ ping = '' }) => ping);
+  const names = [...scripts, ...tiers].filter((url) => variableReference.test(url)).map((url) => url.slice(1));
+  const unset = [...new Set(names)].filter((name) => all.some((env) => !env[name]));
+  if (unset.length === 0) return [];
+  const where = isCron ? ' in the crontab' : '';
+  return [problem(`pings are not sent: ${describeMissing(unset)}${where}`, cureOf(unset[0] ?? ''))];
+}
+
+function cureOf(name: string): string {
+  return `Write the line ${name}=… into the crontab (\`crontab -e\`), above the lines of the runner.`;
+}
+
 /** Channels that this shell has, and cron has not. */
 function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments): readonly CheckFinding[] {
   if (!env[ALERTS_VARIABLE] || !isCron || all.every((each) => each[ALERTS_VARIABLE])) return [];
   return [
     problem(
       `${ALERTS_VARIABLE} is set here, and not in the crontab: passes that cron starts tell nobody`,
-      `Write the line ${ALERTS_VARIABLE}=… into the crontab (\`crontab -e\`), above the lines of the runner.`,
+      cureOf(ALERTS_VARIABLE),
     ),
   ];
 }
@@ -62,12 +82,7 @@ function judgeChannel(
   const missing = [...new Set(all.flatMap((env) => missingVariables(channel, env)))];
   if (missing.length > 0) {
     const where = isCron ? ' in the crontab' : '';
-    return [
-      problem(
-        `${channel.name}: ${describeMissing(missing)}${where}`,
-        `Write the line ${missing[0]}=… into the crontab (\`crontab -e\`), above the lines of the runner.`,
-      ),
-    ];
+    return [problem(`${channel.name}: ${describeMissing(missing)}${where}`, cureOf(missing[0] ?? ''))];
   }
   if (channel.kind === 'mail') return judgeMail(place, channel);
   return channel.kind === 'command' ? judgeCommand(place, channel) : judgeWebhook(channel);
