@@ -14,7 +14,7 @@ import { until } from '../support/until.ts';
 import { NO_SUCH_PID } from '../support/written-log.ts';
 
 const readers: readonly string[] = [
-  ...['status', 'report', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list'],
+  ...['status', 'report', 'metrics', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list'],
 ];
 
 async function endGroup(pid: number): Promise<void> {

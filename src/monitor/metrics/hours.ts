@@ -14,6 +14,11 @@ export class HourlyFigures {
     return this.#byHour.size === 0;
   }
 
+  set(hour: number, name: string, figures: Figures): void {
+    const scripts = this.#byHour.get(hour) ?? new Map<string, Figures>();
+    this.#byHour.set(hour, scripts.set(name, figures));
+  }
+
   of(hour: number, name: string): Figures {
     const scripts = this.#byHour.get(hour) ?? new Map<string, Figures>();
     this.#byHour.set(hour, scripts);

@@ -151,12 +151,7 @@ async function readHours(
 ): Promise<Hours> {
   const { metrics } = session;
   const scripts = new HourlyFigures();
-  for (const row of await metrics.read(span, names)) {
-    const figures = scripts.of(row.hour, row.name);
-    const known = Figures.fromRow(row);
-    figures.merge(known);
-    figures.mergeWaiting(known);
-  }
+  for (const row of await metrics.read(span, names)) scripts.set(row.hour, row.name, Figures.fromRow(row));
   const workers = await metrics.readWorkers(span);
   const late = await metrics.uncounted(Math.min(span.until, nowMs + 1));
   const isOf = (name: string) => names === null || names.includes(name);
@@ -185,24 +180,52 @@ interface Roll {
 }
 
 function rollUp(scripts: HourlyFigures, isWanted: (subject: string) => boolean, roll: Roll): MetricSeries[] {
-  const bySubject = new Map<string, HourlyTotals>();
+  const bySubject = new Map<string, SubjectFigures>();
   for (const { name, hour, figures } of scripts.entries()) {
-    for (const subject of ['*', tierOf(name), name]) {
-      if (!isWanted(subject)) continue;
-      const totals = bySubject.get(subject) ?? new Map<number, Figures>();
-      bySubject.set(subject, totals);
-      const sum = totals.get(hour) ?? new Figures();
-      totals.set(hour, sum);
-      sum.merge(figures);
-      sum.mergeWaiting(figures);
+    for (const subject of ['*', tierOf(name), name].filter(isWanted)) {
+      const known = bySubject.get(subject) ?? new SubjectFigures();
+      bySubject.set(subject, known);
+      known.add(hour, figures, roll.period);
     }
   }
   return [...bySubject]
     .sort(([one], [other]) => compareSubjects(one, other))
-    .map(([subject, hours]) => toSeries(subject, hours, roll));
+    .map(([subject, figures]) => figures.toSeries(subject, roll));
 }
 
-type HourlyTotals = Map<number, Figures>;
+/** Of a script, or of all scripts that make up a subject. */
+class SubjectFigures {
+  readonly #periods = new Map<number, Figures>();
+  /** What waits of several handlers at the same time waits together; of several hours, the worst counts. */
+  readonly #waiting = new Map<number, Figures>();
+
+  add(hour: number, figures: Figures, period: Period): void {
+    const { from } = periodAround(hour, period);
+    const bucket = this.#periods.get(from) ?? new Figures();
+    this.#periods.set(from, bucket);
+    bucket.merge(figures);
+    if (figures.waiting === null) return;
+    const atEnd = this.#waiting.get(hour) ?? new Figures();
+    this.#waiting.set(hour, atEnd);
+    atEnd.mergeWaiting(figures);
+  }
+
+  toSeries(subject: string, { period, span }: Roll): MetricSeries {
+    const total = new Figures();
+    for (const [hour, figures] of this.#waiting) {
+      this.#periods.get(periodAround(hour, period).from)?.raiseWaiting(figures);
+      total.raiseWaiting(figures);
+    }
+    const buckets = [...this.#periods].sort(([one], [other]) => one - other);
+    for (const [, figures] of buckets) total.merge(figures);
+    return {
+      subject,
+      kind: kindOf(subject),
+      total: toBucket(total, span),
+      buckets: buckets.map(([from, figures]) => toBucket(figures, periodAround(from, period))),
+    };
+  }
+}
 
 const tierOf = (name: string): string => name.split('/', 1)[0] as string;
 
@@ -212,28 +235,6 @@ const kindOf = (subject: string) =>
 function compareSubjects(one: string, other: string): number {
   const order = ['all', 'tier', 'script'];
   return order.indexOf(kindOf(one)) - order.indexOf(kindOf(other)) || (one < other ? -1 : 1);
-}
-
-function toSeries(subject: string, hours: HourlyTotals, { period, span }: Roll): MetricSeries {
-  const total = new Figures();
-  const buckets = new Map<number, Figures>();
-  for (const [hour, figures] of hours) {
-    const { from } = periodAround(hour, period);
-    const bucket = buckets.get(from) ?? new Figures();
-    buckets.set(from, bucket);
-    for (const sum of [bucket, total]) {
-      sum.merge(figures);
-      sum.raiseWaiting(figures);
-    }
-  }
-  return {
-    subject,
-    kind: kindOf(subject),
-    total: toBucket(total, span),
-    buckets: [...buckets]
-      .sort(([one], [other]) => one - other)
-      .map(([from, figures]) => toBucket(figures, periodAround(from, period))),
-  };
 }
 
 function toBucket(figures: Figures, { from, until }: Span): MetricBucket {
