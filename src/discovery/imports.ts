@@ -3,7 +3,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { hashSmall, readScriptFile } from './script-file.ts';
 
 /** What stands in a Node script for a file of its own: `import … from './lib.ts'`, `require('../lib')`. */
-const importPattern = /\b(?:from|import|require)\b\s*\(?\s*(['"])(\.{1,2}\/[^'"\n]+)\1/g;
+const importPattern = /\b(?:from|import|require)\b\s{0,9}\(?\s{0,9}(['"])(\.{1,2}\/[^'"\n]+)\1/g;
 
 const suffixes = ['', '.ts', '.mts', '.cts', '.js', '.mjs', '.cjs', '.json', '/index.ts', '/index.js'];
 

@@ -61,6 +61,10 @@ test('what a script imports is part of its content', async () => {
   expect(await changedBy('lib/unused.ts', '22;\n')).toEqual([]);
   expect(await changedBy('parts/index.js', '22;\n')).toEqual(['hourly/c']);
   expect(await changedBy('jobs/hourly/b.mjs', '22;\n')).toEqual(['hourly/b']);
+  // What could be an import and is none holds nobody up.
+  expect(await changedBy('jobs/hourly/b.mjs', `'./'; ${`import${' '.repeat(15_000)}`.repeat(4)}`)).toEqual([
+    'hourly/b',
+  ]);
   expect(before.get('hourly/b')).toMatch(/^[\da-f]{64}$/);
 });
 

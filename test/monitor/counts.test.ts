@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { countsFileOf, readCounts } from '../../src/execution/result/counts.ts';
 import { isProbeResult, maskResult } from '../../src/execution/result/probe-result.ts';
@@ -134,6 +134,14 @@ test('whatever a script writes there, its run is recorded', () => {
     expect([line, counts]).toEqual([line, { own: 1, b: 2 }]);
     expect(warning).toContain('line 1 of RUNNER_COUNTS was ignored: it expects ');
   }
+  rmSync(countsFileOf({ temporary }));
+  expect(readCounts({ temporary }, undefined, masker)).toEqual({ warning: null });
+  mkdirSync(countsFileOf({ temporary }));
+  expect(readCounts({ temporary }, { own: 1 }, masker)).toEqual({
+    counts: { own: 1 },
+    warning: expect.stringMatching(/^RUNNER_COUNTS was ignored: EISDIR/),
+  });
+  rmdirSync(countsFileOf({ temporary }));
   const many = Array.from({ length: 30 }, (_, index) => `n${index} 1`);
   const { counts, warning } = read(many.join('\n'));
   expect(Object.keys(counts ?? {}).length).toBe(20);

@@ -1,4 +1,5 @@
 import { addCount, type Counts, MOST_COUNTS } from '../../child/counts.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { Masker } from '../secrets.ts';
@@ -21,7 +22,9 @@ export interface ReadCounts {
  */
 export function readCounts(files: { readonly temporary: string }, own: Counts | undefined, masker: Masker): ReadCounts {
   const text = readIfThere(countsFileOf(files));
-  if (text === null) return { ...(own && { counts: own }), warning: null };
+  if (text === null || text instanceof Error) {
+    return { ...(own && { counts: own }), warning: text && `RUNNER_COUNTS was ignored: ${text.message}` };
+  }
   const counts = new Map(Object.entries(own ?? {}));
   let problem: string | null = null;
   for (const [index, line] of text.split('\n').entries()) {
@@ -46,12 +49,12 @@ function addLine(counts: Map<string, number>, line: string): string | null {
   return addCount(counts, name, /^[-+]?[\d.]+(?:e[-+]?\d+)?$/i.test(number) ? Number(number) : null);
 }
 
-function readIfThere(path: string): string | null {
+/** Null: there is none, as a rule. */
+function readIfThere(path: string): string | Error | null {
   try {
     return readPlainFile(path);
-  } catch {
-    // There is none, as a rule; and what is no file, or too large, holds no counts.
-    return null;
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '') ? null : (error as Error);
   }
 }
 
