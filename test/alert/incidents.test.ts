@@ -98,6 +98,31 @@ test('a channel is told what its severity and its tags let through', async () =>
   ]);
 });
 
+test('a message says what failed, what usually happens, what has changed, and how to look closer', async () => {
+  const { pass, tell, clock, content, messages } = await openIncidentPlace();
+  content.hash = 'aa'.repeat(32);
+  await pass({ 'hourly/a': null });
+  clock.at += HOUR_MS;
+  content.hash = 'bb'.repeat(32);
+  const lines = Array.from({ length: 30 }, (_, line) => `line ${line}`);
+  await pass({ 'hourly/a': 'exit code 1: no route' }, { duration_ms: 700, output: lines.join('\n') });
+  await tell();
+  expect(messages()[0]?.incidents).toEqual([
+    {
+      ...{ id: 1, subject: 'hourly/a', severity: 'warning', code: 'script-failing', occurrences: 1 },
+      ...{ openedAt: clock.at, recoveredAt: null, error: 'exit code 1: no route' },
+      lastRun: {
+        ...{ id: 2, jobId: null, startedAt: clock.at, durationMs: 700, outcome: 'failed', exitCode: 1, signal: null },
+      },
+      output: lines.slice(10).join('\n'),
+      usual: 'succeeds in 13ms, 1 of the last 2 times',
+      changed:
+        'its content has changed: it last succeeded 2026-03-10 13:00 UTC, and the new content first ran 2026-03-10 14:00 UTC',
+      command: 'runner show 2',
+    },
+  ]);
+});
+
 test('without a channel nothing is on its way, and the incident stands', async () => {
   const { pass, tell, told, incidents, clock } = await openIncidentPlace({ channels: [] });
   await pass({ 'hourly/a': 'no route' });

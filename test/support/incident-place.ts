@@ -22,6 +22,8 @@ export interface IncidentPlace {
   readonly root: string;
   readonly store: Store;
   readonly clock: { at: number };
+  /** The SHA-256 of all scripts. */
+  readonly content: { hash: string | null };
   /** Scripts of one pass that have ended, each by its sentence; null: it has succeeded. */
   pass(ends: Readonly<Record<string, string | null>>, run?: Partial<FinishedRun>): Promise<void>;
   /** What a pass under cron prints. */
@@ -44,6 +46,7 @@ export async function openIncidentPlace(
   const store = await openStoreOf(root);
   watchLog(root);
   const clock = { at: START };
+  const content: IncidentPlace['content'] = { hash: null };
   const settings = {
     ...defaultSettings,
     alerts: { ...defaultSettings.alerts, channels: [makeChannel()], ...alerts },
@@ -54,10 +57,10 @@ export async function openIncidentPlace(
     );
   let passes = 0;
   return {
-    ...{ root, store, clock, messages },
+    ...{ root, store, clock, content, messages },
     pass: async (ends, run = {}) => {
       passes += 1;
-      await settlePass(store, { ends, run, at: clock.at, pass: passes });
+      await settlePass(store, { ends, run, at: clock.at, pass: passes, contentHash: content.hash });
     },
     tell: (prints = false) => tellIncidents(store, { runner: { root, settings, now: () => clock.at }, prints }),
     told: () =>
@@ -71,9 +74,10 @@ interface Pass {
   readonly run: Partial<FinishedRun>;
   readonly at: number;
   readonly pass: number;
+  readonly contentHash: string | null;
 }
 
-async function settlePass(store: Store, { ends, run, at, pass }: Pass): Promise<void> {
+async function settlePass(store: Store, { ends, run, at, pass, contentHash }: Pass): Promise<void> {
   await store.transaction(async (session) => {
     const names = Object.keys(ends);
     const jobs = names.map((name) => ({ name, tier: name.split('/')[0] as string, scheduledFor: null, at }));
@@ -88,7 +92,7 @@ async function settlePass(store: Store, { ends, run, at, pass }: Pass): Promise<
         workerId: 1,
         key,
         script,
-        contentHash: null,
+        contentHash,
         attempt: 1,
         scheduledFor: null,
         startedAt: at,

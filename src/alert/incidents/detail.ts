@@ -1,6 +1,7 @@
 import prettyMilliseconds from 'pretty-ms';
 import type { IncidentRun, StoreSession } from '../../store/contract.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { isInstant } from '../../system/base/values.ts';
 import type { IncidentDetail } from '../message.ts';
 
 /** What is known of an incident: for a message, a page or a terminal. */
@@ -14,7 +15,7 @@ export async function describeIncident(session: StoreSession, incident: Incident
     error: message,
     output: lastLines(run?.output ?? null),
     usual: code === 'script-failing' ? await readUsual(session, subject) : null,
-    changed: null,
+    changed: run === null ? null : await readChange(session, run.id),
     command: commandOf(incident, run),
   };
 }
@@ -42,6 +43,19 @@ async function readUsual({ incidents }: StoreSession, subject: string): Promise<
   if (succeeded.length === 0) return null;
   const took = middle === undefined ? '' : ` in ${prettyMilliseconds(Math.round(middle), { unitCount: 2 })}`;
   return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
+}
+
+/** Two times: when it was still well, and when what it is now first ran. */
+async function readChange({ usual }: StoreSession, runId: number): Promise<string | null> {
+  const change = await usual.change({ runId });
+  if (change === null) return null;
+  const [succeeded, changed] = [change.lastSuccessAt, change.changedAt].map(inUtc);
+  return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;
+}
+
+/** `2026-03-10 13:05 UTC`: it is read on other machines. */
+function inUtc(atMs: number): string {
+  return isInstant(atMs) ? `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC` : 'at an unknown time';
 }
 
 function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {

@@ -119,12 +119,16 @@ function describeFailure(run: FailureView): string {
 }
 
 function describeIncident(incident: IncidentDetail, clock: Clock): string {
-  const { subject, lastRun, occurrences, openedAt, error, output } = incident;
+  const { subject, lastRun, occurrences, openedAt, error, output, changed } = incident;
   const times = `  failed ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
   return describeFailure({
     ...{ script: subject, jobId: lastRun?.jobId ?? null, runId: lastRun?.id ?? null },
     ...{ outcome: lastRun?.outcome ?? null, durationMs: lastRun?.durationMs ?? null },
-    ...{ reason: error ?? '', output: output ?? '', tries: occurrences > 1 ? [times] : [] },
+    ...{
+      reason: error ?? '',
+      output: output ?? '',
+      tries: [...(occurrences > 1 ? [times] : []), ...(changed === null ? [] : [`  ${changed}`])],
+    },
     isRemoved: lastRun === null && subject.startsWith('queue/'),
   });
 }
