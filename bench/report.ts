@@ -46,7 +46,7 @@ async function reading(bench: Bench): Promise<void> {
     bench.atMost(`${name} over 1,000,000 runs, of ${base}`, ratioOf(1_000_000, name, 'wallMs'), limit);
   }
   for (const [name, few] of Object.entries(outside)) {
-    const growth = figure(1_000_000, name, 'cpuMs') / figure(few, name, 'cpuMs');
+    const growth = ratioOf(1_000_000, name, 'cpuMs') / ratioOf(few, name, 'cpuMs');
     bench.atMost(`${name} over 1,000,000 runs, of ${few}, CPU`, growth, 1.1);
   }
 }
