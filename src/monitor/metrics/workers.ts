@@ -80,16 +80,13 @@ function lengthOf(spans: readonly Span[]): number {
 
 /** Where one ends as another begins, they are not there at the same time. */
 function mostAtOnce(spans: readonly Span[]): number {
-  const changes = spans.flatMap(({ from, until }) => [
-    { at: from, by: 1 },
-    { at: Math.max(until, from + 1), by: -1 },
-  ]);
-  changes.sort((one, other) => one.at - other.at || one.by - other.by);
-  let now = 0;
+  const begins = Float64Array.from(spans, ({ from }) => from).sort();
+  const ends = Float64Array.from(spans, ({ from, until }) => Math.max(until, from + 1)).sort();
+  let ended = 0;
   let most = 0;
-  for (const { by } of changes) {
-    now += by;
-    most = Math.max(most, now);
+  for (const [index, begin] of begins.entries()) {
+    while ((ends[ended] as number) <= begin) ended += 1;
+    most = Math.max(most, index + 1 - ended);
   }
   return most;
 }
