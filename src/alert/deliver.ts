@@ -61,8 +61,14 @@ export async function deliverDue(call: DeliveryCall): Promise<void> {
 async function deliverRow(call: DeliveryCall, row: DeliveryRow, over: AbortSignal): Promise<void> {
   const signal = AbortSignal.any([over, AbortSignal.timeout(LONGEST_SEND_MS)]);
   const sent = await sendRow(call, row, signal);
-  if (sent.ok) await call.store.deliveries.remove(row.id);
-  else await putBack(call, row, sent);
+  if (!sent.ok) return await putBack(call, row, sent);
+  const { store, runner } = call;
+  await store.transaction(async (session) => {
+    await session.deliveries.remove(row.id);
+    if (sent.refused === undefined) return;
+    const detail = `${row.kind} by ${row.channel}: refused for ${sent.refused}`;
+    await session.events.record([{ at: runner.now(), event: 'alert-undelivered', detail }]);
+  });
 }
 
 async function sendRow(call: DeliveryCall, row: DeliveryRow, signal: AbortSignal): Promise<Sent> {

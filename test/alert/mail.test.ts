@@ -4,10 +4,11 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sendByChannel } from '../../src/alert/channels/send.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
+import { queryLog } from '../support/open-log.ts';
 import { makeSelfSignedCertificate } from '../support/self-signed-certificate.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 import { until } from '../support/until.ts';
-import { AT, channelOf, messageOf } from './place.ts';
+import { AT, channelOf, messageOf, openPlace } from './place.ts';
 
 interface Received {
   readonly from: string;
@@ -173,6 +174,23 @@ describe('by a mail server', () => {
     });
 
     expect(await send({ smtp: '$SMTP_URL' }, { SMTP_URL: `smtp://${host}` })).toMatchObject({ isPermanent: true });
+  });
+
+  test('an address that is refused beside others is told in the log, and the others get it once', async () => {
+    const { received, host } = await serveMail({
+      onRcptTo: ({ address }, _, done) =>
+        done(address.startsWith('gone') ? Object.assign(new Error('no such user'), { responseCode: 550 }) : null),
+    });
+    const channel = channelOf({ kind: 'mail', to: 'gone@example.org, ops@example.org', smtp: '$SMTP_URL' });
+    const { add, deliver, root, waiting } = await openPlace([channel], { SMTP_URL: `smtp://${host}` });
+    await add('mail');
+
+    await deliver();
+
+    expect(received).toMatchObject([{ to: ['ops@example.org'] }]);
+    expect(await waiting()).toEqual([]);
+    const events = queryLog(root, "select detail from activity where event = 'alert-undelivered'");
+    expect(events).toEqual([{ detail: 'alert by mail: refused for gone@example.org' }]);
   });
 
   test('a server that stands still is given up in time', async () => {

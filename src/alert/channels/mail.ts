@@ -123,7 +123,8 @@ async function sendBySmtp(smtp: string, mail: Mail, { signal }: SendPlace): Prom
   try {
     const { response, rejected } = await transport.sendMail({ ...mail, signal });
     const refused = rejected.map(String).join(', ');
-    return { ok: true, answer: `${url.host}: ${firstLine(response)}${refused === '' ? '' : `; refused: ${refused}`}` };
+    const answer = `${url.host}: ${firstLine(response)}`;
+    return refused === '' ? { ok: true, answer } : { ok: true, answer: `${answer}; refused: ${refused}`, refused };
   } catch (error) {
     return describeSmtpFailure(url, error, signal);
   } finally {

@@ -2,7 +2,13 @@ import type { AlertMessage } from '../message.ts';
 
 /** What became of a message: it has arrived, or why not. */
 export type Sent =
-  | { readonly ok: true /** What the other side said. */; readonly answer: string }
+  | {
+      readonly ok: true;
+      /** What the other side said. */
+      readonly answer: string;
+      /** Whom it has refused, while others have it: to send it again would bring it to those twice. */
+      readonly refused?: string;
+    }
   | {
       readonly ok: false;
       /** One sentence, without secrets. */
