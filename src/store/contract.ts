@@ -891,6 +891,8 @@ export interface CheckStore {
   queueWorkers(): Promise<WorkerIdentityRow[]>;
   /** Whether somebody who is no worker of the runner has a job of the queue. */
   isClaimedOutside(): Promise<boolean>;
+  /** Whether anything is known to be wrong. */
+  hasIncidents(): Promise<boolean>;
   /** Workers that have died since then, the newest first. */
   crashed(since: number): Promise<CrashedWorkerRow[]>;
 }

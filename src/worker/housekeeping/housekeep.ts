@@ -45,8 +45,8 @@ async function check({ store, runner }: StoreInvocation): Promise<void> {
   const codes = checkCodes.filter((code) => code !== 'script-failing');
   const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
   const { findings } = await runChecks(store, { ...place, nowMs: at, upMs: uptime() * 1000 }, codes);
-  const isWell = findings.every(({ status }) => status === 'ok') && (await store.incidents.current()).length === 0;
-  if (isWell) return await store.chores.setDone('checks', at);
+  const isWell = findings.every(({ status }) => status === 'ok');
+  if (isWell && !(await (await store.checks()).hasIncidents())) return await store.chores.setDone('checks', at);
   const { noteFindings } = await import('../../alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
     await noteFindings(session, findings, at);
