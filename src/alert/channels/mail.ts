@@ -6,8 +6,8 @@ import { errorCode } from '../../system/base/errors.ts';
 import { firstLine } from '../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../system/process/programs.ts';
 import { putIntoWords, writeHtml, writePlain } from '../wording.ts';
+import { environmentFor, feedProgram } from './command.ts';
 import { describeAborted, describeNetworkFailure } from './http.ts';
-import { environmentFor, runProgram } from './program.ts';
 import { failed, NO_SENDMAIL, type Outgoing, type SendPlace, type Sent } from './sent.ts';
 
 /** One mail, ready to be read. */
@@ -169,7 +169,7 @@ async function sendLocally(channel: ChannelSettings, mail: Mail, place: SendPlac
   const args = ['-i', ...(from === undefined ? [] : ['-f', from]), ...mail.to];
   const env = environmentFor(place.environment);
   const { signal, root } = place;
-  const end = await runProgram({ command, args, cwd: root, env, input: message as Buffer, signal });
+  const end = await feedProgram({ command, args, cwd: root, env, input: message as Buffer, signal });
   if (end.reason !== null) return failed(end.reason, permanentExits.includes(end.exitCode ?? 0));
   return { ok: true, answer: `${command} took it` };
 }

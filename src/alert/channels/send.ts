@@ -42,8 +42,38 @@ export async function sendByChannel(
 
 async function sendRead(channel: ChannelSettings, outgoing: Outgoing, place: SendPlace): Promise<Sent> {
   if (channel.kind === 'mail') return await (await import('./mail.ts')).sendAlertByMail(channel, outgoing, place);
-  if (channel.kind === 'webhook') return await (await import('./webhook.ts')).sendWebhook(channel, outgoing, place);
+  if (channel.kind === 'webhook') return await sendWebhook(channel, outgoing, place);
   return await (await import('./command.ts')).sendByCommand(channel, outgoing, place);
+}
+
+/** Sends a message as JSON. @param channel with its values read from the environment */
+async function sendWebhook(channel: ChannelSettings, outgoing: Outgoing, place: SendPlace): Promise<Sent> {
+  const { writeWebhook } = await import('./presets.ts');
+  const { judgeAnswer, sendHttp } = await import('./http.ts');
+  const { url, body, headers, holdsSecret } = writeWebhook(channel, outgoing);
+  const form = URL.parse(url);
+  if (form === null || !/^https?:$/.test(form.protocol))
+    return failed('the URL is not valid: it must begin with https://', true);
+  const request = {
+    url,
+    method: 'POST' as const,
+    headers: {
+      'content-type': 'application/json; charset=utf-8',
+      'user-agent': `folder-runner/${place.version}`,
+      // A draft of the IETF that many services go by: who gets the same key twice takes it once.
+      'idempotency-key': outgoing.id,
+      ...headers,
+    },
+    body: JSON.stringify(body),
+    signal: place.signal,
+    environment: place.environment,
+    followsRedirects: !holdsSecret,
+  };
+  try {
+    return judgeAnswer(url, await sendHttp(request));
+  } catch (error) {
+    return failed((error as Error).message);
+  }
 }
 
 /** The other side may repeat what it was sent, and the path of a URL may be all that keeps it from others. */
