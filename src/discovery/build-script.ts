@@ -2,11 +2,10 @@ import { describeProblem } from '../settings/problem.ts';
 import { LONGEST_NAME, type ScriptOptions } from '../settings/readers.ts';
 import type { Settings, TierSettings } from '../settings/settings.ts';
 import { printableName, shellWord } from '../system/base/values.ts';
-import { hashWithImports } from './imports.ts';
 import { chooseLaunch, type LaunchChoice } from './launch.ts';
 import { distrustOf, fileName, matchableNames, type PatternMatcher, QUEUE_TIER, type TierPlace } from './place.ts';
 import type { Ignored, Launch, Script } from './script.ts';
-import type { ScriptFile } from './script-file.ts';
+import { hashWithImports, type ScriptFile } from './script-file.ts';
 import { readScriptTags, type ScriptTags } from './tags.ts';
 
 /** `label` is the script's name within its tier. */
