@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
-import { Histogram, RELATIVE_ERROR } from '../../src/monitor/metrics/histogram.ts';
+import { Histogram, RELATIVE_ERROR } from '../../src/monitor/metrics/figures.ts';
 import { type Period, periodAround, periods } from '../../src/monitor/metrics/periods.ts';
 import { type MetricBucket, readMetrics } from '../../src/monitor/metrics/read-metrics.ts';
 import type { Outcome } from '../../src/store/schema.ts';

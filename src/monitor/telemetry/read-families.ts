@@ -1,8 +1,7 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { CounterRow, SiteState, StoreSession } from '../../store/contract.ts';
-import { Counters } from '../metrics/counters.ts';
 import { Figures } from '../metrics/figures.ts';
-import { HourlyFigures } from '../metrics/hours.ts';
+import { Counters, HourlyFigures } from '../metrics/hours.ts';
 import { HOUR_MS, hourOf } from '../metrics/periods.ts';
 import type { MetricFamily, MetricPoint } from './families.ts';
 
