@@ -1,4 +1,4 @@
-import type { Check, CheckFacts } from './check.ts';
+import type { CheckFacts, HealthCheck } from './check.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -7,7 +7,7 @@ const TWO_OPTIONS =
   'run at the same time (`workers.max`). Either lowers the utilization and leaves room for busy times.';
 
 /** Against a target that somebody has set: what is much for one site is little for another. */
-export const utilization: Check = {
+export const utilization: HealthCheck = {
   code: 'utilization',
   setting: 'utilization',
   subject: 'queue',
@@ -27,7 +27,7 @@ export const utilization: Check = {
   },
 };
 
-export const serviceTime: Check = {
+export const serviceTime: HealthCheck = {
   code: 'service-time',
   setting: 'serviceTime',
   subject: 'queue',

@@ -16,7 +16,7 @@ import { checkLiveness } from '../../system/process/identity.ts';
 import type { CheckCode, CheckStatus, Finding } from './finding.ts';
 
 /** One look at one side of the log or the host. It changes nothing, and may throw: then its answer is unknown. */
-export interface Check {
+export interface HealthCheck {
   readonly code: CheckCode;
   /** By which its threshold is set. */
   readonly setting: CheckSetting;

@@ -2,14 +2,14 @@ import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { listSpoolFiles, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { listNames, shellWord } from '../../system/base/values.ts';
 import { demandAccess, type StateFolder } from '../../system/place/state-folder.ts';
-import { type Check, type CheckFacts, type CheckResult, counted, type Wrong } from './check.ts';
+import { type CheckFacts, type CheckResult, counted, type HealthCheck, type Wrong } from './check.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MEGABYTE = 1024 ** 2;
 
 /** What cannot be written where the runner writes, and what it has already lost or laid aside because of that. */
-export const logUnusable: Check = {
+export const logUnusable: HealthCheck = {
   code: 'log-unusable',
   setting: 'logUnusable',
   subject: 'log',
@@ -87,7 +87,7 @@ function readTime(name: string): number | null {
 const FEW_FILES = 1_000;
 const LEAST_FILES = 100;
 
-export const diskFull: Check = {
+export const diskFull: HealthCheck = {
   code: 'disk-full',
   setting: 'diskFull',
   subject: 'disk',
@@ -119,7 +119,7 @@ export const diskFull: Check = {
   },
 };
 
-export const alertsUndelivered: Check = {
+export const alertsUndelivered: HealthCheck = {
   code: 'alerts-undelivered',
   setting: 'alertsUndelivered',
   subject: 'alerts',

@@ -1,10 +1,10 @@
 import { printableName } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import {
-  type Check,
   type CheckFacts,
   type CheckResult,
   counted,
+  type HealthCheck,
   longestUsualWaitMs,
   statusAbove,
   type Wrong,
@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 /** More need not be counted: that many are far too many. */
 const MOST_FAILED = 10_000;
 
-export const jobsFailing: Check = {
+export const jobsFailing: HealthCheck = {
   code: 'jobs-failing',
   setting: 'jobsFailing',
   subject: 'queue',
@@ -42,7 +42,7 @@ const CAPACITY_HINT =
   '`runner work` in the crontab). If one job takes too long, look into that one; let jobs that take long have a worker ' +
   'of their own.';
 
-export const jobsWaiting: Check = {
+export const jobsWaiting: HealthCheck = {
   code: 'jobs-waiting',
   setting: 'jobsWaiting',
   subject: 'queue',
@@ -64,7 +64,7 @@ function describeDue(jobs: number, isCut: boolean): string {
   return `${isCut ? 'more than ' : ''}${counted(jobs, 'job is', 'jobs are')} due`;
 }
 
-export const jobsLate: Check = {
+export const jobsLate: HealthCheck = {
   code: 'jobs-late',
   setting: 'jobsLate',
   subject: 'queue',
@@ -92,7 +92,7 @@ export const jobsLate: Check = {
 };
 
 /** Jobs pile up, and nobody processes them. */
-export const noWorker: Check = {
+export const noWorker: HealthCheck = {
   code: 'no-worker',
   setting: 'noWorker',
   subject: 'queue',

@@ -1,7 +1,7 @@
 import type { CheckSettings } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
 import { serviceTime, utilization } from './capacity.ts';
-import { type Check, type CheckFacts, type CheckPlace, type Figure, openFacts } from './check.ts';
+import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFacts } from './check.ts';
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';
 import { jobsFailing, jobsLate, jobsWaiting, noWorker } from './queue.ts';
@@ -9,7 +9,7 @@ import { crashes, runUnusual, scriptFailing, workerStuck } from './runs.ts';
 import { scriptOverdue, tierOverdue, tierSkipped } from './tiers.ts';
 
 /** In the order in which they are shown. */
-const checks: readonly Check[] = [
+const checks: readonly HealthCheck[] = [
   tierOverdue,
   tierSkipped,
   scriptFailing,
@@ -54,7 +54,7 @@ export async function runChecks(
   return { findings, figures };
 }
 
-async function runCheck(check: Check, facts: CheckFacts): Promise<CheckReport> {
+async function runCheck(check: HealthCheck, facts: CheckFacts): Promise<CheckReport> {
   const { code, subject } = check;
   try {
     const threshold = await thresholdOf(check, facts);
@@ -71,12 +71,15 @@ async function runCheck(check: Check, facts: CheckFacts): Promise<CheckReport> {
 
 const OFF = 'not checked: the settings give it no threshold';
 
-function thresholdOf({ setting, defaultThreshold }: Check, facts: CheckFacts): number | null | Promise<number | null> {
+function thresholdOf(
+  { setting, defaultThreshold }: HealthCheck,
+  facts: CheckFacts,
+): number | null | Promise<number | null> {
   const set: CheckSettings[typeof setting] = facts.settings.checks[setting];
   return set === undefined ? defaultThreshold(facts) : set;
 }
 
-function unknown({ code, subject }: Check, error: unknown): Finding {
+function unknown({ code, subject }: HealthCheck, error: unknown): Finding {
   const message = `cannot be told: ${error instanceof Error ? error.message : String(error)}`;
   return { code, status: 'unknown', subject, message, hint: 'Run `runner doctor`, which looks at the host.' };
 }

@@ -1,6 +1,6 @@
 import type { CrashedWorkerRow, RunningRow } from '../../store/contract.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
-import { type Check, type CheckFacts, counted, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
+import { type CheckFacts, counted, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
 import { presentScripts } from './tiers.ts';
 
 const MINUTE_MS = 60_000;
@@ -10,7 +10,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** More need not be counted. */
 const MOST_FAILURES = 1_000;
 
-export const scriptFailing: Check = {
+export const scriptFailing: HealthCheck = {
   code: 'script-failing',
   setting: 'scriptFailing',
   subject: 'scripts',
@@ -44,7 +44,7 @@ async function judgeFailures(script: string, facts: CheckFacts, threshold: numbe
 }
 
 /** A running script that is far over its usual time: of a finished one, its comparison tells. */
-export const runUnusual: Check = {
+export const runUnusual: HealthCheck = {
   code: 'run-unusual',
   setting: 'runUnusual',
   subject: 'scripts',
@@ -80,7 +80,7 @@ async function judgeDurations(long: readonly RunningRow[], facts: CheckFacts, th
 /** What a worker has beyond a time limit before it is said not to end it. */
 const LIMIT_GRACE_MS = 2 * MINUTE_MS;
 
-export const workerStuck: Check = {
+export const workerStuck: HealthCheck = {
   code: 'worker-stuck',
   setting: 'workerStuck',
   subject: 'workers',
@@ -131,7 +131,7 @@ async function judgeBusy(
   };
 }
 
-export const crashes: Check = {
+export const crashes: HealthCheck = {
   code: 'crashes',
   setting: 'crashes',
   subject: 'workers',

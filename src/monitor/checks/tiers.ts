@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { reasonToIgnore } from '../../discovery/jobs-folder.ts';
 import type { ScriptStandRow } from '../../store/contract.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
-import { type Check, type CheckFacts, counted, statusAbove, type WatchedTier, type Wrong } from './check.ts';
+import { type CheckFacts, counted, type HealthCheck, statusAbove, type WatchedTier, type Wrong } from './check.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const BOOT_GRACE_MS = HOUR_MS;
 
 /** Tiers watch one another: the pass of one notices that another one was not called. */
-export const tierOverdue: Check = {
+export const tierOverdue: HealthCheck = {
   code: 'tier-overdue',
   setting: 'tierOverdue',
   subject: 'tiers',
@@ -71,7 +71,7 @@ function holdsScripts(root: string, tier: string): boolean {
   return readdirSync(join(root, 'jobs', tier)).some((name) => reasonToIgnore(name) === null);
 }
 
-export const tierSkipped: Check = {
+export const tierSkipped: HealthCheck = {
   code: 'tier-skipped',
   setting: 'tierSkipped',
   subject: 'tiers',
@@ -104,7 +104,7 @@ function judgeSkips(
   ];
 }
 
-export const scriptOverdue: Check = {
+export const scriptOverdue: HealthCheck = {
   code: 'script-overdue',
   setting: 'scriptOverdue',
   subject: 'scripts',
