@@ -3,7 +3,7 @@ const layers = [
   ['cli'],
   ['commands'],
   ['worker', 'report', 'hosting', 'queue/import'],
-  ['alert'],
+  ['monitor/alert'],
   ['monitor', 'worker/recovery'],
   ['queue', 'execution', 'worker/lock'],
   ['discovery', 'store/spool'],
@@ -22,7 +22,7 @@ const within = (name) =>
     .filter((other) => other.startsWith(`${name}/`))
     .map((other) => `(?!${other.slice(name.length + 1)}/)`)
     .join('');
-const folder = (name) => (name === 'cli' ? '^src/(cli|bin)\\.' : `^src/${name}/${within(name)}`);
+const folder = (name) => (name === 'cli' ? '^src/(bin|commands/cli)\\.' : `^src/${name}/${within(name)}`);
 const above = (index) => layers.slice(0, index).flat();
 const beside = (name, index) => layers[index].filter((other) => other !== name);
 
@@ -56,7 +56,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, pathNot: '^src/(bin|index|cli|child/)' },
+      from: { orphan: true, pathNot: '^src/(bin|index|commands/cli|child/)' },
       to: {},
     },
   ],

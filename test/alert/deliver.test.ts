@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { idOf, nextTryAt } from '../../src/alert/deliver.ts';
+import { idOf, nextTryAt } from '../../src/monitor/alert/deliver.ts';
 import type { LoggedActivity } from '../support/log-tables.ts';
 import { queryLog } from '../support/open-log.ts';
 import { AT, channelOf, messageOf, openPlace, serve } from './place.ts';

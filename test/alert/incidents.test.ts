@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noteFindings } from '../../src/alert/incidents/note-findings.ts';
+import { noteFindings } from '../../src/monitor/alert/incidents/note-findings.ts';
 import type { CheckStatus } from '../../src/monitor/checks/finding.ts';
 import { fingerprintOf } from '../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../src/queue/settle/settle.ts';

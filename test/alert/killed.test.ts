@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AlertMessage } from '../../src/alert/message.ts';
+import type { AlertMessage } from '../../src/monitor/alert/message.ts';
 import { kindOf, listFaultPoints, runWithFault } from '../support/fault-points.ts';
 import { inRoot } from '../support/in-root.ts';
 import { queryLog } from '../support/open-log.ts';

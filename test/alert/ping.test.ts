@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { deliverDue } from '../../src/alert/deliver.ts';
+import { deliverDue } from '../../src/monitor/alert/deliver.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { cronEnv } from '../support/run-pass.ts';
 import { startCommand } from '../support/start-command.ts';

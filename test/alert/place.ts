@@ -1,8 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { deliverDue } from '../../src/alert/deliver.ts';
-import type { AlertMessage, IncidentDetail } from '../../src/alert/message.ts';
+import { deliverDue } from '../../src/monitor/alert/deliver.ts';
+import type { AlertMessage, IncidentDetail } from '../../src/monitor/alert/message.ts';
 import { readChannel } from '../../src/settings/channels.ts';
 import { type ChannelSettings, defaultSettings } from '../../src/settings/settings.ts';
 import type { DeliveryRow, Store } from '../../src/store/contract.ts';

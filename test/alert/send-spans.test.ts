@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
-import { sendTelemetry } from '../../src/alert/telemetry/send-telemetry.ts';
+import { sendTelemetry } from '../../src/monitor/alert/telemetry/send-telemetry.ts';
 import { type CollectorServer, checkAgainstSchema, startCollector } from '../support/collector.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { type WrittenLog, writeLog } from '../support/written-log.ts';

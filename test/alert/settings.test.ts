@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readChannelValues } from '../../src/alert/channels/send.ts';
+import { readChannelValues } from '../../src/monitor/alert/channels/send.ts';
 import { loadSettings } from '../../src/settings/load.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';
 import { channelOf } from './place.ts';

@@ -1,9 +1,9 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readRetryAfter } from '../../src/alert/channels/http.ts';
-import { sendByChannel } from '../../src/alert/channels/send.ts';
-import type { AlertMessage } from '../../src/alert/message.ts';
+import { readRetryAfter } from '../../src/monitor/alert/channels/http.ts';
+import { sendByChannel } from '../../src/monitor/alert/channels/send.ts';
+import type { AlertMessage } from '../../src/monitor/alert/message.ts';
 import { defaultSettings } from '../../src/settings/settings.ts';
 import { makeSelfSignedCertificate } from '../support/self-signed-certificate.ts';
 import { AT, channelOf, messageOf, serve } from './place.ts';

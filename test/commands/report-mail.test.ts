@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { deliverReport } from '../../src/alert/report-mail.ts';
+import { deliverReport } from '../../src/monitor/alert/report-mail.ts';
 import { callCommand } from '../support/in-root.ts';
 import { makeLoggedCall } from '../support/logged-call.ts';
 import { readPart, startMailServer } from '../support/mail-server.ts';

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { commands } from '../../src/cli.ts';
+import { commands } from '../../src/commands/cli.ts';
 import { openQueue } from '../../src/index.ts';
 import { cronPlace } from '../support/cron-place.ts';
 import { checkInvariants } from '../support/invariants.ts';

@@ -2,8 +2,8 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
 import { expect, test } from 'vitest';
-import { sendTelemetry } from '../../src/alert/telemetry/send-telemetry.ts';
 import { showPrometheus } from '../../src/commands/show/prometheus.ts';
+import { sendTelemetry } from '../../src/monitor/alert/telemetry/send-telemetry.ts';
 import { closeHours } from '../../src/monitor/metrics/close-hours.ts';
 import type { MetricFamily } from '../../src/monitor/telemetry/families.ts';
 import { readFamilies } from '../../src/monitor/telemetry/read-families.ts';

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { runCommandLine } from '../../src/cli.ts';
+import type { runCommandLine } from '../../src/commands/cli.ts';
 import type { CommandContext } from '../../src/commands/shared/context.ts';
 import { commandPath, type Ended, type Place } from './run-command.ts';
 import { cronEnv } from './run-pass.ts';

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
-import type { PrintedIncident } from '../../alert/incidents/tell.ts';
-import type { IncidentDetail } from '../../alert/message.ts';
+import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
+import type { IncidentDetail } from '../../monitor/alert/message.ts';
 import { type Clock, countOf, createClock, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Outcome } from '../../store/schema.ts';

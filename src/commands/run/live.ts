@@ -1,6 +1,6 @@
 import { fstatSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import type { PrintedIncident } from '../../alert/incidents/tell.ts';
+import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/schema.ts';
 import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';

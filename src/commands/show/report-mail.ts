@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { ReportMail } from '../../alert/report-mail.ts';
+import type { ReportMail } from '../../monitor/alert/report-mail.ts';
 import type { TimeWindow } from '../../report/model/runs.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
@@ -28,7 +28,7 @@ const WAIT_MS = 60_000;
  */
 export async function mailReport(context: CommandContext, request: MailRequest): Promise<void> {
   const { openRunner } = await import('../shared/context.ts');
-  const { chooseMailChannels, sendReport } = await import('../../alert/report-mail.ts');
+  const { chooseMailChannels, sendReport } = await import('../../monitor/alert/report-mail.ts');
   const runner = await openRunner(context, request.root);
   const channels = chooseMailChannels(runner, request.to);
   if (channels.length === 0) throw new UsageError(NO_CHANNEL);

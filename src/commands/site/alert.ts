@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
-import type { AlertMessage } from '../../alert/message.ts';
+import type { AlertMessage } from '../../monitor/alert/message.ts';
 import type { ChannelSettings, Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type CommandContext, type CommonOptions, openRunner } from '../shared/context.ts';
@@ -87,7 +87,7 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
 const LONGEST_MS = 10_000;
 
 async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Tested> {
-  const { sendByChannel } = await import('../../alert/channels/send.ts');
+  const { sendByChannel } = await import('../../monitor/alert/channels/send.ts');
   const { root, version, environment, settings } = runner;
   const createdAt = runner.now();
   const began = performance.now();

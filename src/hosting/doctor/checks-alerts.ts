@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { presetOf } from '../../alert/channels/presets.ts';
-import { describeMissing, missingVariables } from '../../alert/channels/send.ts';
-import { NO_SENDMAIL } from '../../alert/channels/sent.ts';
+import { presetOf } from '../../monitor/alert/channels/presets.ts';
+import { describeMissing, missingVariables } from '../../monitor/alert/channels/send.ts';
+import { NO_SENDMAIL } from '../../monitor/alert/channels/sent.ts';
 import { ALERTS_VARIABLE, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
 import type { ChannelSettings } from '../../settings/settings.ts';

@@ -1,4 +1,4 @@
-import { escapeHtml, keepStart } from '../../alert/wording.ts';
+import { escapeHtml, keepStart } from '../../monitor/alert/wording.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';

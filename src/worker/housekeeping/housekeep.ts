@@ -25,14 +25,14 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
   // Asked anew, as what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
   const isDue = async (chore: keyof DueChores) => (await store.chores.due(runner.now(), 0))[chore];
   if (await isDue('incidents')) {
-    const { tellIncidents } = await import('../../alert/incidents/tell.ts');
+    const { tellIncidents } = await import('../../monitor/alert/incidents/tell.ts');
     const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
     if (printed.length > 0) events.emit('incidents', printed);
   }
   if (due.telemetry) await store.telemetry.request('otlp', runner.now());
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
   if (!stop.isTold && (await isDue('deliveries'))) {
-    const { deliverDue } = await import('../../alert/deliver.ts');
+    const { deliverDue } = await import('../../monitor/alert/deliver.ts');
     await deliverDue({ runner, store, stop: stop.signal });
   }
 }
@@ -47,7 +47,7 @@ async function check({ store, runner }: StoreInvocation): Promise<void> {
   const { findings } = await runChecks(store, { ...place, nowMs: at, upMs: uptime() * 1000 }, codes);
   const isWell = findings.every(({ status }) => status === 'ok');
   if (isWell && !(await (await store.checks()).hasIncidents())) return await store.chores.setDone('checks', at);
-  const { noteFindings } = await import('../../alert/incidents/note-findings.ts');
+  const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
     await noteFindings(session, findings, at);
     await session.chores.setDone('checks', at);

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import type { PrintedIncident } from '../../alert/incidents/tell.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
+import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 
 export interface PassStarted {
   readonly tier: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import prettyMilliseconds from 'pretty-ms';
-import { type Ping, sendPing } from '../../alert/channels/ping.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
+import { type Ping, sendPing } from '../../monitor/alert/channels/ping.ts';
 import type { Store } from '../../store/contract.ts';
 import { isFailure } from '../../store/schema.ts';
 import { printable } from '../../system/base/text.ts';

@@ -1,4 +1,4 @@
-import { commands } from '../../../src/cli.ts';
+import { commands } from '../../../src/commands/cli.ts';
 import { findWrongUse } from '../../../src/commands/program.ts';
 import { loadChecks } from '../../../src/commands/site/doctor.ts';
 import {

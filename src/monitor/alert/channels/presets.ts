@@ -1,4 +1,4 @@
-import type { ChannelSettings, Preset } from '../../settings/settings.ts';
+import type { ChannelSettings, Preset } from '../../../settings/settings.ts';
 import { escapeHtml, keepEnd, keepStart, type Part, putIntoWords, type Wording, writePlain } from '../wording.ts';
 import type { Outgoing } from './sent.ts';
 

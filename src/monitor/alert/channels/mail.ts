@@ -1,10 +1,10 @@
 import { hostname, userInfo } from 'node:os';
 import nodemailer from 'nodemailer';
-import { isAddress } from '../../settings/channels.ts';
-import type { ChannelSettings } from '../../settings/settings.ts';
-import { errorCode } from '../../system/base/errors.ts';
-import { firstLine } from '../../system/base/text.ts';
-import { findSendmail, isExecutable } from '../../system/process/programs.ts';
+import { isAddress } from '../../../settings/channels.ts';
+import type { ChannelSettings } from '../../../settings/settings.ts';
+import { errorCode } from '../../../system/base/errors.ts';
+import { firstLine } from '../../../system/base/text.ts';
+import { findSendmail, isExecutable } from '../../../system/process/programs.ts';
 import { putIntoWords, writeHtml, writePlain } from '../wording.ts';
 import { environmentFor, feedProgram } from './command.ts';
 import { describeAborted, describeNetworkFailure } from './http.ts';

@@ -1,5 +1,5 @@
 import prettyMilliseconds from 'pretty-ms';
-import { printable, printableLine } from '../system/base/text.ts';
+import { printable, printableLine } from '../../system/base/text.ts';
 import type { AlertMessage, IncidentDetail } from './message.ts';
 
 /** A message in words, ready to be put into whatever form a channel asks for. All of it is safe to show. */

@@ -1,8 +1,8 @@
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, STATUS_CODES } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import redirecting from 'follow-redirects';
-import { errorCode } from '../../system/base/errors.ts';
-import { firstLine } from '../../system/base/text.ts';
+import { errorCode } from '../../../system/base/errors.ts';
+import { firstLine } from '../../../system/base/text.ts';
 import type { Sent } from './sent.ts';
 
 /** A request over node:https: `fetch` needs WebAssembly, which dies where the address space is limited. */

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
-import { CALM_MS } from '../../queue/settle/settle.ts';
-import type { ScriptOptions } from '../../settings/readers.ts';
-import type { Runner } from '../../settings/settings.ts';
-import type { Mute, Store, StoreSession } from '../../store/contract.ts';
-import type { IncidentRow } from '../../store/schema.ts';
+import { CALM_MS } from '../../../queue/settle/settle.ts';
+import type { ScriptOptions } from '../../../settings/readers.ts';
+import type { Runner } from '../../../settings/settings.ts';
+import type { Mute, Store, StoreSession } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
 import type { IncidentDetail } from '../message.ts';
 import { describeIncident } from './detail.ts';
 import { judge, type News, nextLook, withSiblings } from './judge.ts';
@@ -124,8 +124,8 @@ function createOptionsBook({ root, settings }: Teller['runner']): OptionsOf {
 }
 
 async function readOptions(root: string, settings: Runner['settings']): Promise<ReadonlyMap<string, ScriptOptions>> {
-  const { discover } = await import('../../discovery/discover.ts');
-  const { UsageError } = await import('../../system/base/errors.ts');
+  const { discover } = await import('../../../discovery/discover.ts');
+  const { UsageError } = await import('../../../system/base/errors.ts');
   try {
     const { tiers, handlers } = await discover(root, settings);
     const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers];

@@ -1,9 +1,9 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { readFamilies } from '../../monitor/telemetry/read-families.ts';
-import type { Runner } from '../../settings/settings.ts';
-import type { DeliveryRow, Store } from '../../store/contract.ts';
-import { firstLine } from '../../system/base/text.ts';
+import type { Runner } from '../../../settings/settings.ts';
+import type { DeliveryRow, Store } from '../../../store/contract.ts';
+import { firstLine } from '../../../system/base/text.ts';
+import { readFamilies } from '../../telemetry/read-families.ts';
 import { type HttpAnswer, judgeAnswer, sendHttp } from '../channels/http.ts';
 import { failed, type SendPlace, type Sent } from '../channels/sent.ts';
 import { metricsBody, type Sender, spansBody } from './otlp.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Runner } from '../settings/settings.ts';
-import type { DeliveryRow, Store } from '../store/contract.ts';
-import type { DeliveryKind } from '../store/schema.ts';
+import type { Runner } from '../../settings/settings.ts';
+import type { DeliveryRow, Store } from '../../store/contract.ts';
+import type { DeliveryKind } from '../../store/schema.ts';
 import type { Ping } from './channels/ping.ts';
 import { failed, type Sent } from './channels/sent.ts';
 import type { AlertMessage } from './message.ts';

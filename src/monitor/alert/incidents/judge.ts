@@ -1,8 +1,8 @@
-import { matchGlob } from '../../queue/glob.ts';
-import { CALM_MS } from '../../queue/settle/settle.ts';
-import type { Mute } from '../../store/contract.ts';
-import type { IncidentRow } from '../../store/schema.ts';
-import { lastInstantMs } from '../../system/base/values.ts';
+import { matchGlob } from '../../../queue/glob.ts';
+import { CALM_MS } from '../../../queue/settle/settle.ts';
+import type { Mute } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
+import { lastInstantMs } from '../../../system/base/values.ts';
 
 /** What there is to be told of an incident. */
 export type News = 'opened' | 'reminder' | 'recovered';

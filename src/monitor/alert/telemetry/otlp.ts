@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { MetricFamily, MetricPoint } from '../../monitor/telemetry/families.ts';
-import type { EndedRunFacts } from '../../store/contract.ts';
-import { isFailure } from '../../store/schema.ts';
+import type { EndedRunFacts } from '../../../store/contract.ts';
+import { isFailure } from '../../../store/schema.ts';
+import type { MetricFamily, MetricPoint } from '../../telemetry/families.ts';
 
 /** Who sends. */
 export interface Sender {

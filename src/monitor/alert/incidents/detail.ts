@@ -1,7 +1,7 @@
 import prettyMilliseconds from 'pretty-ms';
-import type { IncidentRun, StoreSession } from '../../store/contract.ts';
-import type { IncidentRow } from '../../store/schema.ts';
-import { isInstant } from '../../system/base/values.ts';
+import type { IncidentRun, StoreSession } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
+import { isInstant } from '../../../system/base/values.ts';
 import type { IncidentDetail } from '../message.ts';
 
 /** What is known of an incident: for a message, a page or a terminal. */

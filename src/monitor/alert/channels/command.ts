@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import type { ChannelSettings } from '../../settings/settings.ts';
-import { firstLine, lastLine } from '../../system/base/text.ts';
+import type { ChannelSettings } from '../../../settings/settings.ts';
+import { firstLine, lastLine } from '../../../system/base/text.ts';
 import { putIntoWords } from '../wording.ts';
 import { describeAborted } from './http.ts';
 import { failed, type Outgoing, type SendPlace, type Sent } from './sent.ts';

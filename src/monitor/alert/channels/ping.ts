@@ -1,5 +1,5 @@
-import { variableReference } from '../../settings/readers.ts';
-import type { Settings } from '../../settings/settings.ts';
+import { variableReference } from '../../../settings/readers.ts';
+import type { Settings } from '../../../settings/settings.ts';
 import { judgeAnswer, sendHttp } from './http.ts';
 import { describeMissing, withoutSecrets } from './send.ts';
 import { failed, type SendPlace, type Sent } from './sent.ts';

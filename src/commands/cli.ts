@@ -2,48 +2,48 @@ import { readdirSync, readFileSync, writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import packageJson from '../package.json' with { type: 'json' };
-import type { CommandLine, Commands, Complaint } from './commands/program.ts';
-import { runTierCommand } from './commands/run/run-tier.ts';
-import type { CommandContext } from './commands/shared/context.ts';
-import { QueueError } from './queue/errors.ts';
-import { StoreUnavailable } from './store/failures.ts';
-import { preferNodesOwn } from './store/sqlite/driver.ts';
-import { errorCode, PackageIncomplete, UsageError } from './system/base/errors.ts';
-import { printableName } from './system/base/values.ts';
+import packageJson from '../../package.json' with { type: 'json' };
+import { QueueError } from '../queue/errors.ts';
+import { StoreUnavailable } from '../store/failures.ts';
+import { preferNodesOwn } from '../store/sqlite/driver.ts';
+import { errorCode, PackageIncomplete, UsageError } from '../system/base/errors.ts';
+import { printableName } from '../system/base/values.ts';
+import type { CommandLine, Commands, Complaint } from './program.ts';
+import { runTierCommand } from './run/run-tier.ts';
+import type { CommandContext } from './shared/context.ts';
 
 /** Only the one that is asked for is loaded: start-up is the hot path. In the order of `--help`. */
 export const commands: Commands = {
-  init: async () => (await import('./commands/site/setup.ts')).initCommand,
-  cron: async () => (await import('./commands/site/setup.ts')).cronCommand,
-  list: async () => (await import('./commands/show/status.ts')).listCommand,
-  due: async () => (await import('./commands/run/run.ts')).dueCommand,
-  run: async () => (await import('./commands/run/run.ts')).runCommand,
-  add: async () => (await import('./commands/jobs/queue.ts')).addCommand,
-  work: async () => (await import('./commands/run/run.ts')).workCommand,
-  jobs: async () => (await import('./commands/jobs/jobs.ts')).jobsCommand,
-  job: async () => (await import('./commands/jobs/job.ts')).jobCommand,
-  claim: async () => (await import('./commands/jobs/claim.ts')).claimCommand,
-  kick: async () => (await import('./commands/jobs/queue.ts')).kickCommand,
-  report: async () => (await import('./commands/show/report.ts')).reportCommand,
-  metrics: async () => (await import('./commands/show/metrics.ts')).metricsCommand,
-  status: async () => (await import('./commands/show/status.ts')).statusCommand,
-  why: async () => (await import('./commands/show/status.ts')).whyCommand,
-  check: async () => (await import('./commands/show/check.ts')).checkCommand,
-  doctor: async () => (await import('./commands/site/doctor.ts')).doctorCommand,
-  alert: async () => (await import('./commands/site/alert.ts')).alertCommand,
-  show: async () => (await import('./commands/show/show.ts')).showCommand,
-  activity: async () => (await import('./commands/show/show.ts')).activityCommand,
-  tail: async () => (await import('./commands/show/tail.ts')).tailCommand,
-  backup: async () => (await import('./commands/site/backup.ts')).backupCommand,
-  pause: async () => (await import('./commands/site/pause.ts')).pauseCommand,
-  resume: async () => (await import('./commands/site/pause.ts')).resumeCommand,
-  incidents: async () => (await import('./commands/site/incidents.ts')).incidentsCommand,
-  acknowledge: async () => (await import('./commands/site/incidents.ts')).acknowledgeCommand,
-  mute: async () => (await import('./commands/site/incidents.ts')).muteCommand,
-  unmute: async () => (await import('./commands/site/incidents.ts')).unmuteCommand,
-  repeat: async () => (await import('./commands/jobs/jobs.ts')).repeatCommand,
-  import: async () => (await import('./commands/site/import.ts')).importCommand,
+  init: async () => (await import('./site/setup.ts')).initCommand,
+  cron: async () => (await import('./site/setup.ts')).cronCommand,
+  list: async () => (await import('./show/status.ts')).listCommand,
+  due: async () => (await import('./run/run.ts')).dueCommand,
+  run: async () => (await import('./run/run.ts')).runCommand,
+  add: async () => (await import('./jobs/queue.ts')).addCommand,
+  work: async () => (await import('./run/run.ts')).workCommand,
+  jobs: async () => (await import('./jobs/jobs.ts')).jobsCommand,
+  job: async () => (await import('./jobs/job.ts')).jobCommand,
+  claim: async () => (await import('./jobs/claim.ts')).claimCommand,
+  kick: async () => (await import('./jobs/queue.ts')).kickCommand,
+  report: async () => (await import('./show/report.ts')).reportCommand,
+  metrics: async () => (await import('./show/metrics.ts')).metricsCommand,
+  status: async () => (await import('./show/status.ts')).statusCommand,
+  why: async () => (await import('./show/status.ts')).whyCommand,
+  check: async () => (await import('./show/check.ts')).checkCommand,
+  doctor: async () => (await import('./site/doctor.ts')).doctorCommand,
+  alert: async () => (await import('./site/alert.ts')).alertCommand,
+  show: async () => (await import('./show/show.ts')).showCommand,
+  activity: async () => (await import('./show/show.ts')).activityCommand,
+  tail: async () => (await import('./show/tail.ts')).tailCommand,
+  backup: async () => (await import('./site/backup.ts')).backupCommand,
+  pause: async () => (await import('./site/pause.ts')).pauseCommand,
+  resume: async () => (await import('./site/pause.ts')).resumeCommand,
+  incidents: async () => (await import('./site/incidents.ts')).incidentsCommand,
+  acknowledge: async () => (await import('./site/incidents.ts')).acknowledgeCommand,
+  mute: async () => (await import('./site/incidents.ts')).muteCommand,
+  unmute: async () => (await import('./site/incidents.ts')).unmuteCommand,
+  repeat: async () => (await import('./jobs/jobs.ts')).repeatCommand,
+  import: async () => (await import('./site/import.ts')).importCommand,
 };
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
@@ -93,7 +93,7 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   try {
     const call = readTierCall(args);
     if (call !== null) await runTierCommand(context, call.tier, call);
-    else await (await import('./commands/program.ts')).runProgram(line);
+    else await (await import('./program.ts')).runProgram(line);
   } catch (error) {
     const { message, exitCode } = await describeError(error, line);
     if (message !== null) context.stderr.write(`runner: ${message}\n`);
@@ -138,7 +138,7 @@ function createContext(distFolder: string): CommandContext {
     },
     asksLittle: preferNodesOwn,
     findWrongUse: async (root, args) => {
-      const { findWrongUse } = await import('./commands/program.ts');
+      const { findWrongUse } = await import('./program.ts');
       return await findWrongUse({ args, commands, context: { ...context, cwd: root } });
     },
   };
@@ -157,7 +157,7 @@ function currentFolder(): string {
 /** Says what is wrong in a sentence; only a defect of the runner itself shows its stack. */
 async function describeError(error: unknown, line: CommandLine): Promise<Complaint> {
   if (error instanceof UsageError || errorCode(error).startsWith('commander.')) {
-    return await (await import('./commands/program.ts')).describeWrongUse(error, line);
+    return await (await import('./program.ts')).describeWrongUse(error, line);
   }
   if (error instanceof QueueError) return describeQueueError(error);
   if (isMissingChunk(error)) return { message: new PackageIncomplete(error.message).message, exitCode: 1 };

@@ -1,6 +1,6 @@
-import type { AlertSettings, ChannelSettings } from '../../settings/settings.ts';
-import type { StoreSession } from '../../store/contract.ts';
-import type { IncidentRow } from '../../store/schema.ts';
+import type { AlertSettings, ChannelSettings } from '../../../settings/settings.ts';
+import type { StoreSession } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
 import type { AlertEvent, AlertMessage, IncidentDetail } from '../message.ts';
 import type { News } from './judge.ts';
 

@@ -1,4 +1,4 @@
-import type { Outcome, Severity } from '../store/schema.ts';
+import type { Outcome, Severity } from '../../store/schema.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {

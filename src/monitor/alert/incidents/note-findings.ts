@@ -1,6 +1,6 @@
-import type { Finding } from '../../monitor/checks/finding.ts';
-import type { StoreSession } from '../../store/contract.ts';
-import type { IncidentRow } from '../../store/schema.ts';
+import type { StoreSession } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
+import type { Finding } from '../../checks/finding.ts';
 
 /** Of these the settling of runs says when they begin and end. */
 const RUNS_OWN = 'script-failing';
