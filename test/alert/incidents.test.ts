@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { noteFindings } from '../../src/monitor/alert/incidents/note-findings.ts';
 import type { CheckStatus } from '../../src/monitor/checks/finding.ts';
+import { checkCodes } from '../../src/monitor/checks/run-checks.ts';
 import { fingerprintOf } from '../../src/queue/settle/incidents.ts';
 import { noteEnd } from '../../src/queue/settle/settle.ts';
 import { makeFinishedRun } from '../support/finished-run.ts';
@@ -163,11 +164,13 @@ test('what checks find opens once, counts, and is over when none finds it; what 
     ...({ code: 'tier-overdue', status, subject, hint: 'look at the crontab' } as const),
     message: 'daily was not called',
   });
+  const printed: string[] = [];
   for (const findings of [[find('critical')], [find('critical')], [find('unknown')], [find('ok')], [find('warning')]]) {
     await store.transaction((session) => noteFindings(session, findings, clock.at));
-    expect(await tell(true)).toEqual([]);
+    for (const { news, incident } of await tell(true)) printed.push(`${news} ${incident.subject}`);
     clock.at += MINUTE_MS;
   }
+  expect(printed).toEqual(['opened daily', 'recovered daily', 'opened daily']);
   await store.transaction((session) => noteFindings(session, [], clock.at));
   await tell();
   expect(told()).toEqual(['opened daily', 'recovered daily', 'opened daily', 'recovered daily']);
@@ -175,6 +178,32 @@ test('what checks find opens once, counts, and is over when none finds it; what 
     { severity: 'critical', occurrences: 2, hint: 'look at the crontab' },
     { severity: 'warning', occurrences: 1 },
   ]);
+});
+
+test('of what checks find, cron is not told of figures that come and go, nor of what is muted or acknowledged', async () => {
+  const { store, tell, told, clock } = await openIncidentPlace();
+  const findings = checkCodes.map((code) => ({
+    ...({ code, status: 'warning', subject: code === 'crashes' ? 'hourly' : 'all', hint: null } as const),
+    message: 'it is not well',
+  }));
+  const at = clock.at;
+  await store.transaction(async (session) => {
+    await session.incidents.mute({ name: 'hourly', until: at + 2 * DAY_MS, createdAt: at });
+    await noteFindings(session, findings, at);
+  });
+  const codes = async () => (await tell(true)).map(({ incident: { code } }) => code);
+  const waits = ['tier-overdue', 'tier-skipped', 'script-overdue', 'jobs-late', 'no-worker', 'worker-stuck'];
+  const all = [...waits, 'log-unusable', 'disk-full', 'alerts-undelivered'];
+  expect(await codes()).toEqual(all);
+  expect(told()).toHaveLength(1);
+  const [first] = await store.incidents.current();
+  await store.transaction((session) =>
+    session.incidents.change([{ id: first?.id as number, set: { acknowledged_at: at } }]),
+  );
+  clock.at += DAY_MS;
+  expect(await codes()).toEqual(all.slice(1));
+  clock.at += DAY_MS;
+  expect(await codes()).toEqual([...all.slice(1, 6), 'crashes', ...all.slice(6)]);
 });
 
 test('a script whose errors are all different has at most six incidents, and one message tells of the last ones', async () => {

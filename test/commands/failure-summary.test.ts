@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inRoot } from '../support/in-root.ts';
+import { changeLog } from '../support/open-log.ts';
 import { jsonOf } from '../support/queue-site.ts';
 import { commandPath } from '../support/run-command.ts';
 import { cronEnv, runPass } from '../support/run-pass.ts';
@@ -104,6 +105,33 @@ test('cron is told of what always fails once, and once that it is over; the exit
   expect(over).toMatchObject({ status: 0 });
   expect(over.stderr).toMatch(/^runner: news of failures \(.*\)\n\nhourly\/a succeeds again, after 3 failures since /);
   expect(await inRoot(root, 'hourly')).toMatchObject({ status: 0, stderr: '' });
+});
+
+test('cron is told of what a check finds, with its cure, and that it is over; the exit code is not changed', async () => {
+  const settings = (diskFull: string) => `{ "checks": { "diskFull": "${diskFull}" } }`;
+  const root = makeTemporaryRoot({
+    'runner.config.json': settings('1000000gb'),
+    'jobs/hourly/a.sh': 'true\n',
+  });
+  const checked = async () => {
+    // Checks are run every few minutes.
+    changeLog(root, `delete from chores where name = 'checks'`);
+    return await inRoot(root, 'hourly');
+  };
+  const first = await inRoot(root, 'hourly');
+  expect(first).toMatchObject({ status: 0, stdout: '' });
+  expect(first.stderr).toMatch(
+    /^runner: news of checks \(.*\)\n\ndisk-full: only \d+ [MG]B free on the disk of .*\n {2}Delete files .*\n$/,
+  );
+  expect(await checked()).toMatchObject({ status: 0, stderr: '' });
+  changeLog(root, 'update incidents set printed_at = printed_at - 86400000, due_at = 1');
+  const reminder = await inRoot(root, 'hourly');
+  expect(reminder.stderr).toMatch(
+    /\n\ndisk-full since \S+ \S+: only .*\n {2}Delete .*\n {2}no more reminders: runner acknowledge 1\n$/,
+  );
+  writeFileSync(join(root, 'runner.config.json'), settings('1kb'));
+  expect((await checked()).stderr).toMatch(/^runner: news of checks \(.*\)\n\ndisk-full: over, after \S+ \(disk\)\n$/);
+  expect(await checked()).toMatchObject({ status: 0, stderr: '' });
 });
 
 test('cron is not told of a failure that is tried again', async () => {

@@ -47,17 +47,22 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const incidents = call.incidents ?? [];
   const clock = createClock(runner.now());
   const unlogged = call.failed.filter(({ runId }) => runId === null);
-  const opened = incidents.filter(({ news }) => news === 'opened');
-  const later = incidents.filter(({ news }) => news !== 'opened');
+  const isOfRun = ({ news, incident }: PrintedIncident) => news === 'opened' && !isFinding(incident);
+  const opened = incidents.filter(isOfRun);
+  const later = incidents.filter((each) => !isOfRun(each));
   const first = [
     ...unlogged.map((run) => describeFailure(viewOf(run, false, call.awaiting.has(run)))),
     ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock)),
     ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: runner incidents`] : []),
   ];
-  const blocks = [...first, ...later.map((each) => describeLater(each, clock))];
+  const blocks = [
+    ...first,
+    ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock)),
+  ];
   if (blocks.length === 0) return [];
+  const news = incidents.every(({ incident }) => isFinding(incident)) ? 'checks' : 'failures';
   const isOfThisCall = first.length > 0 && call.failures > 0;
-  return [isOfThisCall ? headOf(runner, call) : `runner: news of failures ${placeOf(runner)}`, ...blocks];
+  return [isOfThisCall ? headOf(runner, call) : `runner: news of ${news} ${placeOf(runner)}`, ...blocks];
 }
 
 function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): string {
@@ -142,6 +147,26 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock): strin
     `${name} still fails, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
     `  all of it: ${command}`,
     `  no more reminders: runner acknowledge ${id}`,
+  ].join('\n');
+}
+
+/** Of a check; else of runs that fail. */
+function isFinding({ code }: IncidentDetail): boolean {
+  return code !== 'script-failing';
+}
+
+/** What a check says names its subject, as a rule, and its cure is the command. */
+function describeFinding({ news, incident }: PrintedIncident, clock: Clock): string {
+  const { id, subject, code, openedAt, recoveredAt, error, command } = incident;
+  if (news === 'recovered') {
+    const lasted = recoveredAt === null ? '' : `, after ${formatDuration(recoveredAt - openedAt)}`;
+    return `${code}: over${lasted} (${printableLine(subject)})`;
+  }
+  const since = news === 'reminder' ? ` since ${clock.short(openedAt)}` : '';
+  return [
+    `${code}${since}: ${printableLine(error ?? subject)}`,
+    `  ${printableLine(command)}`,
+    ...(news === 'reminder' ? [`  no more reminders: runner acknowledge ${id}`] : []),
   ].join('\n');
 }
 

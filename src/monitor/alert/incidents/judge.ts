@@ -3,6 +3,7 @@ import { CALM_MS } from '../../../queue/settle/settle.ts';
 import type { Mute } from '../../../store/contract.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { lastInstantMs } from '../../../system/base/values.ts';
+import type { CheckCode } from '../../checks/finding.ts';
 
 /** What there is to be told of an incident. */
 export type News = 'opened' | 'reminder' | 'recovered';
@@ -86,9 +87,20 @@ function isTooEarly(incident: IncidentRow, { current, after }: Judging): boolean
   return current.reduce((sum, { occurrences }) => sum + occurrences, 0) < after;
 }
 
-/** What fails goes into cron's mail; what checks find, nobody has called. */
+/**
+ * What does not go into cron's mail. Figures come and go by themselves, and jobs that fail, or wait for too long, are
+ * told of as such.
+ */
+const unprinted: ReadonlySet<string> = new Set<CheckCode>([
+  'run-unusual',
+  'jobs-failing',
+  'jobs-waiting',
+  'utilization',
+  'service-time',
+]);
+
 function isPrintable({ code }: IncidentRow): boolean {
-  return code === 'script-failing';
+  return !unprinted.has(code);
 }
 
 function newsForChannels(incident: IncidentRow, { at, remindMs }: Judging): News | null {
