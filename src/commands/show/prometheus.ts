@@ -15,7 +15,7 @@ export async function showPrometheus(context: CommandContext, { root, output }: 
   const text = await withLog(context, root, async ({ store }) => {
     if (store === null) return '';
     const { readFamilies } = await import('../../monitor/telemetry/read-families.ts');
-    const { writePrometheus } = await import('../../report/text/prometheus.ts');
+    const { writePrometheus } = await import('../../monitor/telemetry/families.ts');
     return writePrometheus(await readFamilies(store, context.now(), context.version));
   });
   if (output === undefined) await print(context, text);

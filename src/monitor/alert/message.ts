@@ -1,4 +1,7 @@
-import type { Outcome, Severity } from '../../store/schema.ts';
+import prettyMilliseconds from 'pretty-ms';
+import type { IncidentRun, StoreSession } from '../../store/contract.ts';
+import type { IncidentRow, Outcome, Severity } from '../../store/schema.ts';
+import { isInstant } from '../../system/base/values.ts';
 
 /** What is told of one incident. Unknown values are null. */
 export interface IncidentDetail {
@@ -45,4 +48,64 @@ export interface AlertMessage {
   readonly incidents: readonly IncidentDetail[];
   readonly host: string;
   readonly root: string;
+}
+
+/** What is known of an incident: for a message, a page or a terminal. */
+export async function describeIncident(session: StoreSession, incident: IncidentRow): Promise<IncidentDetail> {
+  const { id, subject, severity, code, occurrences, message } = incident;
+  const run = await session.incidents.lastRun(incident);
+  return {
+    ...{ id, subject, severity, code, occurrences },
+    ...{ openedAt: incident.opened_at, recoveredAt: incident.recovered_at },
+    lastRun: run === null ? null : toLastRun(run),
+    error: message,
+    output: lastLines(run?.output ?? null),
+    usual: code === 'script-failing' ? await readUsual(session, subject) : null,
+    changed: run === null ? null : await readChange(session, run.id),
+    command: commandOf(incident, run),
+  };
+}
+
+function toLastRun({ id, queueJobId: jobId, startedAt, durationMs, outcome, exitCode, signal }: IncidentRun) {
+  return { id, jobId, startedAt, durationMs, outcome, exitCode, signal };
+}
+
+const LAST_LINES = 20;
+
+function lastLines(output: string | null): string | null {
+  const text = output?.trimEnd() ?? '';
+  return text === '' ? null : text.split('\n').slice(-LAST_LINES).join('\n');
+}
+
+/** As many runs as tell how a script usually fares. */
+const USUAL_RUNS = 30;
+
+/** "succeeds in 41s, 27 of the last 30 times"; null: it has no other runs, or none of them succeeded. */
+async function readUsual({ incidents }: StoreSession, subject: string): Promise<string | null> {
+  const outcomes = await incidents.outcomes(subject, USUAL_RUNS);
+  const succeeded = outcomes.filter(({ outcome }) => outcome === 'succeeded');
+  const durations = succeeded.flatMap(({ durationMs }) => durationMs ?? []).toSorted((one, other) => one - other);
+  const middle = durations[Math.floor(durations.length / 2)];
+  if (succeeded.length === 0) return null;
+  const took = middle === undefined ? '' : ` in ${prettyMilliseconds(Math.round(middle), { unitCount: 2 })}`;
+  return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
+}
+
+/** Two times: when it was still well, and when what it is now first ran. */
+async function readChange({ usual }: StoreSession, runId: number): Promise<string | null> {
+  const change = await usual.change({ runId });
+  if (change === null) return null;
+  const [succeeded, changed] = [change.lastSuccessAt, change.changedAt].map(inUtc);
+  return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;
+}
+
+/** `2026-03-10 13:05 UTC`: it is read on other machines. */
+function inUtc(atMs: number): string {
+  return isInstant(atMs) ? `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC` : 'at an unknown time';
+}
+
+function commandOf({ subject, code, hint }: IncidentRow, run: IncidentRun | null): string {
+  if (run !== null) return `runner show ${run.id}`;
+  if (code === 'script-failing') return `runner why ${subject.replace(/^queue\//, '')}`;
+  return hint ?? 'runner check';
 }

@@ -4,8 +4,7 @@ import type { ScriptOptions } from '../../../settings/readers.ts';
 import type { Runner } from '../../../settings/settings.ts';
 import type { Mute, Store, StoreSession } from '../../../store/contract.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
-import type { IncidentDetail } from '../message.ts';
-import { describeIncident } from './detail.ts';
+import { describeIncident, type IncidentDetail } from '../message.ts';
 import { judge, type News, nextLook, withSiblings } from './judge.ts';
 import { findChannels, queueFor, type TellableIncident } from './queue.ts';
 
