@@ -1,10 +1,9 @@
 import type { CheckSettings } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
-import { serviceTime, utilization } from './capacity.ts';
 import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFacts } from './check.ts';
 import type { CheckCode, Finding } from './finding.ts';
 import { alertsUndelivered, diskFull, logUnusable } from './place.ts';
-import { jobsFailing, jobsLate, jobsWaiting, noWorker } from './queue.ts';
+import { jobsFailing, jobsLate, jobsWaiting, noWorker, serviceTime, utilization } from './queue.ts';
 import { crashes, runUnusual, scriptFailing, workerStuck } from './runs.ts';
 import { scriptOverdue, tierOverdue, tierSkipped } from './tiers.ts';
 
