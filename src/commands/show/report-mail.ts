@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ReportMail } from '../../monitor/alert/report-mail.ts';
 import type { TimeWindow } from '../../report/model/runs.ts';
@@ -75,17 +74,17 @@ async function composeReport(
   const { readDigest } = await import('../../report/model/digest.ts');
   const { writeDigest } = await import('../../report/text/digest.ts');
   const { createClock } = await import('../../report/text/format.ts');
+  const { siteOf } = await import('../../monitor/alert/channels/sent.ts');
   const now = context.now();
   const log: OpenLog['view'] = async () => ({ db: await store.queries(), state });
   const known = await findKnownTiers(context, root);
   const pauses = await store.pauses.inForce(now);
   const digest = await readDigest(await log(), { ...window, known, pauses });
   const place = { host: hostname(), root, clock: createClock(now) };
-  const site = createHash('sha256').update(root).digest('hex').slice(0, 12);
   return {
     to,
     ...writeDigest(digest, place),
-    id: `runner-${site}-report-${now.toString(36)}`,
+    id: `runner-${siteOf(root)}-report-${now.toString(36)}`,
     thread: null,
     createdAt: now,
     isUrgent: false,

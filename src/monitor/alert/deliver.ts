@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Runner } from '../../settings/settings.ts';
 import type { DeliveryRow, Store } from '../../store/contract.ts';
 import type { DeliveryKind } from '../../store/schema.ts';
 import type { Ping } from './channels/ping.ts';
-import { failed, type Sent } from './channels/sent.ts';
+import { failed, type Sent, siteOf } from './channels/sent.ts';
 import type { AlertMessage } from './message.ts';
 
 /** One invocation at sending. */
@@ -105,8 +104,7 @@ const deliverPing: Deliver = async ({ runner }, { body }, signal) => {
 
 /** The same at each try, and no other message of any root has it. */
 export function idOf(root: string, { id, createdAt }: Pick<DeliveryRow, 'id' | 'createdAt'>): string {
-  const site = createHash('sha256').update(root).digest('hex').slice(0, 12);
-  return `runner-${site}-${createdAt.toString(36)}-${id}`;
+  return `runner-${siteOf(root)}-${createdAt.toString(36)}-${id}`;
 }
 
 async function putBack(call: DeliveryCall, row: DeliveryRow, sent: Sent & { readonly ok: false }): Promise<void> {
