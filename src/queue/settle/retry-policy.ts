@@ -28,6 +28,9 @@ const QUEUE_CRASH_TRIES = 10;
 /** A claim of who is no worker of the runner is over only this long after its lease. */
 export const LEASE_GRACE_MS = 2_000;
 
+/** Jobs of a handler fail one by one: they do so no longer once none has for an hour. */
+export const CALM_MS = 60 * 60_000;
+
 /** What a script or handler says of itself; nothing is known of one that is gone. */
 export function policyOf({ retries, retryDelay, onCrash }: ScriptOptions = {}): RetryPolicy {
   return {

@@ -6,7 +6,7 @@ import { isStoreFailure } from '../../store/failures.ts';
 import { type FinishedRun, isFailure, type JobRow, type JobState, type StoredEvent } from '../../store/schema.ts';
 import type { Archive } from './archive.ts';
 import { cancelChildren, releaseChildren, resumeParentIfDone, stateOfRetriedChild } from './families.ts';
-import { decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 
 /** A run that is over, and what is known of it. */
 export interface RunToSettle {
@@ -108,9 +108,6 @@ interface NotedEnd extends Pick<RunStart, 'script' | 'startedAt'> {
   /** Whether it is told late, from a spool. */
   readonly isLate?: boolean;
 }
-
-/** Jobs of a handler fail one by one: they do so no longer once none has for an hour. */
-export const CALM_MS = 60 * 60_000;
 
 /**
  * What people are told follows from it: that its script has failed for good, or does so no longer. To be called in

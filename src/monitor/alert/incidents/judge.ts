@@ -1,5 +1,5 @@
 import { matchGlob } from '../../../queue/glob.ts';
-import { CALM_MS } from '../../../queue/settle/settle.ts';
+import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
 import type { Mute } from '../../../store/contract.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { lastInstantMs } from '../../../system/base/values.ts';

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { CALM_MS } from '../../../queue/settle/settle.ts';
+import { CALM_MS } from '../../../queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../../settings/readers.ts';
 import type { Runner } from '../../../settings/settings.ts';
 import type { Mute, Store, StoreSession } from '../../../store/contract.ts';
