@@ -83,6 +83,9 @@ const readers = [
 /** What health checks load, which few passes run: apart from all that others load, too. */
 const checks = ['monitor/checks/run-checks.ts', 'store/sqlite/statements/checks.ts'];
 
+/** What many passes load at their end, which nearly always find nothing wrong: one file. */
+const keepers = ['worker/housekeeping/housekeep.ts', 'store/sqlite/statements/glance.ts'];
+
 /** What runs scripts: with node:child_process, and all that this loads. */
 const runners = ['worker/loop/script-executor.ts'];
 
@@ -126,7 +129,8 @@ export default defineConfig([
     outputOptions: {
       codeSplitting: {
         groups: [
-          chunkOf('pass', 4, ['commands/cli.ts', 'commands/run/run-tier.ts', 'schedule/expected-call.ts']),
+          chunkOf('pass', 5, ['commands/cli.ts', 'commands/run/run-tier.ts', 'schedule/expected-call.ts']),
+          chunkOf('housekeep', 4, keepers),
           // Apart, as neither of these two is to load the other.
           chunkOf('shared', 3, readers, runners),
           chunkOf('read', 2, readers),

@@ -48,6 +48,8 @@ export interface Store extends StoreSession {
   queries(): Promise<Kysely<ActivityLog>>;
   /** For health checks, which are loaded only now. They change nothing. */
   checks(): Promise<CheckStore>;
+  /** Whether checks may find something, and how tiers stand, which most often is all that is asked. */
+  glance(from: GlanceFrom, tiers: readonly string[]): Promise<Glance>;
   /** Lets whoever finds nothing to do sleep until another process has committed. */
   watch(): ChangeWatch;
   close(): Promise<void>;
@@ -870,6 +872,33 @@ export interface MetricStore {
 // ---- health checks ----------------------------------------------------------------------------------
 
 /** What health checks ask of the log, each with a few steps into an index. */
+/** From when on, and how much of it, is too much to be overlooked. UTC epoch milliseconds. */
+export interface GlanceFrom {
+  readonly at: number;
+  /** Runs in progress that have begun by then. */
+  readonly runningSince: number;
+  readonly failedSince: number;
+  readonly fewestFailed: number;
+  readonly crashedSince: number;
+  readonly fewestCrashes: number;
+  /** Messages that were tried, and made by then. */
+  readonly undeliveredSince: number;
+}
+
+/** What a glance at the log tells. */
+export interface Glance {
+  /** Something may be wrong with runs, the queue, workers or messages, or is known to be with what checks look at. */
+  readonly isSuspicious: boolean;
+  readonly tiers: readonly TierGlance[];
+}
+
+export interface TierGlance extends Pick<TierCallRow, 'tier' | 'calledAt' | 'isDue'> {
+  /** Whether its last call has found the lock held; null: it was never called. */
+  readonly isHeld: boolean | null;
+  /** Of its scripts that do not run now, when the first one was last tried, or queued; null: it has none. */
+  readonly idleSince: number | null;
+}
+
 export interface CheckStore {
   /** How each tier that was ever called stands. */
   tiers(): Promise<TierCallRow[]>;
@@ -891,7 +920,7 @@ export interface CheckStore {
   queueWorkers(): Promise<WorkerIdentityRow[]>;
   /** Whether somebody who is no worker of the runner has a job of the queue. */
   isClaimedOutside(): Promise<boolean>;
-  /** Whether anything is known to be wrong. */
+  /** Whether anything is known to be wrong, other than that scripts fail. */
   hasIncidents(): Promise<boolean>;
   /** Workers that have died since then, the newest first. */
   crashed(since: number): Promise<CrashedWorkerRow[]>;

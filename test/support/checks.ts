@@ -1,3 +1,5 @@
+import { expect } from 'vitest';
+import { isAllWell } from '../../src/monitor/checks/all-well.ts';
 import type { CheckCode, Finding } from '../../src/monitor/checks/finding.ts';
 import { type CheckReport, runChecks } from '../../src/monitor/checks/run-checks.ts';
 import type { CheckSettings } from '../../src/settings/settings.ts';
@@ -22,14 +24,20 @@ export interface Look {
   readonly upMs?: number;
 }
 
-/** What all checks, or one of them, say of a log at this instant, on a machine that has been up for long. */
+/**
+ * What all checks, or one of them, say of a log at this instant, on a machine that has been up for long. An invocation
+ * that believes all to be well runs none: so it must never do so where one of them complains.
+ */
 export async function look(
   { root, store }: Looked,
   { checks = {}, at = NOW, upMs = 30 * DAY }: Look,
   ...codes: readonly CheckCode[]
 ): Promise<CheckReport> {
   const place = { root, states: [stateFolderOf(root)] as const, settings: { checks }, nowMs: at, upMs };
-  return await (codes.length === 0 ? runChecks(store, place) : runChecks(store, place, codes));
+  const report = await (codes.length === 0 ? runChecks(store, place) : runChecks(store, place, codes));
+  const isWrong = report.findings.some(({ code, status }) => status !== 'ok' && code !== 'script-failing');
+  if (isWrong) expect(await isAllWell(store, place)).toBe(false);
+  return report;
 }
 
 /** What is wrong: without its code and cure, which each has. */

@@ -2,11 +2,11 @@ import { accessSync, constants, statfsSync, statSync } from 'node:fs';
 import { listSpoolFiles, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
 import { listNames, shellWord } from '../../system/base/values.ts';
 import { demandAccess, type StateFolder } from '../../system/place/state-folder.ts';
+import { defaults, FEW_FILES } from './all-well.ts';
 import { type CheckFacts, type CheckResult, counted, type HealthCheck, type Wrong } from './check.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const MEGABYTE = 1024 ** 2;
 
 /** What cannot be written where the runner writes, and what it has already lost or laid aside because of that. */
 export const logUnusable: HealthCheck = {
@@ -83,15 +83,14 @@ function readTime(name: string): number | null {
   return Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
 }
 
-/** Fewer files that can still be made are too few, and almost none. */
-const FEW_FILES = 1_000;
+/** Fewer files that can still be made are almost none. */
 const LEAST_FILES = 100;
 
 export const diskFull: HealthCheck = {
   code: 'disk-full',
   setting: 'diskFull',
   subject: 'disk',
-  defaultThreshold: () => 100 * MEGABYTE,
+  defaultThreshold: () => defaults.diskFull,
   run: ({ states: [{ path }] }, threshold) => {
     const { bavail, bsize, files, ffree } = statfsSync(path);
     const free = bavail * bsize;
@@ -123,7 +122,7 @@ export const alertsUndelivered: HealthCheck = {
   code: 'alerts-undelivered',
   setting: 'alertsUndelivered',
   subject: 'alerts',
-  defaultThreshold: () => HOUR_MS,
+  defaultThreshold: () => defaults.alertsUndelivered,
   run: async ({ store, nowMs }, threshold) => {
     const waiting = (await store.deliveries.undelivered()).filter(({ createdAt }) => nowMs - createdAt >= threshold);
     const [oldest] = waiting;

@@ -1,5 +1,6 @@
 import { printableName } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
+import { defaults } from './all-well.ts';
 import {
   type CheckFacts,
   type CheckResult,
@@ -19,7 +20,7 @@ export const jobsFailing: HealthCheck = {
   code: 'jobs-failing',
   setting: 'jobsFailing',
   subject: 'queue',
-  defaultThreshold: () => 10,
+  defaultThreshold: () => defaults.jobsFailing,
   run: async ({ log, nowMs }, threshold) => {
     const since = nowMs - HOUR_MS;
     const failed = await log.ended('failed', since, MOST_FAILED);

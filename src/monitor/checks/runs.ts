@@ -1,5 +1,6 @@
 import type { CrashedWorkerRow, RunningRow } from '../../store/contract.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
+import { defaults, SHORTEST_TOLD_MS } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, longestUsualWaitMs, statusAbove, type Wrong } from './check.ts';
 import { presentScripts } from './tiers.ts';
 
@@ -51,8 +52,7 @@ export const runUnusual: HealthCheck = {
   defaultThreshold: () => 3,
   run: async (facts, threshold) => {
     const running = await facts.running();
-    // A moment is nothing to tell of, however short it usually is.
-    const long = running.filter(({ startedAt }) => facts.nowMs - startedAt >= MINUTE_MS);
+    const long = running.filter(({ startedAt }) => facts.nowMs - startedAt >= SHORTEST_TOLD_MS);
     const wrong = long.length === 0 ? [] : await judgeDurations(long, facts, threshold);
     return { wrong, ok: `${counted(running.length, 'run')} in progress, none far over its usual time` };
   },
@@ -135,7 +135,7 @@ export const crashes: HealthCheck = {
   code: 'crashes',
   setting: 'crashes',
   subject: 'workers',
-  defaultThreshold: () => 3,
+  defaultThreshold: () => defaults.crashes,
   run: async (facts, threshold) => {
     const crashed = await facts.log.crashed(facts.nowMs - DAY_MS);
     const byTier = Map.groupBy(crashed, ({ tier }) => tier ?? 'queue');

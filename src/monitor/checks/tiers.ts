@@ -1,8 +1,6 @@
-import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { reasonToIgnore } from '../../discovery/jobs-folder.ts';
 import type { ScriptStandRow } from '../../store/contract.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
+import { callGraceMs, defaults, holdsScripts, madeAt } from './all-well.ts';
 import { type CheckFacts, counted, type HealthCheck, statusAbove, type WatchedTier, type Wrong } from './check.ts';
 
 const HOUR_MS = 3_600_000;
@@ -50,8 +48,8 @@ async function judgeCalls(each: WatchedTier, facts: CheckFacts, threshold: numbe
 async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFacts): Promise<Wrong | null> {
   const first = await facts.log.firstCall();
   if (first === null) return null;
-  const waitedMs = facts.nowMs - Math.max(first, madeAt(join(facts.root, 'jobs', tier)));
-  if (waitedMs <= 2 * periodMs + HOUR_MS) return null;
+  const waitedMs = facts.nowMs - Math.max(first, madeAt(facts.root, tier));
+  if (waitedMs <= callGraceMs(periodMs)) return null;
   return {
     subject: tier,
     status: 'warning',
@@ -59,16 +57,6 @@ async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFact
       `${tier} was never called, although other tiers have been called for ${lasting(waitedMs)}`,
     hint: 'Run `runner cron --install`, which adds its crontab line.',
   };
-}
-
-function madeAt(folder: string): number {
-  const { birthtimeMs, ctimeMs } = statSync(folder);
-  return birthtimeMs > 0 ? birthtimeMs : ctimeMs;
-}
-
-/** `runner cron` writes no line for a tier without scripts. */
-function holdsScripts(root: string, tier: string): boolean {
-  return readdirSync(join(root, 'jobs', tier)).some((name) => reasonToIgnore(name) === null);
 }
 
 export const tierSkipped: HealthCheck = {
@@ -108,7 +96,7 @@ export const scriptOverdue: HealthCheck = {
   code: 'script-overdue',
   setting: 'scriptOverdue',
   subject: 'scripts',
-  defaultThreshold: () => 3,
+  defaultThreshold: () => defaults.scriptOverdue,
   run: async (facts, threshold) => {
     const scripts = await facts.scripts();
     const tiers = new Map((await facts.tiers()).map((each) => [each.tier, each]));

@@ -58,6 +58,10 @@ export function createSqliteStore(
       const { checkStatements } = await import('./statements/checks.ts');
       return asAsync(checkStatements(session), (work) => session.ask(work));
     },
+    glance: async (from, tiers) => {
+      const { glance } = await import('./statements/glance.ts');
+      return await session.ask(() => glance(session, from, tiers));
+    },
     watch: () => watchLog(folder, session),
     close: () => session.close(),
   };

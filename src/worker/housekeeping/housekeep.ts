@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { isAllWell } from '../../monitor/checks/all-well.ts';
 import type { DueChores } from '../../store/contract.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 
@@ -21,35 +22,53 @@ export async function housekeep(call: StoreInvocation, due: HousekeepingDue): Pr
     const { compareRuns } = await import('../../monitor/usual/compare-runs.ts');
     await compareRuns(store);
   }
-  if (due.checks) await check(call);
-  // Asked anew, as what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
-  const isDue = async (chore: keyof DueChores) => (await store.chores.due(runner.now(), 0))[chore];
-  if (await isDue('incidents')) {
+  const hasNoted = due.checks && (await check(call));
+  // Asked anew where what was done here may be the reason: mostly it is not, and neither telling nor sending is loaded.
+  const ask = () => store.chores.due(runner.now(), 0);
+  let open = due.usual || hasNoted ? await ask() : due;
+  if (open.incidents) {
     const { tellIncidents } = await import('../../monitor/alert/incidents/tell.ts');
     const printed = await tellIncidents(store, { runner, prints: events.listenerCount('incidents') > 0 });
     if (printed.length > 0) events.emit('incidents', printed);
+    open = await ask();
   }
-  if (due.telemetry) await store.telemetry.request('otlp', runner.now());
+  if (due.telemetry) {
+    await store.telemetry.request('otlp', runner.now());
+    open = await ask();
+  }
   // Last, and for seconds only: what the steps before have found stands in the log, whatever becomes of this one.
-  if (!stop.isTold && (await isDue('deliveries'))) {
+  if (open.deliveries && !stop.isTold) {
     const { deliverDue } = await import('../../monitor/alert/deliver.ts');
     await deliverDue({ runner, store, stop: stop.signal });
   }
 }
 
-/** Mostly all is well, and was: then there is nothing to note. */
-async function check({ store, runner }: StoreInvocation): Promise<void> {
+/**
+ * Mostly all is well, and was: then there is nothing to note.
+ *
+ * @returns whether there was
+ */
+async function check({ store, runner }: StoreInvocation): Promise<boolean> {
   const at = runner.now();
+  const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
+  const seen = { ...place, nowMs: at, upMs: uptime() * 1000 };
+  if (await isAllWell(store, seen)) {
+    await store.chores.setDone('checks', at);
+    return false;
+  }
   const { checkCodes, runChecks } = await import('../../monitor/checks/run-checks.ts');
   // Which scripts fail is known from their runs.
   const codes = checkCodes.filter((code) => code !== 'script-failing');
-  const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
-  const { findings } = await runChecks(store, { ...place, nowMs: at, upMs: uptime() * 1000 }, codes);
+  const { findings } = await runChecks(store, seen, codes);
   const isWell = findings.every(({ status }) => status === 'ok');
-  if (isWell && !(await (await store.checks()).hasIncidents())) return await store.chores.setDone('checks', at);
+  if (isWell && !(await (await store.checks()).hasIncidents())) {
+    await store.chores.setDone('checks', at);
+    return false;
+  }
   const { noteFindings } = await import('../../monitor/alert/incidents/note-findings.ts');
   await store.transaction(async (session) => {
     await noteFindings(session, findings, at);
     await session.chores.setDone('checks', at);
   }, 'soon');
+  return true;
 }

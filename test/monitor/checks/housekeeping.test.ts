@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { isAllWell } from '../../../src/monitor/checks/all-well.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
-import { DAY, HOUR, MINUTE } from '../../support/checks.ts';
+import { DAY, HOUR, MINUTE, NOW } from '../../support/checks.ts';
 import { makeLoggedCall } from '../../support/logged-call.ts';
 import { queryLog } from '../../support/open-log.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
@@ -61,4 +62,20 @@ test('while a run goes on, checks are due every minute', async () => {
   expect(await isDue(MINUTE)).toBe(true);
   // The clock was set back.
   expect(await isDue(-HOUR)).toBe(true);
+});
+
+test('where all is well no check is run: not for a tier that is new or empty, or a script or job that failed', async () => {
+  const root = makeTemporaryRoot({
+    ...{ 'jobs/15min/a.sh': 'true\n', 'jobs/daily/b.sh': 'true\n', 'jobs/weekly/README.md': '', 'jobs/now/c.sh': '' },
+  });
+  const { store, state, addPass, addRun } = await writeLog(root);
+  const isWell = async (checks = {}) =>
+    await isAllWell(store, { root, states: [state], settings: { checks }, nowMs: NOW, upMs: DAY });
+  await addRun('daily/b', NOW - 23 * HOUR, { worker_id: await addPass('daily', NOW - 23 * HOUR) });
+  await addRun('15min/a', NOW - MINUTE, { worker_id: await addPass('15min', NOW - MINUTE), outcome: 'failed' });
+  expect(await isWell()).toBe(true);
+  // Somebody wants to be told of something else.
+  expect(await isWell({ jobsFailing: 1 })).toBe(false);
+  await addPass('15min', NOW, { state: 'skipped' });
+  expect(await isWell()).toBe(false);
 });

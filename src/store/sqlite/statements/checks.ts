@@ -53,7 +53,8 @@ export function checkStatements(db: Statements): Sync<CheckStore> {
       db.first(
         `select 1 from jobs where claim_token is not null and instr(claim_token, '.') = 0 and tier is null limit 1`,
       ) !== undefined,
-    hasIncidents: () => db.first('select 1 from incidents where recovered_at is null limit 1') !== undefined,
+    hasIncidents: () =>
+      db.first(`select 1 from incidents where recovered_at is null and code <> 'script-failing' limit 1`) !== undefined,
     crashed: (since) =>
       db.all<CrashedWorkerRow>(
         `select tier, finished_at as finishedAt, reason from workers
