@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -103,6 +112,31 @@ test('a runner that dies without the log leaves a run that the log takes in', as
     { outcome: 'failed', exit_code: 4, measured_by: 'self' },
   ]);
   expect(spoolFiles(root)).toEqual([]);
+});
+
+test('what is wrong with the log, and what fails alike without it, is mailed once a day, by `run` told each time', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'test -e other || exit 3; exit 4\n' });
+  makeForeignLog(root);
+  const trouble = 'is not an activity log';
+  const first = runner(root, 'hourly');
+  expect([first.status, first.stderr]).toEqual([1, expect.stringContaining('exit code 3')]);
+  expect(first.stderr).toContain(trouble);
+  expect(runner(root, 'hourly')).toMatchObject({ status: 1, stderr: '' });
+  const awaited = runner(root, 'run', 'hourly/a').stderr;
+  expect(awaited).toContain(trouble);
+  expect(awaited).toContain('exit code 3');
+  writeFileSync(join(root, 'other'), '');
+  const other = runner(root, 'hourly').stderr;
+  expect(other).toContain('exit code 4');
+  expect(other).not.toContain(trouble);
+  const { cache } = stateFolderOf(root);
+  const yesterday = Date.now() / 1000 - 86_400;
+  for (const name of readdirSync(cache)) {
+    if (name.startsWith('mailed-')) utimesSync(join(cache, name), yesterday, yesterday);
+  }
+  const reminder = runner(root, 'hourly').stderr;
+  expect(reminder).toContain('exit code 4');
+  expect(reminder).toContain(trouble);
 });
 
 test('a log that is lost in the middle of a pass loses no run, and none is made twice', async () => {

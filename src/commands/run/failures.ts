@@ -20,6 +20,8 @@ interface CallFailures {
   readonly awaiting: ReadonlySet<RunFinished>;
   /** What the log says is to be told of its incidents now; null: each failure is told. */
   readonly incidents: readonly PrintedIncident[] | null;
+  /** Whether the log may lack what has failed: then there is no incident of it. */
+  readonly isLogTroubled: boolean;
 }
 
 /** Writes it to stderr, as one text. */
@@ -46,7 +48,7 @@ const MOST_TOLD = 100;
 async function describeNews(runner: Runner, call: CallFailures): Promise<string[]> {
   const incidents = call.incidents ?? [];
   const clock = createClock(runner.now());
-  const unlogged = call.failed.filter(({ runId }) => runId === null);
+  const unlogged = await findUnlogged(runner, call);
   const isOfRun = ({ news, incident }: PrintedIncident) => news === 'opened' && !isFinding(incident);
   const opened = incidents.filter(isOfRun);
   const later = incidents.filter((each) => !isOfRun(each));
@@ -63,6 +65,17 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const news = incidents.every(({ incident }) => isFinding(incident)) ? 'checks' : 'failures';
   const isOfThisCall = first.length > 0 && call.failures > 0;
   return [isOfThisCall ? headOf(runner, call) : `runner: news of ${news} ${placeOf(runner)}`, ...blocks];
+}
+
+/** What failed and has no incident, as the log does not know of it: what fails alike each time is told once a day. */
+async function findUnlogged(runner: Runner, call: CallFailures): Promise<readonly RunFinished[]> {
+  const told = new Set(call.incidents?.map(({ incident }) => incident.lastRun?.id ?? null));
+  const unlogged = call.failed.filter(({ runId }) => runId === null || (call.isLogTroubled && !told.has(runId)));
+  if (unlogged.length === 0) return [];
+  const { isNewToMail } = await import('./mailed.ts');
+  const { fingerprintOf } = await import('../../queue/settle/incidents.ts');
+  const { toFinishedRun } = await import('../../execution/result/result.ts');
+  return unlogged.filter(({ script, end }) => isNewToMail(runner, `${script} ${fingerprintOf(toFinishedRun(end))}`));
 }
 
 function headOf(runner: Runner, { failures, runs, scripts }: CallFailures): string {

@@ -34,8 +34,9 @@ export async function runAndShow(
   const stop = createStopRequest();
   const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
-  const tell = summarizeFailures(context, runner, events, !isTerminal && !isAwaited);
-  tellTrouble(context, events);
+  const isMailed = !isTerminal && !isAwaited;
+  const tell = summarizeFailures(context, runner, events, isMailed);
+  const tellingTrouble = tellTrouble(context, runner, events, isMailed);
   if (isTerminal && options.isSilent !== true) {
     letTerminalGo(context);
     const { showPassProgress, showWorkProgress } = await import('./progress.ts');
@@ -50,18 +51,40 @@ export async function runAndShow(
   // Nobody else asks for the time: loading what tells it takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   // Whatever breaks it off, what has failed until then is told.
-  const summary = await run({ runner, trigger, stop, events, budget }).finally(tell);
+  const summary = await run({ runner, trigger, stop, events, budget }).finally(async () => {
+    await tellingTrouble();
+    await tell();
+  });
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }
 
-/** To whoever reads cron's mail: the log is lost, or was quarantined. Each problem once. */
-function tellTrouble(context: CommandContext, events: WorkerEvents): void {
+/**
+ * That the log is lost, or was quarantined; each problem once, and in cron's mail once a day: a full disk would fill
+ * the mailbox, too.
+ *
+ * @returns what waits until all of it is told
+ */
+function tellTrouble(
+  context: CommandContext,
+  runner: Runner,
+  events: WorkerEvents,
+  isMailed: boolean,
+): () => Promise<void> {
   const told = new Set<string>();
+  let telling = Promise.resolve();
+  const tell = async (sentence: string): Promise<void> => {
+    // The package may be gone: then it is told each time.
+    const mailed = isMailed ? await import('./mailed.ts').catch(() => null) : null;
+    if (mailed?.isNewTrouble(runner, sentence) !== false) context.stderr.write(`runner: ${sentence}\n`);
+  };
   events.on('problem', (sentence) => {
-    if (!told.has(sentence)) context.stderr.write(`runner: ${sentence}\n`);
+    if (told.has(sentence)) return;
     told.add(sentence);
+    if (isMailed) telling = telling.then(() => tell(sentence));
+    else context.stderr.write(`runner: ${sentence}\n`);
   });
+  return () => telling;
 }
 
 /**
@@ -178,6 +201,6 @@ function summarizeFailures(
     if (failures + incidents.length === 0) return;
     const { tellFailures } = await import('./failures.ts');
     const told = { runs, failures, failed, scripts, awaiting: new Set(awaiting.values()) };
-    await tellFailures(context, runner, { ...told, incidents: isByIncidents && !isLogTroubled ? incidents : null });
+    await tellFailures(context, runner, { ...told, isLogTroubled, incidents: isByIncidents ? incidents : null });
   };
 }
