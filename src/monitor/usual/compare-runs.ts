@@ -1,6 +1,6 @@
 import { median } from 'simple-statistics';
 import type { Deviation, MeasuredRun, Store } from '../../store/contract.ts';
-import { judgeRun, RECENT_RUNS } from './judge.ts';
+import { FEWEST_RUNS, judgeRun, RECENT_RUNS } from './judge.ts';
 
 /** Small, so that no step holds the write lock for long. */
 const RUNS_PER_STEP = 200;
@@ -9,9 +9,13 @@ const RUNS_PER_STEP = 200;
 const LONGEST_MS = 2_000;
 
 const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+
+/** Their median counts, so that one odd run is not expected again a week later. */
+const WEEKS = 3;
 
 /** Around the same time of an earlier day so many runs are looked at. */
-const SEASONAL_RUNS = 8;
+const RUNS_AROUND = 8;
 
 type Usual = Pick<Store, 'usual' | 'transaction'>;
 
@@ -51,27 +55,53 @@ export async function compareRun(
   run: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<Deviation[]> {
-  const deviations = judgeRun(run, before);
   const creep = await findCreep(usual, run, before);
-  if (deviations.length === 0) return creep;
-  return [...judgeRun(run, before, await readSeasonal(usual, run, before)), ...creep];
+  if (before.length < FEWEST_RUNS) return creep;
+  const earlier = { recent: before, weeksBefore: await readWeeksBefore(usual, run, before) };
+  if (judgeRun(run, earlier).length === 0) return creep;
+  return [...judgeRun(run, earlier, await readAround(usual, run, before)), ...creep];
 }
 
-/** Only asked for what is unlike the last runs: another load at weekends or at night is as usual as any. */
-async function readSeasonal(
+/** What ran at the same time of earlier weeks, beside it and beside each one before it. */
+async function readWeeksBefore(
+  usual: Pick<Usual['usual'], 'successes'>,
+  { script, startedAt }: MeasuredRun,
+  before: readonly MeasuredRun[],
+): Promise<(run: MeasuredRun) => MeasuredRun[]> {
+  const intervalMs = intervalOf(startedAt, before);
+  const weeks: { ago: number; runs: readonly MeasuredRun[] }[] = [];
+  for (let ago = WEEK_MS; ago <= WEEKS * WEEK_MS; ago += WEEK_MS) {
+    const runs = await usual.successes(script, startedAt - ago + intervalMs / 2, before.length + 1);
+    if (runs.length === 0) break;
+    weeks.push({ ago, runs });
+  }
+  return (run) =>
+    weeks.flatMap(({ ago, runs }) => {
+      const off = (other: MeasuredRun): number => Math.abs(run.startedAt - ago - other.startedAt);
+      const nearest = runs.reduce((one, other) => (off(other) < off(one) ? other : one));
+      return off(nearest) < intervalMs ? [nearest] : [];
+    });
+}
+
+/** Only asked for what is unlike the last runs: another load at night, or at the first known weekend, is as usual. */
+async function readAround(
   usual: Pick<Usual['usual'], 'successes'>,
   { script, startedAt }: MeasuredRun,
   before: readonly MeasuredRun[],
 ): Promise<MeasuredRun[]> {
   const oldest = before.at(-1)?.startedAt ?? startedAt;
-  const intervalMs = (startedAt - oldest) / Math.max(1, before.length);
-  const seasonal: MeasuredRun[] = [];
-  for (const days of [1, 7]) {
-    const until = startedAt - days * DAY_MS + (intervalMs * SEASONAL_RUNS) / 2;
+  const around: MeasuredRun[] = [];
+  for (const ago of [DAY_MS, WEEK_MS]) {
+    const until = startedAt - ago + (intervalOf(startedAt, before) * RUNS_AROUND) / 2;
     // What lies among the last runs is known.
-    if (until <= oldest) seasonal.push(...(await usual.successes(script, until, SEASONAL_RUNS)));
+    if (until <= oldest) around.push(...(await usual.successes(script, until, RUNS_AROUND)));
   }
-  return seasonal;
+  return around;
+}
+
+/** From one run to the next, on average. */
+function intervalOf(startedAt: number, before: readonly MeasuredRun[]): number {
+  return (startedAt - (before.at(-1)?.startedAt ?? startedAt)) / Math.max(1, before.length);
 }
 
 /** At each of so many instants, a week apart, the memory of a few runs is looked at. */
@@ -102,12 +132,12 @@ async function findCreep(
   let later = medianOf(before.slice(0, CREEP_RUNS));
   const now = later;
   for (let week = 1; week < CREEP_WEEKS; week += 1) {
-    const runs = await usual.successes(script, startedAt - week * 7 * DAY_MS, CREEP_RUNS);
+    const runs = await usual.successes(script, startedAt - week * WEEK_MS, CREEP_RUNS);
     const earlier = medianOf(runs);
     if (earlier === null || later === null || later < earlier * LEAST_GROWTH) return [];
     // What did not run for weeks tells nothing of them.
     const newest = (runs[0] as MeasuredRun).startedAt;
-    if (newest < startedAt - (week + 1) * 7 * DAY_MS) return [];
+    if (newest < startedAt - (week + 1) * WEEK_MS) return [];
     since = newest;
     later = earlier;
   }

@@ -24,12 +24,11 @@ export async function findSlowRuns(store: Pick<Store, 'usual'>, at: number): Pro
   for (const { id: runId, script, startedAt } of await store.usual.running()) {
     const runningMs = at - startedAt;
     const before = await store.usual.successes(script, startedAt, RECENT_RUNS);
-    const usualMs = findUsual(
-      'duration',
-      runningMs,
-      before.flatMap(({ durationMs }) => durationMs ?? []),
-    );
-    if (usualMs !== null && runningMs > usualMs) slow.push({ runId, script, startedAt, runningMs, usualMs });
+    const durations = before.flatMap(({ durationMs }) => durationMs ?? []);
+    const usualMs = findUsual('duration', runningMs, durations);
+    // On its way to a time that is usual, too, it passes those between.
+    if (usualMs === null || durations.some((durationMs) => durationMs > runningMs)) continue;
+    slow.push({ runId, script, startedAt, runningMs, usualMs });
   }
   return slow;
 }
