@@ -1,4 +1,4 @@
-import { readdirSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readJobsFolder, reasonToIgnore } from '../../discovery/jobs-folder.ts';
 import { expectCall } from '../../schedule/expected-call.ts';
@@ -57,8 +57,9 @@ function glanceFrom(at: number) {
   };
 }
 
-/** Nothing lies beside the log, and there is room. That it can be written is seen when this is noted. */
-function isPlaceWell({ path, spool }: StateFolder): boolean {
+/** The log can be written, nothing lies beside it, and there is room. */
+function isPlaceWell({ path, spool, database }: StateFolder): boolean {
+  accessSync(database, constants.R_OK | constants.W_OK);
   const { bavail, bsize, files, ffree } = statfsSync(path);
   if (bavail * bsize < defaults.diskFull || (files > 0 && ffree < FEW_FILES)) return false;
   return listNames(spool).length === 0 && !listNames(path).some((name) => name.startsWith('activity.db.broken-'));
