@@ -2,11 +2,11 @@ import type { Kysely, Selectable } from 'kysely';
 import type {
   ActivityLog,
   DeliveryKind,
+  DeviationsTable,
   FinishedRun,
   IncidentRow,
   JobRow,
   JobState,
-  Measure,
   MeasuredBy,
   MetricsTable,
   Outcome,
@@ -412,17 +412,7 @@ export interface MeasuredRun {
   readonly counts: string;
 }
 
-export interface Deviation {
-  readonly measure: Measure;
-  /** What was counted; of all else ''. */
-  readonly name: string;
-  readonly value: number;
-  readonly usual: number;
-  /** How many runs it was compared with. */
-  readonly runs: number;
-  /** Since when memory has been growing; null: it is no creep. */
-  readonly since: number | null;
-}
+export type Deviation = Omit<DeviationsTable, 'run_id'>;
 
 /** That a script's content is another one since it last succeeded. Epoch milliseconds. */
 export interface ContentChange {
