@@ -2,6 +2,7 @@
 const layers = [
   ['cli'],
   ['commands'],
+  ['dashboard'],
   ['worker', 'report', 'hosting', 'queue/import'],
   ['monitor/alert'],
   ['monitor', 'worker/recovery'],
@@ -22,7 +23,7 @@ const within = (name) =>
     .filter((other) => other.startsWith(`${name}/`))
     .map((other) => `(?!${other.slice(name.length + 1)}/)`)
     .join('');
-const folder = (name) => (name === 'cli' ? '^src/(bin|commands/cli)\\.' : `^src/${name}/${within(name)}`);
+const folder = (name) => (name === 'cli' ? '^src/commands/(bin|cli)\\.' : `^src/${name}/${within(name)}`);
 const above = (index) => layers.slice(0, index).flat();
 const beside = (name, index) => layers[index].filter((other) => other !== name);
 
@@ -48,6 +49,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/child/' },
     },
     {
+      name: 'page-knows-the-api-alone',
+      comment: 'What runs in a browser asks the server for all it shows.',
+      severity: 'error',
+      from: { path: '^src/dashboard/page/' },
+      to: { path: '^src/', pathNot: '^src/dashboard/(page/|client/paths)' },
+    },
+    {
       name: 'no-cycles',
       severity: 'error',
       from: {},
@@ -56,7 +64,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, pathNot: '^src/(bin|index|commands/cli|child/)' },
+      from: { orphan: true, pathNot: '^src/(index|commands/(bin|cli)|child/|dashboard/(client/generate|page/))' },
       to: {},
     },
   ],

@@ -118,7 +118,7 @@ export default defineConfig([
   // CommonJS starts about 10 % faster than ESM, and start-up is the hot path (docs/decisions).
   {
     ...shared,
-    entry: { bin: 'src/bin.cts', cli: 'src/commands/cli.ts' },
+    entry: { bin: 'src/commands/bin.cts', cli: 'src/commands/cli.ts' },
     minify: true,
     clean: true,
     define,

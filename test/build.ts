@@ -51,8 +51,10 @@ function readStamp(): string | null {
 
 async function build(sources: string): Promise<void> {
   const fresh = join(workshop, 'dist');
-  const tsdown = join(project, 'node_modules/.bin/tsdown');
-  await promisify(execFile)(tsdown, ['--out-dir', fresh, '--logLevel', 'error'], { cwd: project });
+  const run = (tool: string, ...args: string[]) =>
+    promisify(execFile)(join(project, 'node_modules/.bin', tool), [...args, '--logLevel', 'error'], { cwd: project });
+  await run('tsdown', '--out-dir', fresh);
+  await run('vite', 'build', '--config', 'src/dashboard/page/vite.config.ts', '--outDir', fresh);
   rmSync(stamp, { force: true });
   replaceFiles(fresh);
   await writeFile(stamp, sources);

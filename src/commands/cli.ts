@@ -42,6 +42,7 @@ export const commands: Commands = {
   acknowledge: async () => (await import('./site/incidents.ts')).acknowledgeCommand,
   mute: async () => (await import('./site/incidents.ts')).muteCommand,
   unmute: async () => (await import('./site/incidents.ts')).unmuteCommand,
+  web: async () => (await import('./site/web.ts')).webCommand,
   repeat: async () => (await import('./jobs/jobs.ts')).repeatCommand,
   import: async () => (await import('./site/import.ts')).importCommand,
 };

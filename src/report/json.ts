@@ -27,7 +27,7 @@ export function formatJsonLine(value: unknown): string {
 }
 
 /** The overview: `runner report --json`. */
-export function overviewToJson(overview: Overview): object {
+export function overviewToJson(overview: Overview) {
   const { totals } = overview;
   return {
     since: instant(overview.sinceMs),
@@ -49,7 +49,7 @@ export function overviewToJson(overview: Overview): object {
 }
 
 /** What happened by period: `runner metrics --json`. */
-export function metricsToJson(metrics: Metrics, cpuLimit: number | null): object {
+export function metricsToJson(metrics: Metrics, cpuLimit: number | null) {
   const toPeriod = <B extends { readonly fromMs: number; readonly untilMs: number }>({
     fromMs,
     untilMs,
@@ -74,12 +74,12 @@ export function metricsToJson(metrics: Metrics, cpuLimit: number | null): object
 }
 
 /** One script's runs: `runner report <script> --json`. */
-export function runsToJson(script: string, runs: readonly RunRecord[]): object {
+export function runsToJson(script: string, runs: readonly RunRecord[]) {
   return { script, runs: runs.map(runToJson) };
 }
 
 /** One run; `runner show --json` adds its output. */
-export function runToJson(run: RunRecord): object {
+export function runToJson(run: RunRecord) {
   return {
     id: run.id,
     script: run.script,
@@ -110,7 +110,7 @@ export function runToJson(run: RunRecord): object {
 }
 
 /** Null: it has not changed. */
-export function changeToJson(change: ContentChange | null): object | null {
+export function changeToJson(change: ContentChange | null) {
   return change && { changedAt: instant(change.changedAt), lastSuccessAt: instant(change.lastSuccessAt) };
 }
 
@@ -118,7 +118,7 @@ export function changeToJson(change: ContentChange | null): object | null {
 export function discoveryToJson(
   { tiers, unread, handlers, ignored, warnings }: Discovery,
   pauses: readonly Pause[] = [],
-): object {
+) {
   return {
     tiers: tiers.map(({ name, periodMs, scripts }) => ({
       tier: name,
@@ -133,18 +133,18 @@ export function discoveryToJson(
   };
 }
 
-function foundScriptToJson(script: Script, pauses: readonly Pause[]): object {
+function foundScriptToJson(script: Script, pauses: readonly Pause[]) {
   const { name, path, options, refusals, warnings } = script;
   const pause = pausedToJson(pauses, name);
   return { script: name, path, options, refusals, warnings, pause };
 }
 
-function pausedToJson(pauses: readonly Pause[], name: string): object | null {
+function pausedToJson(pauses: readonly Pause[], name: string) {
   const pause = findPause(pauses, name);
   return pause && pauseToJson(pause);
 }
 
-function tierToJson(tier: TierOverview): object {
+function tierToJson(tier: TierOverview) {
   const { lastPass } = tier;
   return {
     tier: tier.tier,
@@ -165,7 +165,7 @@ function tierToJson(tier: TierOverview): object {
   };
 }
 
-function passToJson(pass: RecordedPass): object {
+function passToJson(pass: RecordedPass) {
   return {
     id: pass.id,
     state: pass.state,
@@ -176,7 +176,7 @@ function passToJson(pass: RecordedPass): object {
   };
 }
 
-function missedToJson({ count, gaps }: MissedPasses): object {
+function missedToJson({ count, gaps }: MissedPasses) {
   return {
     count,
     gaps: gaps.map((gap) => ({
@@ -187,7 +187,7 @@ function missedToJson({ count, gaps }: MissedPasses): object {
   };
 }
 
-function scriptToJson({ summary, ...script }: ScriptOverview): object {
+function scriptToJson({ summary, ...script }: ScriptOverview) {
   return {
     script: script.script,
     tier: script.tier,
@@ -210,7 +210,7 @@ function scriptToJson({ summary, ...script }: ScriptOverview): object {
   };
 }
 
-function runningToJson(run: RunningRun): object {
+function runningToJson(run: RunningRun) {
   return {
     id: run.id,
     script: run.script,
@@ -231,7 +231,7 @@ function escapeUnits(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-function waitingToJson(job: WaitingScriptJob): object {
+function waitingToJson(job: WaitingScriptJob) {
   return {
     script: job.script,
     tier: job.tier,
@@ -243,12 +243,12 @@ function waitingToJson(job: WaitingScriptJob): object {
   };
 }
 
-export function pauseToJson({ name, kind, until, createdAt }: Pause): object {
+export function pauseToJson({ name, kind, until, createdAt }: Pause) {
   return { name, kind, until: instant(until), since: instant(createdAt) };
 }
 
 /** An incident, as `runner incidents --json` and `runner status --json` tell of it. */
-export function incidentToJson(incident: IncidentRow): object {
+export function incidentToJson(incident: IncidentRow) {
   const { id, subject, code, severity, occurrences, message, hint } = incident;
   return {
     ...{ id, subject, code, severity, occurrences, error: message, hint },
@@ -263,7 +263,7 @@ export function incidentToJson(incident: IncidentRow): object {
   };
 }
 
-export function muteToJson({ name, until, createdAt }: Mute): object {
+export function muteToJson({ name, until, createdAt }: Mute) {
   return { name, until: instant(until), since: instant(createdAt) };
 }
 
@@ -273,7 +273,7 @@ export function instant(atMs: number | null): string | null {
 }
 
 /** `runner status --json`, as docs/json.md describes it. */
-export function statusToJson(status: Status): object {
+export function statusToJson(status: Status) {
   return {
     at: instant(status.atMs),
     incidents: status.incidents.map(incidentToJson),
@@ -288,11 +288,11 @@ export function statusToJson(status: Status): object {
   };
 }
 
-function statusRunToJson(run: StatusRun): object {
+function statusRunToJson(run: StatusRun) {
   return { ...runningToJson(run), usualDurationMs: run.usualDurationMs };
 }
 
-function queueToJson({ queue, isLogUnread }: Status): object {
+function queueToJson({ queue, isLogUnread }: Status) {
   const { counts, withoutHandler, workers, idleWorkers, waiting } = queue;
   const known = Object.entries({ ...counts, workers, idleWorkers });
   return {
@@ -302,7 +302,7 @@ function queueToJson({ queue, isLogUnread }: Status): object {
   };
 }
 
-function tierStateToJson(state: TierState): object {
+function tierStateToJson(state: TierState) {
   const { lastPass, expected, holder, pause } = state;
   return {
     tier: state.tier,
@@ -317,12 +317,12 @@ function tierStateToJson(state: TierState): object {
   };
 }
 
-function holderToJson({ kind, pid, host, sinceMs }: TierHolder): object {
+function holderToJson({ kind, pid, host, sinceMs }: TierHolder) {
   return { kind, pid, host, since: instant(sinceMs) };
 }
 
 /** One job of the queue, as docs/json.md describes it. */
-export function jobToJson(job: Job): object {
+export function jobToJson(job: Job) {
   return {
     id: job.id,
     name: job.name,
@@ -350,7 +350,7 @@ export function jobToJson(job: Job): object {
 }
 
 /** The same, with what keeps it from being run. */
-export function heldJobToJson(job: Job, hold: Pause | null): object {
+export function heldJobToJson(job: Job, hold: Pause | null) {
   return { ...jobToJson(job), pause: hold && pauseToJson(hold) };
 }
 
@@ -367,7 +367,7 @@ export interface JobStory {
 }
 
 /** `runner job <id> --json`. */
-export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory): object {
+export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory) {
   return {
     ...heldJobToJson(job, hold),
     children: children.map(({ id, name, state }) => ({ id, name, state })),
@@ -376,40 +376,40 @@ export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory
   };
 }
 
-function transitionToJson({ atMs, event, detail, runId }: JobActivity): object {
+function transitionToJson({ atMs, event, detail, runId }: JobActivity) {
   return { at: instant(atMs), event, detail, run: runId };
 }
 
 /** `runner activity --json`. */
-export function activityToJson(activity: Activity): object {
+export function activityToJson(activity: Activity) {
   const { jobId: job, name, workerId: worker } = activity;
   return { ...transitionToJson(activity), job, name, worker };
 }
 
 /** `runner claim`: a job, and what whoever works it off needs. */
-export function claimedJobToJson(job: ClaimedJob): object {
+export function claimedJobToJson(job: ClaimedJob) {
   const { token, attempt, parentData, children } = job;
   return { ...jobToJson(job), token, attempt, parentData, children: endedToJson(children) };
 }
 
-function endedToJson({ finished, failed, cancelled }: EndedChildren): object {
+function endedToJson({ finished, failed, cancelled }: EndedChildren) {
   return { finished, failed, cancelled };
 }
 
 /** `runner jobs --count --json`. */
-export function countToJson(count: JobCount): object {
+export function countToJson(count: JobCount) {
   const { name, ready, delayed, running, retrying, paused, failed, finished, cancelled } = count;
   return { name, ready, delayed, running, retrying, paused, failed, finished, cancelled };
 }
 
 /** `runner jobs --totals --json`. */
-export function totalsToJson({ name, added, runs, succeeded, failed, ...others }: JobTotals): object {
+export function totalsToJson({ name, added, runs, succeeded, failed, ...others }: JobTotals) {
   const { timedOut, crashed, released, leasesExpired, buried, kicked } = others;
   return { name, added, runs, succeeded, failed, timedOut, crashed, released, leasesExpired, buried, kicked };
 }
 
 /** `runner jobs --upcoming 10 --json`. */
-export function upcomingToJson({ atMs, job, isExpected }: UpcomingRun): object {
+export function upcomingToJson({ atMs, job, isExpected }: UpcomingRun) {
   const { id, name, state, repeat } = job;
   return { at: instant(atMs), isExpected, id, name, state, repeat };
 }

@@ -7,6 +7,8 @@ export interface Started {
   readonly pid: number;
   /** With a status of null where a signal ended it. */
   readonly ended: Promise<Ended>;
+  /** What it has written to stdout by now. */
+  printed(): string;
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -27,11 +29,12 @@ export function startProcess(program: string, args: readonly string[], place: Pl
   // It may have been killed before it has read it.
   child.stdin?.on('error', () => {}).end(input);
   onTestFinished(() => void child.kill('SIGKILL'));
-  return { pid: child.pid as number, ended: collect(child), kill: (signal) => void child.kill(signal) };
+  const text = { stdout: '', stderr: '' };
+  const kill = (signal: NodeJS.Signals) => void child.kill(signal);
+  return { pid: child.pid as number, ended: collect(child, text), printed: () => text.stdout, kill };
 }
 
-function collect(child: ChildProcess): Promise<Ended> {
-  const text = { stdout: '', stderr: '' };
+function collect(child: ChildProcess, text: { stdout: string; stderr: string }): Promise<Ended> {
   child.stdout?.on('data', (chunk) => (text.stdout += chunk));
   child.stderr?.on('data', (chunk) => (text.stderr += chunk));
   return new Promise((resolve, reject) => {

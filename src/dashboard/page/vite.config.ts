@@ -1,0 +1,17 @@
+import { join } from 'node:path';
+import { defineConfig } from 'vite';
+import { viteSingleFile } from 'vite-plugin-singlefile';
+
+/** The page as one file, `dashboard.html`, for the server and for the static report alike. */
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [viteSingleFile({ removeViteModuleLoader: true })],
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    outDir: join(import.meta.dirname, '../../../dist'),
+    emptyOutDir: false,
+    // What shared hosts' owners use: browsers of the last three years.
+    target: 'es2022',
+    rolldownOptions: { input: join(import.meta.dirname, 'dashboard.html') },
+  },
+});

@@ -1,0 +1,64 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Browser, type Page, chromium as playwright } from 'playwright-core';
+import { afterAll, onTestFinished } from 'vitest';
+
+let launched: Promise<Browser> | null = null;
+
+afterAll(async () => {
+  const browser = await launched;
+  launched = null;
+  await browser?.close();
+});
+
+/** The Chromium of the npm package, one for each test file. */
+async function launch(): Promise<Browser> {
+  const { default: chromium } = await import('@sparticuz/chromium');
+  chromium.setGraphicsMode = false;
+  return await playwright.launch({
+    args: chromium.args,
+    executablePath: await chromium.executablePath(),
+    headless: true,
+  });
+}
+
+export interface View {
+  /** Default: desktop. */
+  readonly size?: 'phone' | 'desktop';
+  /** Default: light. */
+  readonly scheme?: 'light' | 'dark';
+}
+
+const sizes = { phone: { width: 390, height: 844 }, desktop: { width: 1360, height: 900 } };
+
+/** A page of its own, with its own cookies. What the page or its script complains of fails the test. */
+export async function openPage(url: string, { size = 'desktop', scheme = 'light' }: View = {}): Promise<Page> {
+  launched ??= launch();
+  const context = await (await launched).newContext({
+    viewport: sizes[size],
+    colorScheme: scheme,
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    hasTouch: size === 'phone',
+  });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  onTestFinished(async () => {
+    await context.close();
+    if (complaints.length > 0) throw new Error(`The page complained: ${complaints.join('\n')}`);
+  });
+  await page.goto(url);
+  return page;
+}
+
+/** Kept where `SCREENSHOTS` says, for people to look at; nowhere without it. */
+export async function keepScreenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS;
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}
