@@ -50,10 +50,18 @@ module.exports = {
     },
     {
       name: 'page-knows-the-api-alone',
-      comment: 'What runs in a browser asks the server for all it shows.',
+      comment:
+        'What runs in a browser asks the server for all it shows. How figures and text are written is one everywhere.',
       severity: 'error',
       from: { path: '^src/dashboard/page/' },
-      to: { path: '^src/', pathNot: '^src/dashboard/(page/|client/paths)' },
+      to: { path: '^src/', pathNot: '^src/(dashboard/(page/|client/paths)|report/text/format|system/base/text)' },
+    },
+    {
+      name: 'what-the-page-shares-is-plain',
+      comment: 'It is loaded into browsers: neither parts of Node, nor anything of this project.',
+      severity: 'error',
+      from: { path: '^src/(report/text/format|system/base/text)\\.ts$' },
+      to: { pathNot: 'node_modules' },
     },
     {
       name: 'no-cycles',

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createClock } from '../../src/report/text/format.ts';
+import { createClock } from '../../src/report/text/clock.ts';
 import { listTimes } from '../../src/schedule/repeat/plan.ts';
 import { initialTime } from '../../src/schedule/repeat/series.ts';
 import { formatInstant, hostZone } from '../../src/schedule/repeat/time.ts';

@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  countOf,
-  createClock,
-  formatBytes,
-  formatDuration,
-  formatPeriod,
-  formatRate,
-} from '../../src/report/text/format.ts';
+import { createClock } from '../../src/report/text/clock.ts';
+import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../src/report/text/format.ts';
 
 test.each([
   [null, '–'],

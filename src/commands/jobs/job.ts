@@ -10,7 +10,7 @@ import {
   selectChildren,
   selectRunsOfJob,
 } from '../../report/model/jobs.ts';
-import { createClock } from '../../report/text/format.ts';
+import { createClock } from '../../report/text/clock.ts';
 import { describeJob, findHold } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import type { Job, ListOptions } from '../../queue/api.ts';
-import { createClock } from '../../report/text/format.ts';
+import { createClock } from '../../report/text/clock.ts';
 import type { PlannedTime } from '../../schedule/repeat/plan.ts';
 import { explainRepeat, type Moments, type RepeatRule } from '../../schedule/repeat/rule.ts';
 import { formatInstant, hostZone } from '../../schedule/repeat/time.ts';

@@ -107,7 +107,7 @@ async function describe(
   { onDuplicate = 'keep' }: AddOptions,
 ): Promise<string> {
   const { describeAdded, describeKept } = await import('../../report/text/words.ts');
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const nowMs = context.now();
   // Somebody has deleted it meanwhile.
   if (job === null) return added ? `Added job ${id}.` : `Job ${id} had that unique key already.`;

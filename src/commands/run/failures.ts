@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import type { PrintedIncident } from '../../monitor/alert/incidents/tell.ts';
 import type { IncidentDetail } from '../../monitor/alert/message.ts';
-import { type Clock, countOf, createClock, formatDuration } from '../../report/text/format.ts';
+import { type Clock, createClock } from '../../report/text/clock.ts';
+import { countOf, formatDuration } from '../../report/text/format.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Outcome } from '../../store/schema.ts';
 import { printable, printableLine } from '../../system/base/text.ts';

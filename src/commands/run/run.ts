@@ -35,7 +35,7 @@ async function notePause(context: CommandContext, root: string, script: string):
   const { findPause } = await import('../../queue/pauses.ts');
   const pause = findPause(await readPauses(context, root), script);
   if (pause === null) return;
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const { describePaused } = await import('../../report/text/words.ts');
   const { printableLine } = await import('../../system/base/text.ts');
   const what = describePaused(pause, '', createClock(context.now()));

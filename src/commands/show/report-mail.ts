@@ -73,7 +73,7 @@ async function composeReport(
 ): Promise<ReportMail> {
   const { readDigest } = await import('../../report/model/digest.ts');
   const { writeDigest } = await import('../../report/text/digest.ts');
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const { siteOf } = await import('../../monitor/alert/channels/sent.ts');
   const now = context.now();
   const log: OpenLog['view'] = async () => ({ db: await store.queries(), state });

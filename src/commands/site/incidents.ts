@@ -142,7 +142,7 @@ async function mute(context: CommandContext, patterns: readonly string[], option
     const { formatJson, muteToJson } = await import('../../report/json.ts');
     return void context.stdout.write(formatJson({ mutes: mutes.map(muteToJson) }));
   }
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const { printableLine } = await import('../../system/base/text.ts');
   const clock = createClock(createdAt);
   const end = until === null ? 'until `runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;

@@ -91,7 +91,7 @@ async function readEnd(text: string | undefined, nowMs: number): Promise<number 
 }
 
 async function describeDone(context: CommandContext, pause: Pause): Promise<string> {
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const { nameOfPaused, describeResume } = await import('../../report/text/words.ts');
   const clock = createClock(context.now());
   const verb = pause.kind === 'fail-fast' ? 'fails when it is due,' : 'is paused';
@@ -197,7 +197,7 @@ async function describeEnded(names: readonly string[], ended: readonly string[])
 }
 
 async function describeWider(context: CommandContext, pause: Pause): Promise<string> {
-  const { createClock } = await import('../../report/text/format.ts');
+  const { createClock } = await import('../../report/text/clock.ts');
   const { describePaused, describeResume: command } = await import('../../report/text/words.ts');
   const what = describePaused(pause, '', createClock(context.now()));
   return `But ${what}: \`${command(pause)}\` ends that.`;

@@ -1,6 +1,6 @@
 import * as kleur from 'kleur/colors';
 import { isFailure, type Outcome } from '../../store/schema.ts';
-import { type Clock, createClock } from '../text/format.ts';
+import { type Clock, createClock } from '../text/clock.ts';
 
 /** What text is laid out for. */
 export interface Screen {

@@ -2,7 +2,8 @@ import { escapeHtml, keepStart } from '../../monitor/alert/wording.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';
-import { type Clock, countOf, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
+import type { Clock } from './clock.ts';
+import { countOf, formatBytes, formatCount, formatDuration, formatRate } from './format.ts';
 
 /** A digest in words, for a mail. All of it is safe to show. */
 export interface DigestText {

@@ -1,8 +1,5 @@
-import { readlinkSync } from 'node:fs';
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
-import { hostZone } from '../../schedule/repeat/time.ts';
-import { isInstant } from '../../system/base/values.ts';
 
 /** What stands where a figure or an instant is unknown. */
 export const UNKNOWN = '–';
@@ -49,76 +46,4 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 export function formatPeriod(periodMs: number): string {
   const text = namedPeriods.get(periodMs) ?? prettyMilliseconds(periodMs, { verbose: true, unitCount: 2 });
   return `every ${text.replace(/^1 (?=\w+$)/, '')}`;
-}
-
-/** Shows instants in one time zone, and what is none as unknown. The store knows only UTC. */
-export interface Clock {
-  /** `Europe/Berlin`. */
-  readonly zone: string;
-  /** `2026-11-03 14:05:09`. */
-  dateTime(atMs: number): string;
-  /** `11-03 14:05`; another year than the current one is named: `2025-11-03`. */
-  short(atMs: number): string;
-}
-
-/** A clock of the host's own zone, unless another is named. */
-export function createClock(nowMs: number, timeZone?: string): Clock {
-  const read = timeZone === undefined ? readHostTime : createReader(timeZone);
-  const thisYear = read(nowMs).year;
-  return {
-    zone: timeZone ?? nameOfHostZone(),
-    dateTime: (atMs) => {
-      if (!isInstant(atMs)) return UNKNOWN;
-      const { year, month, day, hour, minute, second } = read(atMs);
-      return `${year}-${month}-${day} ${hour}:${minute}:${second}`;
-    },
-    short: (atMs) => {
-      if (!isInstant(atMs)) return UNKNOWN;
-      const { year, month, day, hour, minute } = read(atMs);
-      return year === thisYear ? `${month}-${day} ${hour}:${minute}` : `${year}-${month}-${day}`;
-    },
-  };
-}
-
-const parts = ['year', 'month', 'day', 'hour', 'minute', 'second'] as const;
-
-type LocalTime = Readonly<Record<(typeof parts)[number], string>>;
-
-/** Of one name for UTC, `Intl` makes another. */
-const universal = /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/;
-
-/** Where `Intl` itself looks; asking that takes as long as half a start of Node. */
-function nameOfHostZone(): string {
-  if (process.env.TZ !== undefined) return hostZone();
-  try {
-    const [, zone] = /\/zoneinfo\/(?:posix\/)?(.+)$/.exec(readlinkSync('/etc/localtime')) ?? [];
-    if (zone === undefined) return hostZone();
-    return universal.test(zone) ? 'UTC' : zone;
-  } catch {
-    return hostZone();
-  }
-}
-
-/** Much cheaper than `Intl`, which is loaded only for another zone. */
-function readHostTime(atMs: number): LocalTime {
-  const date = new Date(atMs);
-  const two = (number: number): string => String(number).padStart(2, '0');
-  return {
-    year: String(date.getFullYear()),
-    month: two(date.getMonth() + 1),
-    day: two(date.getDate()),
-    hour: two(date.getHours()),
-    minute: two(date.getMinutes()),
-    second: two(date.getSeconds()),
-  };
-}
-
-function createReader(timeZone: string): (atMs: number) => LocalTime {
-  const options = Object.fromEntries(parts.map((part) => [part, '2-digit']));
-  const year = 'numeric';
-  const format = new Intl.DateTimeFormat('en-GB', { ...options, year, timeZone, hourCycle: 'h23' });
-  return (atMs) => {
-    const read = format.formatToParts(atMs).map((part) => [part.type, part.value]);
-    return Object.fromEntries(read) as LocalTime;
-  };
 }

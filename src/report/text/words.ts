@@ -7,7 +7,8 @@ import type { ContentChange, Deviation, Pause } from '../../store/contract.ts';
 import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
 import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/run.ts';
-import { type Clock, countOf, formatBytes, formatCount, formatDuration } from './format.ts';
+import type { Clock } from './clock.ts';
+import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** `paused until 11-03 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
 export function describePaused(pause: Pause, of: string, clock: Clock): string {

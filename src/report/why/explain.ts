@@ -4,7 +4,8 @@ import { isFailure } from '../../store/schema.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/run.ts';
-import { type Clock, countOf, formatDuration, formatPeriod } from '../text/format.ts';
+import type { Clock } from '../text/clock.ts';
+import { countOf, formatDuration, formatPeriod } from '../text/format.ts';
 import {
   describeChange,
   describeDeviation,

@@ -10,7 +10,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import type { LogView } from '../model/run.ts';
 import { selectScriptNames } from '../model/runs.ts';
 import type { TierState } from '../model/tier.ts';
-import type { Clock } from '../text/format.ts';
+import type { Clock } from '../text/clock.ts';
 import { describeResume } from '../text/words.ts';
 import {
   concludeRunning,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type KnownTier, readOverview } from '../../../src/report/model/overview.ts';
 import { renderNothing, renderOverview } from '../../../src/report/terminal/overview.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
-import { createClock } from '../../../src/report/text/format.ts';
+import { createClock } from '../../../src/report/text/clock.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, type WrittenLog, writeLog } from '../../support/written-log.ts';
 

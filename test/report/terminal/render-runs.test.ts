@@ -3,7 +3,7 @@ import { readScriptRuns } from '../../../src/report/model/history.ts';
 import { selectRun } from '../../../src/report/model/runs.ts';
 import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
-import { createClock } from '../../../src/report/text/format.ts';
+import { createClock } from '../../../src/report/text/clock.ts';
 import { makeTemporaryRoot } from '../../support/temporary-root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
 
