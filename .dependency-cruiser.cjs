@@ -23,7 +23,11 @@ const within = (name) =>
     .filter((other) => other.startsWith(`${name}/`))
     .map((other) => `(?!${other.slice(name.length + 1)}/)`)
     .join('');
-const folder = (name) => (name === 'cli' ? '^src/commands/(bin|cli)\\.' : `^src/${name}/${within(name)}`);
+const cli = '(bin|cli)\\.';
+const folder = (name) => {
+  if (name === 'cli') return `^src/commands/${cli}`;
+  return `^src/${name}/${name === 'commands' ? `(?!${cli})` : within(name)}`;
+};
 const above = (index) => layers.slice(0, index).flat();
 const beside = (name, index) => layers[index].filter((other) => other !== name);
 
