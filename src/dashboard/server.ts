@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { createAdaptorServer } from '@hono/node-server';
-import { errorCode, PackageIncomplete, UsageError } from '../system/base/errors.ts';
+import { errorCode, UsageError } from '../system/base/errors.ts';
 import { createApi } from './api/api.ts';
 import type { Api } from './api/route.ts';
+import { type BuiltPage, readBuiltPage } from './built-page.ts';
 import { openSite, type Site } from './site.ts';
 
 export interface ServerPlace {
@@ -31,7 +29,7 @@ export interface RunningServer {
  */
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
   const site = openSite(place.site);
-  const app = createApp(site, readPage(place.distFolder));
+  const app = createApp(site, readBuiltPage(place.distFolder));
   const server = createAdaptorServer({ fetch: app.fetch });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(describeListenError(error, place)));
@@ -51,42 +49,23 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
   };
 }
 
-function createApp(site: Site, page: Page): Api {
+function createApp(site: Site, page: BuiltPage): Api {
   const api = createApi(site, { name: 'anybody', permission: 'manage' });
-  api.get('/', (c) => c.html(page.html, 200, { 'content-security-policy': page.policy }));
+  const policy = policyOf(page);
+  api.get('/', (c) => c.html(page.html, 200, { 'content-security-policy': policy }));
   return api;
 }
 
-interface Page {
-  readonly html: string;
-  readonly policy: string;
-}
-
-/** One file with all it needs, of which the policy lets just its own script and styles take effect. */
-export function readPage(distFolder: string): Page {
-  const path = join(distFolder, 'dashboard.html');
-  let html: string;
-  try {
-    html = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') throw new PackageIncomplete(`${path} is missing`);
-    throw error;
-  }
-  const hashesOf = (tag: string): string =>
-    [...html.matchAll(new RegExp(`<${tag}[^>]*>([\\s\\S]*?)</${tag}>`, 'g'))]
-      .map(([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
-      .join(' ');
-  const policy = [
-    "default-src 'none'",
-    `script-src ${hashesOf('script')}`,
-    `style-src ${hashesOf('style')}`,
+/** What the page may do where it is served. */
+function policyOf({ sources }: BuiltPage): string {
+  const more = [
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
   ];
-  return { html, policy: policy.join('; ') };
+  return [...sources, ...more].join('; ');
 }
 
 function describeListenError(error: Error, { host, port }: ServerPlace): Error {
