@@ -120,8 +120,10 @@ class Site {
     const claim = this.#claims[step.claim % Math.max(this.#claims.length, 1)];
     if (claim === undefined) return;
     if (step.do !== 'finish') return await queue[step.do](claim);
+    // One that has children waits for them, and is then run again.
+    const isParent = readLog(this.root)?.jobs.some((job) => job.parent_id === claim.id);
     await queue.finish(claim, { result: 'acknowledged' });
-    if (claim.repeat === null && claim.name !== 'parent') this.#finished.add(claim.id);
+    if (claim.repeat === null && !isParent) this.#finished.add(claim.id);
   }
 
   async #act(queue: Queue, step: Extract<Verb, { readonly do: 'kick' | 'cancel' | 'delete' | 'update' }>) {
