@@ -1,5 +1,9 @@
 import { render } from 'preact';
-import { Overview } from './pages/overview.tsx';
-import './style.css';
+import { Frame } from './frame.tsx';
+import './style/tokens.css';
+import './style/base.css';
+import './style/frame.css';
+import './style/components.css';
+import './style/table.css';
 
-render(<Overview />, document.getElementById('app') as HTMLElement);
+render(<Frame />, document.getElementById('app') as HTMLElement);

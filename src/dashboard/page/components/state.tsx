@@ -1,0 +1,77 @@
+import { Icon, type IconName } from './icon.tsx';
+
+/** How a state is to be taken. Each has a colour, an icon and a word, as not everybody sees colours. */
+export type Tone = 'good' | 'bad' | 'warning' | 'live' | 'waiting' | 'paused' | 'ended' | 'unknown';
+
+const toneOf: Readonly<Record<string, Tone>> = {
+  succeeded: 'good',
+  finished: 'good',
+  ok: 'good',
+  recovered: 'good',
+  failed: 'bad',
+  'timed-out': 'bad',
+  killed: 'bad',
+  crashed: 'bad',
+  'not-started': 'bad',
+  critical: 'bad',
+  buried: 'bad',
+  warning: 'warning',
+  overdue: 'warning',
+  retrying: 'warning',
+  deferred: 'warning',
+  skipped: 'warning',
+  running: 'live',
+  claimed: 'live',
+  queued: 'waiting',
+  ready: 'waiting',
+  delayed: 'waiting',
+  paused: 'paused',
+  muted: 'paused',
+  acknowledged: 'paused',
+  released: 'ended',
+  cancelled: 'ended',
+  gone: 'ended',
+};
+
+/** Outcomes and states whose code is no word. */
+const wordOf: Readonly<Record<string, string>> = {
+  'timed-out': 'timed out',
+  'not-started': 'not started',
+  released: 'given back',
+  ok: 'fine',
+};
+
+const iconOf: Readonly<Record<Tone, IconName>> = {
+  good: 'good',
+  bad: 'bad',
+  warning: 'warning',
+  live: 'live',
+  waiting: 'waiting',
+  paused: 'paused',
+  ended: 'ended',
+  unknown: 'unknown',
+};
+
+/** How the state of a run, job, worker, check or incident is to be taken. */
+export function toneOfState(state: string): Tone {
+  return toneOf[state] ?? 'unknown';
+}
+
+interface StateProps {
+  /** `succeeded`, `timed-out`, `queued`, `critical` … */
+  readonly state: string;
+  /** Another word than the state's own. */
+  readonly word?: string;
+  /** Another tone than the state's own. */
+  readonly tone?: Tone;
+}
+
+/** The badge of a state: `✓ succeeded`. */
+export function State({ state, word, tone = toneOfState(state) }: StateProps) {
+  return (
+    <span class={`state ${tone}`}>
+      <Icon name={iconOf[tone]} />
+      {word ?? wordOf[state] ?? state}
+    </span>
+  );
+}

@@ -1,0 +1,120 @@
+// biome-ignore-all lint/a11y/noRedundantRoles: on a phone these are no boxes of a table, and would lose their roles
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { Icon } from './icon.tsx';
+
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** By which its header sorts; without it, it does not. What is unknown (null) comes last. */
+  readonly sortBy?: (row: Row) => string | number | null;
+  /** Stands to the right, and is first sorted from the highest. */
+  readonly isNumber?: boolean;
+  /** On a phone each row is a card: its title, a line without the column's own title, left out. Default: a line. */
+  readonly onPhone?: 'title' | 'wide' | 'none';
+}
+
+export interface Sorting {
+  readonly title: string;
+  readonly isDescending: boolean;
+}
+
+interface TableProps<Row> {
+  /** For screen readers: what is in it. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string | number;
+  /** A further line below a row, over its whole width; null: none. */
+  readonly below?: (row: Row) => ComponentChildren;
+  /** What all rows are sorted by at first; without it they stay as they come. */
+  readonly sorting?: Sorting;
+}
+
+/** Rows in columns; on a phone, cards. Headers are buttons that sort. */
+export function Table<Row>({ caption, columns, rows, keyOf, below, sorting }: TableProps<Row>) {
+  const [sorted, setSorted] = useState<Sorting | null>(sorting ?? null);
+  const sortBy = columns.find(({ title }) => title === sorted?.title)?.sortBy;
+  const ordered = sortBy && sorted ? rows.toSorted(compareBy(sortBy, sorted.isDescending)) : rows;
+  return (
+    <div class="table-frame">
+      <table role="table">
+        <caption class="hidden">{caption}</caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            {columns.map((column) => (
+              <Header key={column.title} column={column} sorted={sorted} onSort={setSorted} />
+            ))}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {ordered.map((row) => (
+            <TableRow key={keyOf(row)} row={row} columns={columns} note={below?.(row) ?? null} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface RowProps<Row> {
+  readonly row: Row;
+  readonly columns: readonly Column<Row>[];
+  readonly note: ComponentChildren;
+}
+
+function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
+  return (
+    <>
+      <tr role="row" class={note === null ? '' : 'has-note'}>
+        {columns.map(({ title, cell, isNumber, onPhone = 'line' }) => (
+          <td key={title} role="cell" class={`${isNumber ? 'number' : ''} phone-${onPhone}`} data-title={title}>
+            {cell(row)}
+          </td>
+        ))}
+      </tr>
+      {note !== null && (
+        <tr role="row" class="note">
+          <td role="cell" colSpan={columns.length}>
+            {note}
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+interface HeaderProps<Row> {
+  readonly column: Column<Row>;
+  readonly sorted: Sorting | null;
+  readonly onSort: (sorting: Sorting) => void;
+}
+
+function Header<Row>({ column: { title, sortBy, isNumber = false }, sorted, onSort }: HeaderProps<Row>) {
+  const isSorted = sorted?.title === title;
+  const sort = () => onSort({ title, isDescending: isSorted ? !sorted.isDescending : isNumber });
+  const order = isSorted ? (sorted.isDescending ? 'descending' : 'ascending') : sortBy ? 'none' : undefined;
+  return (
+    <th scope="col" role="columnheader" aria-sort={order} class={isNumber ? 'number' : ''}>
+      {sortBy === undefined ? (
+        title
+      ) : (
+        <button type="button" class="sort" onClick={sort}>
+          {title}
+          {isSorted && <Icon name={sorted.isDescending ? 'falling' : 'rising'} />}
+        </button>
+      )}
+    </th>
+  );
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+function compareBy<Row>(sortBy: (row: Row) => string | number | null, isDescending: boolean) {
+  return (one: Row, other: Row): number => {
+    const [a, b] = [sortBy(one), sortBy(other)];
+    if (a === null || b === null) return Number(a === null) - Number(b === null);
+    const order = typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b));
+    return isDescending ? -order : order;
+  };
+}

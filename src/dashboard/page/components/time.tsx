@@ -1,0 +1,86 @@
+import { formatDuration, UNKNOWN } from '../../../report/text/format.ts';
+import { now } from '../clock.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+const wholeFormat = new Intl.DateTimeFormat('en-CA', {
+  ...({ year: 'numeric', month: '2-digit', day: '2-digit' } as const),
+  ...({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const),
+});
+
+/** The viewer's own zone: `Europe/Berlin`. */
+export const viewerZone: string = wholeFormat.resolvedOptions().timeZone;
+
+function parseInstant(at: string | null | undefined): number | null {
+  const atMs = Date.parse(at ?? '');
+  return Number.isNaN(atMs) ? null : atMs;
+}
+
+/** `2026-11-03 14:05:09`, in the viewer's zone. */
+export function formatInstant(atMs: number): string {
+  return wholeFormat.format(atMs).replace(',', '');
+}
+
+/** `14:05` today, `11-03 14:05` in this year, `2025-11-03` before. */
+export function formatShort(atMs: number, nowMs: number): string {
+  const whole = formatInstant(atMs);
+  const today = formatInstant(nowMs);
+  if (Math.abs(atMs - nowMs) < DAY_MS && whole.slice(0, 10) === today.slice(0, 10)) return whole.slice(11, 16);
+  return whole.slice(0, 4) === today.slice(0, 4) ? whole.slice(5, 16) : whole.slice(0, 10);
+}
+
+/** `3m ago`, `in 2h`, `just now`: one unit, as nobody needs more at a glance. */
+export function formatRelative(atMs: number, nowMs: number): string {
+  const apart = Math.abs(atMs - nowMs);
+  if (apart < 5000) return 'just now';
+  const [unit = 1, name = 's'] = (
+    [
+      [DAY_MS, 'd'],
+      [60 * MINUTE_MS, 'h'],
+      [MINUTE_MS, 'm'],
+    ] as const
+  ).find(([size]) => apart >= size) ?? [1000, 's'];
+  const text = `${Math.floor(apart / unit)}${name}`;
+  return atMs > nowMs ? `in ${text}` : `${text} ago`;
+}
+
+interface TimeProps {
+  /** As the API has it, UTC. */
+  readonly at: string | null | undefined;
+  /** Default: `both`, `14:05, 3m ago`. */
+  readonly as?: 'both' | 'relative' | 'short' | 'whole';
+}
+
+/** An instant in the viewer's zone; the pointer over it tells UTC. */
+export function Time({ at, as = 'both' }: TimeProps) {
+  const atMs = parseInstant(at);
+  if (atMs === null) return <>{UNKNOWN}</>;
+  const short = formatShort(atMs, now.value);
+  const relative = formatRelative(atMs, now.value);
+  const text = { both: `${short}, ${relative}`, relative, short, whole: formatInstant(atMs) }[as];
+  const utc = new Date(atMs).toISOString();
+  return (
+    <time datetime={utc} title={`${formatInstant(atMs)} ${viewerZone} · ${utc.slice(0, 19).replace('T', ' ')} UTC`}>
+      {text}
+    </time>
+  );
+}
+
+/** How long ago it began, each second anew: `2m 5s`. */
+export function Elapsed({ since }: { readonly since: string | null }) {
+  const sinceMs = parseInstant(since);
+  return <span class="figure">{sinceMs === null ? UNKNOWN : inSeconds(now.value - sinceMs)}</span>;
+}
+
+/** How long until then, each second anew; `due` once it is over. */
+export function Countdown({ until }: { readonly until: string | null }) {
+  const untilMs = parseInstant(until);
+  if (untilMs === null) return <>{UNKNOWN}</>;
+  const left = untilMs - now.value;
+  return <span class="figure">{left <= 0 ? 'due' : `in ${inSeconds(left)}`}</span>;
+}
+
+function inSeconds(ms: number): string {
+  return formatDuration(Math.max(0, Math.round(ms / 1000)) * 1000);
+}
