@@ -129,6 +129,8 @@ export interface JobStore {
   /** Deletes jobs with their runs; names of output files that no run has any more. */
   delete(ids: readonly number[]): Promise<readonly string[]>;
   list(filter: JobFilter): Promise<JobRow[]>;
+  /** Those of the list, by number, that hold a text. Rows are read one after another, so it stops in time. */
+  search(filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch): Promise<FoundJobs>;
   /** By name and state; what waits also by whether it is due at `at`. */
   count(patterns: readonly string[], at: number): Promise<JobCountRow[]>;
   /** What has happened to the jobs of each handler since the log began, by name; also to those that are gone. */
@@ -162,6 +164,23 @@ export interface JobFilter {
   readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
   readonly limit: number;
   readonly at: number;
+}
+
+export interface JobSearch {
+  /** In data, result or reason, letter by letter as it stands there; A to Z in either case. */
+  readonly text: string;
+  /** So many jobs are looked at. */
+  readonly most: number;
+  /** Asked from time to time; true: it has taken long enough. */
+  readonly isLate: () => boolean;
+}
+
+export interface FoundJobs {
+  readonly rows: readonly JobRow[];
+  /** How many jobs were looked at. */
+  readonly looked: number;
+  /** The last one of these, from which a search goes on; null: there is no further one. */
+  readonly last: number | null;
 }
 
 export interface JobCountRow {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ListOptions } from '../../src/queue/api.ts';
-import { jobStates, listJobs } from '../../src/queue/read/list.ts';
+import { jobStates, listJobs, type SearchOptions, searchJobs } from '../../src/queue/read/list.ts';
 import { changeLog, readJobs } from '../support/open-log.ts';
 import { explainQueries } from '../support/query-plan.ts';
 import { HOUR_MS, openTestQueue, START } from '../support/test-queue.ts';
@@ -288,4 +288,52 @@ test('a job is told of with all that is known of it', async () => {
     counters: { reserves: 1, timeouts: 0, releases: 0, buries: 0, kicks: 0, crashes: 0 },
   });
   await expect(queue.get(0)).rejects.toMatchObject({ code: 'invalid' });
+});
+
+describe('search', () => {
+  const idsOf = ({ jobs }: { jobs: readonly { id: number }[] }) => jobs.map(({ id }) => id);
+
+  async function fillSearched() {
+    const { queue, store, clock, take } = await openTestQueue();
+    await queue.add('mail', { to: 'Ada@example.org', share: '100%' });
+    await queue.finish(await take('sms'), { result: 'told ada' });
+    await queue.bury(await queue.add('export', { share: '100 of 1000' }), { reason: 'ADA was here' });
+    await queue.add('mail', { to: 'bob@example.org' });
+    const search = (options: Omit<SearchOptions, 'isLate'>, isLate = () => false) =>
+      searchJobs(store, { ...options, isLate }, clock.at);
+    return { search };
+  }
+
+  test('finds a text in data, results and reasons, A to Z in either case', async () => {
+    const { search } = await fillSearched();
+    expect(idsOf(await search({ text: 'aDa' }))).toEqual([3, 2, 1]);
+    expect(idsOf(await search({ text: 'aDa', pattern: '?m*', order: 'oldest' }))).toEqual([2]);
+    expect(idsOf(await search({ text: 'ada', state: 'failed' }))).toEqual([3]);
+    expect(await search({ text: 'nobody' })).toEqual({ jobs: [], looked: 4, last: null });
+  });
+
+  test('what are signs of patterns elsewhere are letters', async () => {
+    const { search } = await fillSearched();
+    expect(idsOf(await search({ text: '100%' }))).toEqual([1]);
+    expect(idsOf(await search({ text: 'b_b' }))).toEqual([]);
+    expect(idsOf(await search({ text: '!' }))).toEqual([]);
+  });
+
+  test('a search that was full goes on behind its last one', async () => {
+    const { search } = await fillSearched();
+    const first = await search({ text: 'ada', limit: 2 });
+    expect({ ids: idsOf(first), last: first.last }).toEqual({ ids: [3, 2], last: 2 });
+    expect(await search({ text: 'ada', before: 2 })).toMatchObject({ jobs: [{ id: 1 }], last: null });
+  });
+
+  test('a search that takes long says where it stopped, and goes on from there', async () => {
+    const { queue, store, clock } = await openTestQueue();
+    await queue.addMany(Array.from({ length: 250 }, (_, index) => ({ name: 'a', data: index })));
+    const late = await searchJobs(store, { text: '7', isLate: () => true, limit: 1000 }, clock.at);
+    expect(late).toMatchObject({ looked: 200, last: 51 });
+    const rest = await searchJobs(store, { text: '7', isLate: () => true, limit: 1000, before: 51 }, clock.at);
+    expect(rest).toMatchObject({ looked: 50, last: null });
+    const sevens = Array.from({ length: 250 }, (_, index) => `${index}`).filter((text) => text.includes('7'));
+    expect(late.jobs.length + rest.jobs.length).toBe(sevens.length);
+  });
 });

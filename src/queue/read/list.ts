@@ -53,6 +53,39 @@ export async function listJobs(
   return jobs;
 }
 
+/** What a search has come to. */
+export interface JobsFound {
+  readonly jobs: readonly Job[];
+  /** How many jobs were looked at. */
+  readonly looked: number;
+  /** The last one of these: a search `before` it, or `after` it, goes on; null: there is no further one. */
+  readonly last: number | null;
+}
+
+export interface SearchOptions extends Omit<ListOptions, 'order'> {
+  readonly order?: 'newest' | 'oldest';
+  /** In data, result or reason, as it stands there; A to Z in either case. */
+  readonly text: string;
+  /** Whether it has taken long enough; asked from time to time. */
+  readonly isLate: () => boolean;
+}
+
+const MOST_SEARCHED = 100_000;
+
+/** Jobs that hold a text. It looks at each, so it stops after a while, or after 100,000, and says where. */
+export async function searchJobs(
+  session: StoreSession,
+  { text, isLate, order = 'newest', limit = 50, ...options }: SearchOptions,
+  at: number,
+  read?: JsonReader,
+): Promise<JobsFound> {
+  const filter = { ...readFilter(options, at), order, limit, at };
+  const { rows, looked, last } = await session.jobs.search(filter, { text, most: MOST_SEARCHED, isLate });
+  const jobs: Job[] = [];
+  for (const row of rows) jobs.push(await toJob(session, row, read));
+  return { jobs, looked, last };
+}
+
 function readFilter(options: ListOptions, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
   const { due, pattern, parent, before, after, since, until } = options;
   const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));

@@ -1,9 +1,11 @@
 import { inPages } from '../../../system/base/values.ts';
 import type {
+  FoundJobs,
   ImportedRow,
   JobCounterRow,
   JobCountRow,
   JobFilter,
+  JobSearch,
   JobStore,
   JobTotalRow,
   NewJobRow,
@@ -76,6 +78,7 @@ function reads(
       db.first<{ data: string }>('select json_patch(data, ?) as data from jobs where id = ?', [patch, id])?.data ??
       patch,
     list: (filter) => list(db, filter),
+    search: (filter, wanted) => search(db, filter, wanted),
     count: (patterns, at) => count(db, patterns, at),
     totals: (patterns) =>
       db.all<JobTotalRow>(`select handler, what, times from totals where ${fits('handler')} order by handler`, [
@@ -195,6 +198,15 @@ const orders = {
 const FEW = 1_000;
 
 function list(db: Statements, filter: JobFilter): JobRow[] {
+  const { ids, values } = selectIds(db, filter);
+  return db.all<JobRow>(`select * from jobs where id in (${ids}) order by ${orders[filter.order]} limit ?`, [
+    ...values,
+    filter.limit,
+  ]);
+}
+
+/** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
+function selectIds(db: Statements, filter: JobFilter): { readonly ids: string; readonly values: readonly unknown[] } {
   const { patterns, states, due, parent, order, limit, at } = filter;
   const where = ['tier is null'];
   const values: unknown[] = [];
@@ -216,17 +228,41 @@ function list(db: Statements, filter: JobFilter): JobRow[] {
   if (filter.since !== undefined) add('created_at >= ?', filter.since);
   if (filter.until !== undefined) add('created_at < ?', filter.until);
   const sources = sourcesFor(db, states, order, isOfNames);
-  // Sorted are numbers from an index alone; whole rows are read only of those that are wanted.
   const parts = sources.map(
     ({ from, condition }) =>
       `select id from (select id from ${from}
        where ${[...where, condition].join(' and ')} order by ${orders[order]} limit ?)`,
   );
-  return db.all<JobRow>(
-    `select * from jobs where id in (${parts.join(' union all ')})
-     order by ${orders[order]} limit ?`,
-    [...sources.flatMap(() => [...values, limit]), limit],
-  );
+  return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
+}
+
+/** Each may have a megabyte of data. */
+const SEARCHED_AT_ONCE = 200;
+
+/** `like` takes letters of the alphabet as the same in either case. */
+const holdsText = ['data', 'result', 'reason'].map((column) => `${column} like ? escape '!'`).join(' or ');
+
+function search(db: Statements, filter: JobFilter, { text, most, isLate }: JobSearch): FoundJobs {
+  const { ids, values } = selectIds(db, { ...filter, limit: most });
+  const order = orders[filter.order];
+  const all = db.all<{ id: number }>(`select id from jobs where id in (${ids}) order by ${order}`, values);
+  const like = `%${text.replaceAll(/[!%_]/g, '!$&')}%`;
+  const rows: JobRow[] = [];
+  let looked = 0;
+  while (looked < all.length && rows.length < filter.limit && !(looked > 0 && isLate())) {
+    const some = all.slice(looked, looked + SEARCHED_AT_ONCE).map(({ id }) => id);
+    const found = db.all<JobRow>(
+      `select * from jobs where id in (select value from json_each(?)) and (${holdsText}) order by ${order} limit ?`,
+      [JSON.stringify(some), like, like, like, filter.limit - rows.length],
+    );
+    rows.push(...found);
+    looked += some.length;
+  }
+  // Of the last ones looked at there may be more than are wanted.
+  const isFull = rows.length === filter.limit;
+  if (isFull) looked = all.findIndex(({ id }) => id === rows.at(-1)?.id) + 1;
+  const isWhole = looked === all.length && all.length < most;
+  return { rows, looked, last: isWhole ? null : (all[looked - 1]?.id ?? null) };
 }
 
 /** Where jobs are looked for, and the condition that goes with it. */
