@@ -40,6 +40,8 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
   return {
     url: `http://${host}:${port}/`,
     close: async () => {
+      // Viewers are told by the end of what they follow.
+      site.feed.close();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         if ('closeAllConnections' in server) server.closeAllConnections();

@@ -1,9 +1,10 @@
 import { type Stats, statSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
 import { discoverNames } from '../discovery/discover.ts';
 import type { KnownTier } from '../report/model/overview.ts';
-import type { LogView } from '../report/model/run.ts';
+import { hasOpenWork, type LogView } from '../report/model/run.ts';
 import { checkStateFolder } from '../settings/access.ts';
-import type { Pause, Store } from '../store/contract.ts';
+import type { ChangeWatch, Pause, Store } from '../store/contract.ts';
 import { toldPlainly } from '../store/describe-failure.ts';
 import { StoreUnavailable } from '../store/failures.ts';
 import { emptyQueries } from '../store/sqlite/dialect.ts';
@@ -11,6 +12,7 @@ import { openExistingStore } from '../store/sqlite/open.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
+import { type ChangeFeed, createFeed } from './live/feed.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
 export interface Site {
@@ -27,6 +29,11 @@ export interface Site {
   read<T>(use: (log: SiteLog) => Promise<T>): Promise<T>;
   /** The scripts and handlers of `jobs/` by name; undefined: it cannot be read. */
   knownTiers(): Promise<KnownTier[] | undefined>;
+  /** Which log is there, and which of its commits is seen: another text after each commit. */
+  revision(): Promise<string>;
+  /** Tells of changes, for all who look. */
+  readonly feed: ChangeFeed;
+  /** Ends the feed, and closes the log once nobody reads it any more. */
   close(): void;
 }
 
@@ -48,22 +55,49 @@ type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now'>;
 export function openSite(place: SitePlace): Site {
   const state = stateFolderOf(place.root);
   const log = keepOpen(place.root, state);
+  const read: Site['read'] = (use) =>
+    log.use(({ store, problem }) =>
+      toldPlainly(state, async () => {
+        const nowMs = place.now();
+        const pauses = (await store?.pauses.inForce(nowMs)) ?? [];
+        const db = store === null ? emptyQueries() : await store.queries();
+        return await use({ nowMs, store, problem, pauses, view: { db, state } });
+      }),
+    );
+  const revision = () => log.use((opened) => toldPlainly(state, async () => revisionOf(opened)));
+  const feed = createFeed({
+    revision,
+    changed: (since, ms, signal) => log.use((opened) => waitForChange(opened, since, ms, signal)),
+    isBusy: () => read(({ view }) => hasOpenWork(view)),
+  });
   return {
     ...place,
-    state,
+    ...{ state, read, revision, feed },
     states: [state, ...trustedFallbacksOf(place.root)],
-    read: (use) =>
-      log.use(({ store, problem }) =>
-        toldPlainly(state, async () => {
-          const nowMs = place.now();
-          const pauses = (await store?.pauses.inForce(nowMs)) ?? [];
-          const db = store === null ? emptyQueries() : await store.queries();
-          return await use({ nowMs, store, problem, pauses, view: { db, state } });
-        }),
-      ),
     knownTiers: () => findKnownTiers(place.root),
-    close: log.close,
+    close: () => {
+      feed.close();
+      log.close();
+    },
   };
+}
+
+function revisionOf({ file, watch, problem }: OpenedLog, seen = watch?.look()): string {
+  return `${file}/${seen ?? problem}`;
+}
+
+/** How often it is looked whether there is a log by now, or one that can be read. */
+const POLL_MS = 1000;
+
+/** May end before there is a change: whether there is one tells the revision. */
+async function waitForChange(log: OpenedLog, since: string, ms: number, signal: AbortSignal): Promise<void> {
+  const { watch } = log;
+  const seen = watch?.look();
+  if (revisionOf(log, seen) !== since) return;
+  // A log that was replaced where files cannot be watched is found out by looking again.
+  const untilMs = Date.now() + Math.min(ms, POLL_MS);
+  if (watch !== null && seen !== undefined) await watch.changed(seen, untilMs, signal);
+  else await wait(Math.min(ms, POLL_MS), undefined, { signal }).catch(() => undefined);
 }
 
 async function findKnownTiers(root: string): Promise<KnownTier[] | undefined> {
@@ -76,12 +110,18 @@ async function findKnownTiers(root: string): Promise<KnownTier[] | undefined> {
   }
 }
 
-interface Opened {
+interface OpenedLog extends Pick<SiteLog, 'store' | 'problem'> {
   /** Which file it is; null: there is none. */
   readonly file: string | null;
-  readonly log: Promise<Pick<SiteLog, 'store' | 'problem'>>;
+  /** Null: there is no log that could be read. */
+  readonly watch: ChangeWatch | null;
+}
+
+interface Opened extends Pick<OpenedLog, 'file'> {
+  readonly log: Promise<OpenedLog>;
   users: number;
   isRetired: boolean;
+  isClosed: boolean;
 }
 
 /**
@@ -92,16 +132,22 @@ function keepOpen(root: string, state: StateFolder) {
   let current: Opened | null = null;
   const retire = (opened: Opened): void => {
     opened.isRetired = true;
-    if (opened.users === 0) void opened.log.then(({ store }) => store?.close());
+    void opened.log.then(async ({ store, watch }) => {
+      // Who waits for a change of it is a user, too.
+      watch?.close();
+      if (opened.users > 0 || opened.isClosed) return;
+      opened.isClosed = true;
+      await store?.close();
+    });
   };
   const find = (): Opened => {
     const file = fileOf(state.database);
     if (current !== null && current.file === file && file !== null) return current;
     if (current !== null) retire(current);
-    current = { file, log: openLog(root, state), users: 0, isRetired: false };
+    current = { file, log: openLog(root, state, file), users: 0, isRetired: false, isClosed: false };
     return current;
   };
-  const use = async <T>(work: (log: Awaited<Opened['log']>) => Promise<T>): Promise<T> => {
+  const use = async <T>(work: (log: OpenedLog) => Promise<T>): Promise<T> => {
     const opened = find();
     opened.users += 1;
     try {
@@ -121,13 +167,14 @@ function keepOpen(root: string, state: StateFolder) {
   return { use, close };
 }
 
-async function openLog(root: string, state: StateFolder): Promise<Awaited<Opened['log']>> {
+async function openLog(root: string, state: StateFolder, file: string | null): Promise<OpenedLog> {
   try {
     checkStateFolder(root, state);
-    return { store: await openExistingStore(state), problem: null };
+    const store = await openExistingStore(state);
+    return { store, problem: null, file, watch: store?.watch() ?? null };
   } catch (error) {
     if (!(error instanceof StoreUnavailable || error instanceof UsageError)) throw error;
-    return { store: null, problem: error.message };
+    return { store: null, problem: error.message, file, watch: null };
   }
 }
 

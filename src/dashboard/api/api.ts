@@ -6,6 +6,7 @@ import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { Site } from '../site.ts';
 import { apiDocument } from './document.ts';
+import { addEventRoutes } from './events.ts';
 import { addOverviewRoutes } from './overview.ts';
 import type { Api, ApiEnv, Caller, Problem } from './route.ts';
 
@@ -19,6 +20,7 @@ export function createApi(site: Site, caller: Caller): Api {
   });
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' });
   addOverviewRoutes(api);
+  addEventRoutes(api);
   api.get('/api/openapi.json', (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => problem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error) => describeError(error));

@@ -3,6 +3,7 @@ import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
+import { type Connection, followChanges } from './live.ts';
 
 /** Answers that the static report carries within it, by path and query; null: there is a server. */
 const embedded: Readonly<Record<string, unknown>> | null = readEmbedded();
@@ -22,14 +23,28 @@ async function answerFromPage(request: Request): Promise<Response> {
   return Response.json({ type: 'about:blank', title: 'Not in this report', status: 404 }, { status: 404 });
 }
 
+const base = new URL('.', location.href).href.replace(/\/$/, '');
+
 export const client = createClient<paths>(
-  isStatic
-    ? { baseUrl: 'http://static.invalid', fetch: answerFromPage }
-    : { baseUrl: new URL('.', location.href).href.replace(/\/$/, '') },
+  isStatic ? { baseUrl: 'http://static.invalid', fetch: answerFromPage } : { baseUrl: base },
 );
 
-/** Rises each time the log has changed: whoever shows something of it asks again. */
+/** Rises each time something may have changed: whoever shows something of it asks again. */
 export const changes = signal(0);
+
+/** Whether the server is there: to be shown, as what is on the page grows old without it. */
+export const connection = signal<Connection>('online');
+
+if (!isStatic) {
+  followChanges(`${base}/api/events`, {
+    onChange: () => {
+      changes.value += 1;
+    },
+    onConnection: (state) => {
+      connection.value = state;
+    },
+  });
+}
 
 type GetPath = PathsWithMethod<paths, 'get'>;
 type Answer<P extends GetPath> = paths[P] extends {
@@ -44,23 +59,68 @@ export interface Asked<Body> {
   readonly problem: string | null;
 }
 
-/** What the server answers, asked again after each change; the last answer stays until there is a newer one. */
+const UNASKED = { data: null, problem: null };
+
+/**
+ * What the server answers, asked again after each change; the last answer stays until there is a newer one. Of
+ * another path, or of another thing in it, nothing is shown until there is an answer.
+ */
 export function useAnswer<P extends GetPath>(path: P, init: MaybeOptionalInit<paths[P], 'get'>): Asked<Answer<P>> {
-  const [asked, setAsked] = useState<Asked<Answer<P>>>({ data: null, problem: null });
-  const key = JSON.stringify(init);
-  const change = changes.value;
+  const [asked, setAsked] = useState<Asked<Answer<P>> & { readonly subject: string }>({ ...UNASKED, subject: '' });
+  const { params } = init as { readonly params?: { readonly path?: unknown } };
+  const subject = JSON.stringify([path, params?.path]);
+  const question = JSON.stringify([path, init]);
   useEffect(() => {
     const abort = new AbortController();
-    const ask = async () => {
-      const options = { ...init, signal: abort.signal } as never;
-      const { data, error } = await client.GET(path, options);
-      if (error) setAsked((last) => ({ ...last, problem: (error as { detail?: string }).detail ?? 'refused' }));
-      else setAsked({ data: data as Answer<P>, problem: null });
+    const ask = createAsker(path, init, abort.signal, (news) =>
+      setAsked((last) => ({ ...(last.subject === subject ? last : UNASKED), ...news, subject })),
+    );
+    // Asks at once, too.
+    const end = changes.subscribe(ask);
+    return () => {
+      end();
+      abort.abort();
     };
-    ask().catch((error: unknown) => {
-      if (!abort.signal.aborted) setAsked((last) => ({ ...last, problem: String(error) }));
-    });
-    return () => abort.abort();
-  }, [path, key, change]);
-  return asked;
+  }, [question]);
+  return asked.subject === subject ? asked : UNASKED;
+}
+
+/** Asks once at a time: what changes meanwhile is asked for afterwards, or a slow server would never be heard out. */
+function createAsker<P extends GetPath>(
+  path: P,
+  init: MaybeOptionalInit<paths[P], 'get'>,
+  signal: AbortSignal,
+  tell: (news: Partial<Asked<Answer<P>>>) => void,
+): () => void {
+  let isAsking = false;
+  let isStale = false;
+  let tag: string | null = null;
+  const askOnce = async (): Promise<void> => {
+    const { data, error, response } = await client.GET(path, { ...init, signal } as never);
+    if (signal.aborted) return;
+    if (error !== undefined) {
+      tag = null;
+      tell({ problem: (error as { detail?: string }).detail || `The server answered ${response.status}.` });
+      return;
+    }
+    const newTag = response.headers.get('etag');
+    // Nothing needs to be drawn anew.
+    if (newTag !== null && newTag === tag) return;
+    tag = newTag;
+    tell({ data: data as Answer<P>, problem: null });
+  };
+  const ask = async (): Promise<void> => {
+    isStale = true;
+    if (isAsking) return;
+    isAsking = true;
+    while (isStale && !signal.aborted) {
+      isStale = false;
+      await askOnce().catch(() => {
+        tag = null;
+        if (!signal.aborted) tell({ problem: 'The server cannot be reached.' });
+      });
+    }
+    isAsking = false;
+  };
+  return () => void ask();
 }

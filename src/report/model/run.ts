@@ -180,6 +180,17 @@ export async function isStillRunning({ db }: LogView, id: number): Promise<boole
   return row !== undefined && livenessOf(row) !== 'dead';
 }
 
+/** Whether the log knows of a worker or a run without an end: its process may end at any time, and tell nobody. */
+export async function hasOpenWork({ db }: LogView): Promise<boolean> {
+  // A literal, as below.
+  const workers = db
+    .selectFrom('workers')
+    .select('id')
+    .where('state', '=', sql.lit('running' as const));
+  const worker = await workers.limit(1).executeTakeFirst();
+  return worker !== undefined || (await runningRuns(db).limit(1).executeTakeFirst()) !== undefined;
+}
+
 function runningRuns(db: Kysely<ActivityLog>) {
   return (
     db

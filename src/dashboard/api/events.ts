@@ -1,0 +1,99 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { z } from '@hono/zod-openapi';
+import { HTTPException } from 'hono/http-exception';
+import { type SSEStreamingApi, streamSSE } from 'hono/streaming';
+import type { ChangeFeed } from '../live/feed.ts';
+import { type Api, defineRoute } from './route.ts';
+
+const versionSchema = z.object({ version: z.string() }).openapi('Version');
+
+const eventsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/events',
+  summary: 'Tells of changes, at most once a second, until you go: a stream of `changed` events',
+  description:
+    'Each event has a version as its `id` and `data`, which is another one once something has changed. Asked for ' +
+    'JSON (`Accept: application/json`), the answer is the version now: for those whom no stream reaches.',
+  responses: {
+    200: {
+      description: 'The stream, or the version now',
+      content: { 'text/event-stream': { schema: z.string() }, 'application/json': { schema: versionSchema } },
+    },
+  },
+});
+
+/** More than that are no people. */
+const MOST_VIEWERS = 1000;
+
+export function addEventRoutes(api: Api): void {
+  api.openapi(eventsRoute, async (c) => {
+    const { feed } = c.var.site;
+    if (/\bjson\b/.test(c.req.header('accept') ?? '')) {
+      return c.json({ version: await feed.look() }, 200, { 'cache-control': 'no-store' });
+    }
+    if (feed.followers >= MOST_VIEWERS) {
+      throw new HTTPException(503, { message: 'Too many viewers follow changes; try again later.' });
+    }
+    const response = streamSSE(c, async (stream) => {
+      await tellViewer(stream, feed);
+      // A connection that is full would stay for as long as its reader likes.
+      if (stream.aborted) (c.env as Partial<NodeBindings> | undefined)?.outgoing?.destroy();
+    });
+    response.headers.set('cache-control', 'no-cache, no-transform');
+    // nginx and Passenger would else keep events back until they make a page.
+    response.headers.set('x-accel-buffering', 'no');
+    return response;
+  });
+}
+
+interface NodeBindings {
+  readonly outgoing: { destroy(): void };
+}
+
+/** A proxy takes a connection for dead that is quiet for longer. */
+const HEARTBEAT_MS = 20_000;
+
+/** Who has not read an event by then is gone. */
+const PATIENCE_MS = 20_000;
+
+const RETRY_MS = 2000;
+
+/** Until the viewer goes, or the server ends. Versions that a slow viewer has missed are left out. */
+async function tellViewer(stream: SSEStreamingApi, feed: ChangeFeed): Promise<void> {
+  let version = '';
+  let sent = '';
+  let wake = new AbortController();
+  const wakeUp = (): void => wake.abort();
+  const stop = feed.follow((newest) => {
+    version = newest;
+    wakeUp();
+  });
+  stream.onAbort(wakeUp);
+  feed.over.addEventListener('abort', wakeUp);
+  try {
+    const found = await feed.look();
+    // What was told meanwhile is newer.
+    version ||= found;
+    while (!stream.aborted && !feed.over.aborted) {
+      wake = new AbortController();
+      const writing =
+        version === sent
+          ? stream.write(': still there\n\n')
+          : stream.writeSSE({ event: 'changed', id: version, data: version, retry: RETRY_MS });
+      sent = version;
+      if (!(await isDoneWithin(PATIENCE_MS, writing))) return stream.abort();
+      if (version === sent) await wait(HEARTBEAT_MS, undefined, { signal: wake.signal }).catch(() => undefined);
+    }
+  } finally {
+    stop();
+    feed.over.removeEventListener('abort', wakeUp);
+  }
+}
+
+async function isDoneWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const timeout = new AbortController();
+  const late = wait(ms, false, { signal: timeout.signal, ref: false }).catch(() => false);
+  const isDone = await Promise.race([work.then(() => true), late]);
+  timeout.abort();
+  return isDone;
+}
