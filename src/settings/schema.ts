@@ -164,6 +164,17 @@ function readCheck(read: Reader<number>) {
   return readWith(readThreshold);
 }
 
+const reportShape = {
+  html: readWith(readPath),
+  withOutput: readWith(readBoolean),
+  protect: readWith(readBoolean),
+};
+
+function readPath(found: unknown) {
+  const isPath = typeof found === 'string' && found.trim() !== '' && !/\p{Cc}/u.test(found);
+  return isPath ? { value: found } : { expected: 'a file such as ../public_html/status/index.html' };
+}
+
 const settingsShape = {
   defaults: z.optional(sharedOptions),
   tiers: z.optional(z.record(z.string(), tierSettings)),
@@ -180,6 +191,7 @@ const settingsShape = {
   allowUnsafe: readWith(readBoolean),
   secrets: readWith(readWords(variableName, 'names of environment variables such as SHOP_LOGIN')),
   alerts: z.optional(z.strictObject(alertsShape)),
+  report: z.optional(z.strictObject(reportShape)),
 };
 
 const settingsSchema = z.pipe(z.strictObject(settingsShape), z.transform(withDefaults));
@@ -228,6 +240,7 @@ function withDefaults(found: FoundSettings): Settings {
       perHour: found.alerts?.perHour ?? alerts.perHour,
     },
     checks: withoutUndefined(found.checks ?? {}),
+    report: { ...defaultSettings.report, ...withoutUndefined(found.report ?? {}) },
   };
 }
 
@@ -293,6 +306,7 @@ function keysAt([first]: readonly string[]): readonly string[] {
   if (first === 'workers') return Object.keys(workersShape);
   if (first === 'checks') return Object.keys(checksShape);
   if (first === 'alerts') return Object.keys(alertsShape);
+  if (first === 'report') return Object.keys(reportShape);
   if (first === 'tiers') return Object.keys(tierShape);
   return Object.keys(first === 'defaults' ? sharedShape : scriptShape);
 }

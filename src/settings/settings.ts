@@ -26,6 +26,17 @@ export interface Settings {
   readonly alerts: AlertSettings;
   /** What is left out is as `monitor/checks/thresholds.ts` says. */
   readonly checks: CheckSettings;
+  readonly report: ReportSettings;
+}
+
+/** The dashboard as a file, written after passes. */
+export interface ReportSettings {
+  /** As it is written: from the root, or from the user's home by `~/`; null: none is written. */
+  readonly html: string | null;
+  /** Also what scripts have printed and thrown, and what jobs carry. */
+  readonly withOutput: boolean;
+  /** Kept from anybody but whom it is for, where a web server serves its folder. */
+  readonly protect: boolean;
 }
 
 /** The checks by the names that they have in the settings. */
@@ -174,6 +185,7 @@ export const defaultSettings: Settings = {
   secrets: [],
   alerts: { channels: [], after: 1, remindMs: dayMs, quiet: null, perHour: 10 },
   checks: {},
+  report: { html: null, withOutput: false, protect: true },
 };
 
 /** What every worker of one root shares. */
@@ -374,6 +386,16 @@ interface ChecksInput {
   readonly alertsUndelivered?: string | boolean;
 }
 
+/** The dashboard as a file for a browser, written after each pass that ran something, else every 15 minutes. */
+interface ReportInput {
+  /** Where: `../public_html/status/index.html`, from the root; `~/` is your home. Default: nowhere. */
+  readonly html?: string;
+  /** Also output, errors and data of jobs, which are left out by default. */
+  readonly withOutput?: boolean;
+  /** Where a web server serves the folder, a new `.htaccess` lets nobody read it until you say who. Default true. */
+  readonly protect?: boolean;
+}
+
 /** What `runner.config.{ts,js,mjs,json}` may hold; every setting is optional. */
 export interface SettingsInput {
   /** Options of every script. */
@@ -400,6 +422,7 @@ export interface SettingsInput {
   /** Names of variables whose values are masked in stored output, besides those that look secret. */
   readonly secrets?: string | readonly string[];
   readonly alerts?: AlertsInput;
+  readonly report?: ReportInput;
 }
 
 /**

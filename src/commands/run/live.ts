@@ -55,6 +55,12 @@ export async function runAndShow(
     await tellingTrouble();
     await tell();
   });
+  if (runner.settings.report.html !== null) {
+    const { writeReportOfPass } = await import('./write-report.ts');
+    const hasRun = (summary.ends?.length ?? 0) > 0;
+    for (const problem of await writeReportOfPass(context, runner, hasRun)) events.emit('problem', problem);
+    await tellingTrouble();
+  }
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
 }

@@ -15,6 +15,9 @@ interface ReportOptions extends CommonOptions {
   readonly csv?: true;
   readonly mail?: true;
   readonly to?: string;
+  readonly html?: string;
+  readonly withOutput?: true;
+  readonly protect?: boolean;
 }
 
 const EXAMPLES = `
@@ -28,6 +31,7 @@ Examples:
   runner report --csv > report.csv          for a spreadsheet
   runner report --mail                      send it by mail: put this into a script of jobs/weekly
   runner report --mail --to me@example.org --since 30d
+  runner report --html ~/public_html/status/index.html    the dashboard as one file, behind a login
 
 A time is a duration back from now (90m, 12h, 7d, 4w) or local (2026-11-01, "2026-11-01 10:00");
 a day given to --until includes that whole day. Success is the share of successful runs among all that
@@ -49,11 +53,16 @@ export function reportCommand(context: CommandContext): Command {
     .addOption(new Option('--csv', 'as CSV').conflicts('json'))
     .option('--mail', 'send a report of all scripts by mail: failures, what got slower, what costs most')
     .option('--to <address>', 'with --mail: send it there (default: the mail channels of the settings)')
+    .option('--html <file>', 'write the dashboard into this file, for a browser; needs no server')
+    .option('--with-output', 'with --html: also output, errors and data of jobs')
+    .option('--protect', 'with --html: behind a login of Apache (default where a web server serves the folder)')
+    .option('--no-protect', 'with --html: for anybody who finds it')
     .addHelpText('after', EXAMPLES)
     .action((script: string | undefined) => report(context, script, command.optsWithGlobals<ReportOptions>()));
 }
 
 async function report(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
+  if (readsOfHtml(options)) return await html(context, word, options);
   const filter = await readFilter(options, context.now());
   if (options.mail || options.to !== undefined) return await mail(context, word, options, filter);
   const text = await withLog(context, options.root, async (log) => {
@@ -62,6 +71,24 @@ async function report(context: CommandContext, word: string | undefined, options
     return await reportAll(context, log, { known, filter, options });
   });
   await print(context, text);
+}
+
+function readsOfHtml({ html, withOutput, protect }: ReportOptions): boolean {
+  return [html, withOutput, protect].some((each) => each !== undefined);
+}
+
+async function html(context: CommandContext, word: string | undefined, options: ReportOptions): Promise<void> {
+  const { html: path, withOutput = false, protect, root, ...others } = options;
+  if (path === undefined || path === '') {
+    throw new UsageError('--html expects a file: `runner report --html ~/public_html/status/index.html`.');
+  }
+  if (word !== undefined || Object.keys(others).length > 0) {
+    throw new UsageError(
+      '--html writes all of the dashboard: beside it only --with-output and --[no-]protect can stand.',
+    );
+  }
+  const { writeHtmlReport } = await import('./report-html.ts');
+  await writeHtmlReport(context, { root, path, isWithOutput: withOutput, protect });
 }
 
 async function mail(

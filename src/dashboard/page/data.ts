@@ -3,25 +3,11 @@ import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
+import { answerFromPage, embedded } from './embedded.ts';
 import { type Connection, followChanges } from './live.ts';
-
-/** Answers that the static report carries within it, by path and query; null: there is a server. */
-const embedded: Readonly<Record<string, unknown>> | null = readEmbedded();
-
-function readEmbedded(): Readonly<Record<string, unknown>> | null {
-  const text = document.getElementById('data')?.textContent;
-  return text ? JSON.parse(text) : null;
-}
 
 /** Whether this page was written into a file, where nothing changes and nothing can be managed. */
 export const isStatic = embedded !== null;
-
-async function answerFromPage(request: Request): Promise<Response> {
-  const { pathname, search } = new URL(request.url);
-  const answer = embedded?.[pathname + search] ?? embedded?.[pathname];
-  if (answer !== undefined) return Response.json(answer);
-  return Response.json({ type: 'about:blank', title: 'Not in this report', status: 404 }, { status: 404 });
-}
 
 const base = new URL('.', location.href).href.replace(/\/$/, '');
 

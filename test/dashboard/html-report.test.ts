@@ -1,0 +1,180 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { compare } from 'bcryptjs';
+import { expect, test } from 'vitest';
+import { describeUnread } from '../../src/dashboard/static/protect.ts';
+import { makeStaticReport } from '../../src/dashboard/static/report.ts';
+import { openPage } from '../support/browser.ts';
+import { runner } from '../support/cron-place.ts';
+import { readReport } from '../support/html-report.ts';
+import { contextOf, inRoot } from '../support/in-root.ts';
+import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+import { type WrittenLog, writeLog } from '../support/written-log.ts';
+
+const scripts = {
+  'jobs/hourly/clean.sh': executable('#!/bin/sh\nexit 0\n'),
+  'jobs/hourly/import.sh': executable('#!/bin/sh\nexit 3\n'),
+};
+
+async function writeNight(root: string): Promise<WrittenLog> {
+  const log = await writeLog(root);
+  await log.addRun('hourly/clean', Date.now() - 60_000);
+  await log.addRun('hourly/import', Date.now() - 50_000, { outcome: 'failed', exit_code: 3, reason: 'exit code 3' });
+  return log;
+}
+
+test('a report is one file that shows the dashboard without a server, and asks nobody for anything', async () => {
+  const root = makeTemporaryRoot(scripts);
+  await writeNight(root);
+  const { status, stdout, stderr } = await inRoot(root, 'report', '--html', 'report.html');
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout).toMatch(/report\.html [\d.]+KB, without output, errors and data of jobs\n$/);
+  const file = join(root, 'report.html');
+  const page = await openPage(pathToFileURL(file).href);
+  await page.getByText('hourly/import').first().waitFor();
+  const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name));
+  expect(asked).toEqual([]);
+  expect(statSync(file).mode & 0o777).toBe(0o644);
+  expect(readdirSync(root).sort()).toEqual(['.runner', 'jobs', 'report.html']);
+});
+
+/** Each place in which something of a script or a job may stand. */
+const talkative = {
+  'jobs/hourly/print.sh': executable('#!/bin/sh\necho CANARY-printed\nexit 3\n'),
+  'jobs/hourly/throw.mjs': "throw new Error('CANARY-thrown');\n",
+  'jobs/queue/work.mjs':
+    "export default (data) => {\n  if (data.fails) throw new Error('CANARY-job');\n  return 'CANARY-result';\n};\n",
+};
+
+test('what scripts print and throw, and what jobs carry, is in a report only when asked for', async () => {
+  const root = makeTemporaryRoot(talkative);
+  await inRoot(root, 'add', 'work', '{"fails":true,"note":"CANARY-data"}', '--unique', 'CANARY-key');
+  await inRoot(root, 'add', 'work', '{"note":"CANARY-data"}');
+  runner(root, 'hourly');
+  const held = async (...options: string[]): Promise<string> => {
+    const { status, stderr } = await inRoot(root, 'report', '--html', 'report.html', ...options);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    return JSON.stringify(readReport(join(root, 'report.html')));
+  };
+  const without = await held();
+  expect(without.match(/.{60}CANARY.{20}/g)).toBeNull();
+  expect(without).toContain('exit code 3');
+  expect(await held('--with-output')).toContain('CANARY-thrown');
+});
+
+test('a report replaces only a report', async () => {
+  const root = makeTemporaryRoot({ ...scripts, 'mine.html': '<h1>mine</h1>', 'jobs/hourly/a.sh': '' });
+  symlinkSync(join(root, 'elsewhere.html'), join(root, 'link.html'));
+  mkdirSync(join(root, 'site'));
+  const write = async (path: string) => await inRoot(root, 'report', '--html', path);
+  expect((await write('site')).status).toBe(0);
+  expect((await write('site/index.html')).status).toBe(0);
+  const refusals = {
+    'mine.html': /mine\.html is no report of the runner, so that it is not replaced; name another file\.\n$/,
+    'link.html': /link\.html is a symlink, which a report would replace; name a file for the report\.\n$/,
+    'none/a.html': /There is no folder .*\/none; make it first\.\n$/,
+    'a\nb.html': /has a control character in it\.\n$/,
+  };
+  for (const [path, refusal] of Object.entries(refusals)) {
+    const { status, stderr } = await write(path);
+    expect({ path, status }).toEqual({ path, status: 2 });
+    expect(stderr).toMatch(refusal);
+  }
+  expect(readFileSync(join(root, 'mine.html'), 'utf8')).toBe('<h1>mine</h1>');
+  expect(existsSync(join(root, 'elsewhere.html'))).toBe(false);
+  expect(readdirSync(join(root, 'site'))).toEqual(['index.html']);
+});
+
+test.each([['--json'], ['--csv'], ['--mail'], ['--since', '1d'], ['hourly/clean']])(
+  'beside --html no %s can stand',
+  async (...other) => {
+    const { status, stderr } = await inRoot(makeTemporaryRoot(), 'report', '--html', 'a.html', ...other);
+    expect(status).toBe(2);
+    expect(stderr).toContain('beside it only --with-output and --[no-]protect can stand');
+  },
+);
+
+/** A root beside the folder that a web server serves. */
+function makeServed(access: string | null = null) {
+  const root = makeTemporaryRoot({
+    ...scripts,
+    ...(access === null ? {} : { 'public_html/status/.htaccess': access }),
+    'public_html/status/other.html': '',
+  });
+  const folder = join(root, 'public_html/status');
+  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+  const write = async (...options: string[]) => await inRoot(root, 'report', '--html', folder, ...options);
+  return { folder, read, write };
+}
+
+test('where a web server serves the folder, nobody may read a report until somebody asks for a login', async () => {
+  const { folder, read, write } = makeServed();
+  expect((await write()).stdout).toMatch(/\.htaccess lets nobody read it: .* makes a login\n$/);
+  expect(read('.htaccess')).toMatch(/^# Made by[\s\S]*<Files "index\.html">\n {2}Require all denied\n<\/Files>\n$/);
+  const { stdout } = await write('--protect');
+  const [, password = ''] = /^user runner, password (\S{20}) \(shown only now\)$/m.exec(stdout) ?? [];
+  const [user, hash = ''] = read('.htpasswd-runner').trim().split(':');
+  expect(user).toBe('runner');
+  // The only bcrypt that each Apache knows.
+  expect(hash).toMatch(/^\$2y\$10\$/);
+  expect(await compare(password, hash)).toBe(true);
+  expect(read('.htaccess')).toContain(
+    `<Files "index.html">\n  AuthType Basic\n  AuthName "runner"\n  AuthUserFile "${folder}/.htpasswd-runner"\n  Require valid-user\n</Files>\n`,
+  );
+  // The next pass, and the next call, leave the login as it is.
+  for (const options of [[], ['--protect']]) expect((await write(...options)).stdout).not.toContain('password');
+  expect(read('.htpasswd-runner')).toContain(hash);
+});
+
+test('an .htaccess of somebody else stays as it is, with a warning and the lines for it', async () => {
+  const { folder, read, write } = makeServed('RewriteEngine on\n');
+  const { status, stderr } = await write('--protect');
+  expect(status).toBe(0);
+  expect(stderr).toMatch(/^runner: WARNING: .*\.htaccess is yours and stays as it is: .* anybody may read /);
+  expect(stderr).toContain('<Files "index.html">\n  AuthType Basic\n');
+  expect(read('.htaccess')).toBe('RewriteEngine on\n');
+  expect(readdirSync(folder).sort()).toEqual(['.htaccess', 'index.html', 'other.html']);
+  expect((await write('--no-protect')).stderr).toBe('');
+});
+
+test('it is told where the web server reads no .htaccess', () => {
+  const on = (...there: string[]) => describeUnread('/srv/index.html', (path) => there.includes(path));
+  expect(on('/etc/nginx')).toMatch(
+    /^nginx seems to be the web server here, which reads no \.htaccess: anybody may read/,
+  );
+  expect(on('/etc/nginx', '/etc/apache2')).toBeNull();
+  expect(on()).toBeNull();
+});
+
+test('a setting writes it after each pass; that it cannot is mailed once a day', () => {
+  const config = JSON.stringify({ report: { html: 'www-status/index.html', withOutput: true } });
+  const root = makeTemporaryRoot({ ...scripts, 'runner.config.json': config });
+  const told = /^runner: The report .*www-status\/index\.html of the setting report\.html could not be written: /m;
+  expect(runner(root, 'hourly').stderr).toMatch(told);
+  expect(runner(root, 'hourly').stderr).not.toMatch(told);
+  mkdirSync(join(root, 'www-status'));
+  const { status, stderr } = runner(root, 'hourly');
+  expect({ status, stderr }).toEqual({ status: 1, stderr: '' });
+  const file = join(root, 'www-status/index.html');
+  const first = readReport(file);
+  expect(JSON.stringify(first.answers)).toContain('hourly/import');
+  // Nothing ran, and it is fresh.
+  mkdirSync(join(root, 'jobs/daily'));
+  const before = statSync(file).ino;
+  runner(root, 'daily');
+  expect(statSync(file).ino).toBe(before);
+  writeFileSync(join(root, 'www-status/index.html'), 'mine');
+  expect(runner(root, 'hourly').stderr).toMatch(/index\.html is no report of the runner, so that it is not replaced/);
+});
+
+test('with 500 scripts a report is at most 2 MB', async () => {
+  const names = Array.from({ length: 500 }, (_, index) => `jobs/hourly/script-${index}.sh`);
+  const root = makeTemporaryRoot(Object.fromEntries(names.map((name) => [name, executable('#!/bin/sh\n')])));
+  const { addRun } = await writeLog(root);
+  await addRun('hourly/script-0', Date.now() - 60_000);
+  const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });
+  const { html, runsSince } = await makeStaticReport({ site: { root, env, version, now }, distFolder });
+  expect(html.length).toBeLessThan(2 * 1024 * 1024);
+  expect(runsSince).toBeNull();
+});
