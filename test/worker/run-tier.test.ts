@@ -203,7 +203,8 @@ test('a script without a place for its files beside the log has it elsewhere, an
   expect([status, stderr]).toEqual([0, expect.stringContaining(`${root}/.runner/tmp is a file, and a folder`)]);
   rmSync(join(root, '.runner/tmp'));
   expect(runner(root, 'due').status).toBe(0);
-  expect(queryLog(root, runs.replace('by id', 'by script'))).toEqual(
+  const story = queryLog(root, 'select * from runs r join workers w on w.id = r.worker_id order by r.id');
+  expect(queryLog(root, runs.replace('by id', 'by script')), JSON.stringify(story)).toEqual(
     ['a', 'b', 'c'].map((name) => ({ script: `hourly/${name}`, outcome: 'succeeded', reason: null })),
   );
 });
