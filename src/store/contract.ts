@@ -11,6 +11,7 @@ import type {
   MetricsTable,
   Outcome,
   PauseKind,
+  TokenPermission,
   Severity,
   SkipCode,
   StoredEvent,
@@ -77,6 +78,7 @@ export interface StoreSession {
   readonly telemetry: TelemetryStore;
   readonly incidents: IncidentStore;
   readonly metrics: MetricStore;
+  readonly tokens: TokenStore;
 }
 
 // ---- jobs of the queue ------------------------------------------------------------------------------
@@ -824,6 +826,38 @@ export interface IncidentStore {
   rewrite(delivery: number, body: string): Promise<void>;
   /** Deletes what was over before, and of each subject all but the newest. */
   prune(before: number, newest: number): Promise<number>;
+}
+
+// ---- tokens -----------------------------------------------------------------------------------------
+
+/** A credential of the dashboard, without what it is checked by. */
+export interface Token {
+  readonly id: number;
+  readonly name: string;
+  readonly permission: TokenPermission;
+  readonly createdAt: number;
+  /** Null: never. */
+  readonly expiresAt: number | null;
+  /** The beginning of the day, UTC, on which it was last used; null: it never was. */
+  readonly lastUsedAt: number | null;
+}
+
+export interface HashedToken extends Token {
+  /** SHA-256, hex. */
+  readonly hash: string;
+}
+
+export interface TokenStore {
+  /** Null: there is one of that name. */
+  add(token: Omit<HashedToken, 'id' | 'lastUsedAt'>): Promise<Token | null>;
+  /** By name. */
+  list(): Promise<Token[]>;
+  byHash(hash: string): Promise<HashedToken | null>;
+  byId(id: number): Promise<HashedToken | null>;
+  /** False: there is none of that name. */
+  remove(name: string): Promise<boolean>;
+  /** @param day its beginning, UTC */
+  noteUse(id: number, day: number): Promise<void>;
 }
 
 // ---- metrics ----------------------------------------------------------------------------------------

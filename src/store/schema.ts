@@ -375,6 +375,24 @@ export interface MutesTable {
   readonly created_at: number;
 }
 
+/** What a token allows: to look, or also to change something. */
+export type TokenPermission = 'read' | 'manage';
+
+/** Who may use the dashboard and its API from elsewhere. */
+export interface TokensTable {
+  /** Never used twice. */
+  readonly id: Generated<number>;
+  readonly name: string;
+  /** SHA-256 of the token, hex: the token itself is nowhere. */
+  readonly hash: string;
+  readonly permission: TokenPermission;
+  readonly created_at: number;
+  /** Null: never. */
+  readonly expires_at: number | null;
+  /** The day, UTC, on which it was last used; null: it never was. */
+  readonly last_used_at: number | null;
+}
+
 export type DeliveryKind = 'alert' | 'ping' | 'telemetry' | 'report';
 
 /** A message on its way to somebody outside; its row goes once it has arrived. */
@@ -522,6 +540,7 @@ export interface ActivityLog {
   readonly incidents: IncidentsTable;
   readonly tellings: TellingsTable;
   readonly mutes: MutesTable;
+  readonly tokens: TokensTable;
   readonly deliveries: DeliveriesTable;
   readonly chores: ChoresTable;
   readonly told_runs: ToldRunsTable;

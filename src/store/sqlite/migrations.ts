@@ -394,8 +394,21 @@ const metrics = [
   `create index workers_long on workers (finished_at) where ${isLong}`,
 ];
 
+/** Who may use the dashboard from elsewhere. */
+const access = [
+  `create table tokens (
+    id integer primary key autoincrement,
+    name text not null unique,
+    hash text not null unique,
+    permission text not null check (permission in ('read', 'manage')),
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer
+  )`,
+];
+
 /** Statements by version: those of version 1 come first. */
-const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...metrics, ...usual, ...alerts]];
+const migrations: readonly (readonly string[])[] = [[...tables, ...totals, ...metrics, ...usual, ...alerts, ...access]];
 
 /** Brings the tables to the newest schema, all or nothing, once however many processes try. */
 export function migrate(connection: Connection): void {

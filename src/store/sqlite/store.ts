@@ -83,6 +83,7 @@ function statementsOf(session: SqliteSession) {
     telemetry: async () => (await import('./statements/telemetry.ts')).telemetryStatements(session),
     incidents: async () => (await import('./statements/incidents.ts')).incidentStatements(session),
     metrics: async () => (await import('./statements/metrics.ts')).metricStatements(session),
+    tokens: async () => (await import('./statements/tokens.ts')).tokenStatements(session),
   };
 }
 
@@ -102,6 +103,7 @@ function areasOf(areas: ReturnType<typeof statementsOf>, call: <R>(work: () => R
     telemetry: asLazy(areas.telemetry, call),
     incidents: asLazy(areas.incidents, call),
     metrics: asLazy(areas.metrics, call),
+    tokens: asLazy(areas.tokens, call),
   };
 }
 
