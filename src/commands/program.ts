@@ -99,14 +99,15 @@ async function buildProgram(line: CommandLine): Promise<Command> {
   }
   for (const name of chosen) {
     const create = await (commands[name] as LoadCommand)();
-    const command = create(context)
-      .exitOverride()
-      .configureOutput(output)
-      .helpOption('-h, --help', 'print this help')
-      .configureHelp({ showGlobalOptions: true });
-    program.addCommand(command);
+    program.addCommand(prepare(create(context), (each) => each.exitOverride().configureOutput(output)));
   }
   return program;
+}
+
+/** So that a command of commands is as its own are. */
+function prepare(command: Command, set: (command: Command) => Command): Command {
+  for (const each of command.commands) prepare(each, set);
+  return set(command).helpOption('-h, --help', 'print this help').configureHelp({ showGlobalOptions: true });
 }
 
 /** The command that is named; all of them for the help; none for a tier. */

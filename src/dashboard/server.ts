@@ -1,8 +1,15 @@
-import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { createHash } from 'node:crypto';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { getRequestListener } from '@hono/node-server';
 import { errorCode, UsageError } from '../system/base/errors.ts';
+import { type AccessOptions, createAccess } from './access/access.ts';
+import { secureAnswer } from './access/headers.ts';
+import { canKnowPeers, isLoopback } from './access/peer.ts';
+import { makeToken } from './access/tokens.ts';
 import { createApi } from './api/api.ts';
-import type { Api } from './api/route.ts';
+import { type Api, demand } from './api/route.ts';
 import { type BuiltPage, readBuiltPage } from './built-page.ts';
 import { openSite, type Site } from './site.ts';
 
@@ -11,13 +18,19 @@ export interface ServerPlace {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
+  /** Where it is reached from outside, with its base path; null: only at its own host and port. */
+  readonly url: URL | null;
+  /** Whether this user's own connections have to log in, too. */
+  readonly needsLogin: boolean;
   /** The folder of the built command and its page. */
   readonly distFolder: string;
 }
 
 export interface RunningServer {
-  /** `http://127.0.0.1:8787/` */
+  /** Where to look: `http://127.0.0.1:8787/`, with a key that logs in where one is needed. */
   readonly url: string;
+  /** What its user is to know, in sentences: there is no log yet, nobody can log in … */
+  readonly notes: readonly string[];
   /** Ends open connections, then the server. */
   close(): Promise<void>;
 }
@@ -25,36 +38,156 @@ export interface RunningServer {
 /**
  * Serves the dashboard and its API.
  *
- * @throws {UsageError} when the port is taken, or the host is not this machine's
+ * @throws {UsageError} when the port is taken, the host is not this machine's, or others could reach it and nobody
+ *   can log in
  */
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
   const site = openSite(place.site);
-  const app = createApp(site, readBuiltPage(place.distFolder));
-  const server = createAdaptorServer({ fetch: app.fetch });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(describeListenError(error, place)));
-    server.listen(place.port, place.host, resolve);
+  const page = readBuiltPage(place.distFolder);
+  const tokens = await countTokens(site);
+  if (tokens === 0 && !isOfThisMachine(place.host) && !place.needsLogin) throw noToken(place.host);
+  let setApp: (app: Api) => void = () => {};
+  const app = new Promise<Api>((resolve) => {
+    setApp = resolve;
   });
-  const { port } = server.address() as AddressInfo;
-  const host = place.host.includes(':') ? `[${place.host}]` : place.host;
+  const isHttps = place.url?.protocol === 'https:';
+  const { server, answers } = makeServer(place.url, async (request, env) =>
+    secureAnswer(await (await app).fetch(request, env), isHttps),
+  );
+  await listen(server, place);
+  const access = await chooseAccess(server, place);
+  setApp(createApp(site, page, access));
   return {
-    url: `http://${host}:${port}/`,
+    url: urlOf(server, place, access),
+    notes: [...(await describeLog(site)), ...describeLogin(tokens, access)],
     close: async () => {
       // Viewers are told by the end of what they follow.
       site.feed.close();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        if ('closeAllConnections' in server) server.closeAllConnections();
-      });
+      await closeServer(server, answers);
       site.close();
     },
   };
 }
 
-function createApp(site: Site, page: BuiltPage): Api {
-  const api = createApi(site, { name: 'anybody', permission: 'manage' });
+function isOfThisMachine(host: string): boolean {
+  return host === 'localhost' || isLoopback(host);
+}
+
+function noToken(host: string): UsageError {
+  return new UsageError(
+    `Others can reach ${host}, and nobody could log in: make a token first, with \`runner web token add <name>\`. ` +
+      'Without --host only this machine can reach it.',
+  );
+}
+
+/** Of those that are valid; a log that cannot be read just now has none. */
+async function countTokens(site: Site): Promise<number> {
+  return await site.read(async ({ store, nowMs }) => {
+    const tokens = (await store?.tokens.list()) ?? [];
+    return tokens.filter(({ expiresAt }) => expiresAt === null || expiresAt > nowMs).length;
+  });
+}
+
+type Answer = Parameters<typeof getRequestListener>[0];
+
+const LONGEST_SILENCE_MS = 300_000;
+
+/** Whoever sends slowly, or too much, or nothing, is cut off. */
+const limits = {
+  maxHeaderSize: 16_384,
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 2_000,
+  keepAliveTimeout: 10_000,
+} as const;
+
+const MOST_CONNECTIONS = 1_024;
+
+interface MadeServer {
+  readonly server: Server;
+  /** Those that are under way. */
+  readonly answers: ReadonlySet<ServerResponse>;
+}
+
+function makeServer(url: URL | null, answer: Answer): MadeServer {
+  const base = url?.pathname.replace(/\/$/, '') ?? '';
+  const listener = getRequestListener(answer);
+  const answers = new Set<ServerResponse>();
+  const server = createServer(limits, (incoming, outgoing) => {
+    answers.add(outgoing);
+    outgoing.once('close', () => answers.delete(outgoing));
+    const { url: path = '/' } = incoming;
+    // Proxies take the base path off, or leave it.
+    if (base !== '' && path.startsWith(`${base}/`)) incoming.url = path.slice(base.length);
+    // The page asks for what is beside it.
+    if (base !== '' && path === base) return void outgoing.writeHead(308, { location: `${base}/` }).end();
+    return listener(incoming, outgoing);
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.setTimeout(LONGEST_SILENCE_MS);
+  return { server, answers };
+}
+
+async function listen(server: Server, place: ServerPlace): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(describeListenError(error, place)));
+    server.listen(place.port, place.host, resolve);
+  });
+}
+
+function describeListenError(error: Error, { host, port }: ServerPlace): Error {
+  const code = errorCode(error);
+  if (code === 'EADDRINUSE')
+    return new UsageError(`Port ${port} of ${host} is in use; choose another one, or --port 0 for any that is free.`);
+  if (code === 'EACCES') return new UsageError(`Port ${port} is reserved for root; choose one from 1024 on.`);
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new UsageError(`${host} is no address of this machine; 127.0.0.1 always is.`);
+  }
+  return error;
+}
+
+/** Where it is passed on by a proxy, connections say nothing of who asks. Passenger listens at a socket of its own. */
+async function chooseAccess(server: Server, { url, host, needsLogin }: ServerPlace): Promise<AccessOptions> {
+  const address = server.address();
+  const isLocal = url === null && address !== null && typeof address === 'object' && isLoopback(address.address);
+  const isOwnTrusted = isLocal && !needsLogin && (await canKnowPeers(address.address, address.port));
+  const key = needsLogin || (isLocal && !isOwnTrusted) ? makeToken() : null;
+  return { url, host, isOwnTrusted, key };
+}
+
+function urlOf(server: Server, { url, host }: ServerPlace, { key }: AccessOptions): string {
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const own = `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
+  const shown = url === null ? own : `${url.href.replace(/\/$/, '')}/`;
+  return key === null ? shown : `${shown}#key=${key}`;
+}
+
+async function describeLog(site: Site): Promise<string[]> {
+  return await site.read(async ({ store, problem }) => {
+    if (problem !== null) return [`The activity log cannot be read. ${problem}`];
+    return store === null ? ['There is no activity log yet: the first pass makes it.'] : [];
+  });
+}
+
+function describeLogin(tokens: number, { isOwnTrusted, key }: AccessOptions): string[] {
+  if (isOwnTrusted || key !== null || tokens > 0) return [];
+  return ['Nobody can log in yet: make a token with `runner web token add <name>`.'];
+}
+
+function createApp(site: Site, page: BuiltPage, options: AccessOptions): Api {
+  const api = createApi(site, createAccess(site, options));
+  const etag = `"${createHash('sha256').update(page.html).digest('base64url').slice(0, 22)}"`;
   const policy = policyOf(page);
-  api.get('/', (c) => c.html(page.html, 200, { 'content-security-policy': policy }));
+  let packed: Promise<Buffer> | null = null;
+  api.get('/', demand('none'), async (c) => {
+    const headers = { 'content-security-policy': policy, etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' };
+    if (c.req.header('if-none-match') === etag) return c.body(null, 304, headers);
+    if (!/\bgzip\b/.test(c.req.header('accept-encoding') ?? '')) return c.html(page.html, 200, headers);
+    packed ??= promisify(gzip)(page.html);
+    const type = { 'content-type': 'text/html; charset=UTF-8', 'content-encoding': 'gzip' };
+    return c.body(new Uint8Array(await packed), 200, { ...headers, ...type });
+  });
   return api;
 }
 
@@ -70,13 +203,17 @@ function policyOf({ sources }: BuiltPage): string {
   return [...sources, ...more].join('; ');
 }
 
-function describeListenError(error: Error, { host, port }: ServerPlace): Error {
-  const code = errorCode(error);
-  if (code === 'EADDRINUSE')
-    return new UsageError(`Port ${port} of ${host} is in use; choose another one, or --port 0 for any that is free.`);
-  if (code === 'EACCES') return new UsageError(`Port ${port} is reserved for root; choose one from 1024 on.`);
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return new UsageError(`${host} is no address of this machine; 127.0.0.1 always is.`);
+/** So long may an answer that is under way still take. */
+const CLOSE_MS = 500;
+
+/** Whoever is told of changes would stay for ever; others get their answer. */
+async function closeServer(server: Server, answers: ReadonlySet<ServerResponse>): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeIdleConnections();
+  for (const answer of answers) {
+    if (String(answer.getHeader('content-type')).startsWith('text/event-stream')) answer.destroy();
   }
-  return error;
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+  await closed;
+  clearTimeout(timer);
 }

@@ -302,7 +302,7 @@ describe('root in a user’s site', () => {
 
   const readers = [
     ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
-    ...['repeat hourly', 'metrics', 'check', 'incidents'],
+    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list'],
   ];
 
   const verbs = [
@@ -316,6 +316,9 @@ describe('root in a user’s site', () => {
       'backup x.db',
       'import bedrock x.db',
       'hourly --budget 5m',
+      'web --port 0',
+      'web token add x',
+      'web token revoke x',
     ],
   ];
 

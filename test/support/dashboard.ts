@@ -6,6 +6,8 @@ import { until } from './until.ts';
 export interface Dashboard {
   /** `http://127.0.0.1:38211/` */
   readonly url: string;
+  /** Asks for `/api/…` as this user's own page does: what changes something has the header that it needs. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
   /** Ends it as Ctrl-C does; it must do so in peace. */
   stop(): Promise<void>;
 }
@@ -23,5 +25,15 @@ export async function startDashboard(root: string, ...options: readonly string[]
   };
   onTestFinished(stop);
   await until('the dashboard listens', () => /http:\S+/.test(started.printed()));
-  return { url: /http:\S+/.exec(started.printed())?.[0] as string, stop };
+  const url = /http:\S+/.exec(started.printed())?.[0] as string;
+  return { url, ask: (path, init) => askAsPage(url, path, init), stop };
+}
+
+async function askAsPage(url: string, path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (typeof init.body === 'string' && !headers.has('content-type')) headers.set('content-type', 'application/json');
+  const session = await fetch(new URL('api/session', url));
+  const { csrf } = (await session.json()) as { csrf: string };
+  headers.set('x-csrf-token', csrf);
+  return await fetch(new URL(path.replace(/^\//, ''), url), { ...init, headers });
 }

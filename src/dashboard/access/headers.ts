@@ -19,7 +19,8 @@ export function secureAnswer(answer: Response, isHttps: boolean): Response {
   for (const [name, value] of Object.entries(always)) headers.set(name, value);
   if (!headers.has('content-security-policy')) headers.set('content-security-policy', CLOSED);
   // An answer with a validator may be kept by the browser that asked, and is asked for again each time.
-  if (!headers.has('cache-control')) headers.set('cache-control', headers.has('etag') ? 'private, no-cache' : 'no-store');
+  if (!headers.has('cache-control'))
+    headers.set('cache-control', headers.has('etag') ? 'private, no-cache' : 'no-store');
   if (isHttps) headers.set('strict-transport-security', `max-age=${ONE_YEAR_S}`);
   return answer;
 }

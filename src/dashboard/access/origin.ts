@@ -49,7 +49,8 @@ function isLinkToPage({ method, path, header }: Origins): boolean {
   return method === 'GET' && path === '/' && header('sec-fetch-mode') === 'navigate';
 }
 
-const forwarding = /^(?:forwarded|x-forwarded(?:-.*)?|via|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.*)$/;
+const forwarding =
+  /^(?:forwarded|x-forwarded(?:-.*)?|via|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.*)$/;
 
 /** Whether somebody passes on what others ask: then the connection says nothing of them. */
 export function isForwarded(headerNames: readonly string[]): boolean {

@@ -1,4 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
+import type { MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
 import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
@@ -8,23 +10,75 @@ import type { Site } from '../site.ts';
 import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
 import { addOverviewRoutes } from './overview.ts';
-import type { Api, ApiEnv, Caller, Problem } from './route.ts';
+import {
+  type Access,
+  type Api,
+  type ApiEnv,
+  type Caller,
+  demand,
+  demandOf,
+  type Problem,
+  type Refusal,
+} from './route.ts';
+import { addSessionRoutes } from './session.ts';
 
-/** All that the commands show and do, as JSON over HTTP. */
-export function createApi(site: Site, caller: Caller): Api {
+/**
+ * All that the commands show and do, as JSON over HTTP.
+ *
+ * @param access who is let in; within this process, the one who asks
+ */
+export function createApi(site: Site, access: Access | Caller): Api {
   const api = new OpenAPIHono<ApiEnv>({ defaultHook: refuseInvalid });
   api.use(async (c, next) => {
+    const gate = 'admit' in access ? access : openTo(access);
     c.set('site', site);
-    c.set('caller', caller);
-    await next();
+    c.set('access', gate);
+    const admitted = await gate.admit(c, demandOf(c));
+    if ('status' in admitted) return refuse(admitted);
+    c.set('caller', admitted);
+    return await limitBody(c, next);
   });
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' });
+  api.openAPIRegistry.registerComponent('securitySchemes', 'session', {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'runner-…',
+    description: 'What POST /api/session sets; what changes something needs the header X-CSRF-Token, too.',
+  });
+  addSessionRoutes(api, refuse);
   addOverviewRoutes(api);
   addEventRoutes(api);
-  api.get('/api/openapi.json', (c) => c.json(apiDocument(api, site.version)));
+  api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => problem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error) => describeError(error));
   return api;
+}
+
+/** Data of jobs may have 1 MiB; nothing else is long. */
+const limitOfJobs = limitTo(1.1 * 1_048_576);
+const limitOfOthers = limitTo(65_536);
+
+function limitTo(bytes: number): MiddlewareHandler<ApiEnv> {
+  const maxSize = Math.floor(bytes);
+  const detail = `The body may have ${maxSize} bytes at most.`;
+  return bodyLimit({ maxSize, onError: () => problem(413, { detail }) });
+}
+
+const limitBody: MiddlewareHandler<ApiEnv> = (c, next) =>
+  (/^\/api\/jobs(?:\/|$)/.test(c.req.path) ? limitOfJobs : limitOfOthers)(c, next);
+
+/** Within this process: all is asked by one. */
+function openTo(caller: Caller): Access {
+  const session = { ...caller, csrf: null, expiresAt: null };
+  return { admit: async () => caller, login: async () => session, logout: () => {}, session: () => session };
+}
+
+/** A refusal as a problem. */
+export function refuse({ status, detail, retryAfterS }: Refusal): Response {
+  const refused = problem(status, { detail });
+  if (status === 401) refused.headers.set('www-authenticate', 'Bearer');
+  if (retryAfterS !== undefined) refused.headers.set('retry-after', String(retryAfterS));
+  return refused;
 }
 
 type InvalidHook = NonNullable<NonNullable<ConstructorParameters<typeof OpenAPIHono<ApiEnv>>[0]>['defaultHook']>;
@@ -58,8 +112,13 @@ function describeError(error: Error): Response {
 
 const titles: Readonly<Record<number, string>> = {
   400: 'Bad request',
+  401: 'Who are you?',
+  403: 'Not allowed',
   404: 'Not found',
   409: 'Conflict',
+  413: 'Too large',
+  415: 'Not JSON',
+  429: 'Too many requests',
   500: 'Internal error',
   503: 'The activity log is unavailable',
 };

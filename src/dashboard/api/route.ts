@@ -1,4 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import { matchedRoutes } from 'hono/route';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Site } from '../site.ts';
 
 /** What a caller may do: look, or also change something. */
@@ -11,9 +15,36 @@ export interface Caller {
   readonly permission: Permission;
 }
 
+/** Why somebody is not let in. */
+export interface Refusal {
+  readonly status: ContentfulStatusCode;
+  readonly detail: string;
+  /** After how many seconds it may be tried again. */
+  readonly retryAfterS?: number;
+}
+
+/** What a page has to know of who looks at it. */
+export interface SessionInfo extends Caller {
+  /** To be sent as `X-CSRF-Token` with whatever changes something; null: not needed. */
+  readonly csrf: string | null;
+  /** UTC epoch milliseconds; null: it does not end. */
+  readonly expiresAt: number | null;
+}
+
+/** Who is let in, and who is not. */
+export interface Access {
+  /** Asked before each route; null: it has not said whom it is for. */
+  admit(c: Context<ApiEnv>, demanded: Demand | null): Promise<Caller | Refusal>;
+  login(c: Context<ApiEnv>, token: string): Promise<SessionInfo | Refusal>;
+  logout(c: Context<ApiEnv>): void;
+  session(c: Context<ApiEnv>): SessionInfo;
+}
+
 /** What each handler finds in its context: `c.var.site`. */
 export interface ApiEnv {
-  readonly Variables: { readonly site: Site; readonly caller: Caller };
+  readonly Variables: { readonly site: Site; readonly caller: Caller; readonly access: Access };
+  /** Absent where the API is asked within this process. */
+  readonly Bindings: { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse };
 }
 
 export type Api = OpenAPIHono<ApiEnv>;
@@ -36,14 +67,34 @@ const problemResponse = {
   content: { 'application/problem+json': { schema: problemSchema } },
 } as const;
 
+/** What a route asks for; `none`: anybody may come, of whom nothing is known then. */
+export type Demand = Permission | 'none';
+
+const demands = new WeakMap<object, Demand>();
+const strictness: readonly Demand[] = ['none', 'read', 'manage'];
+
+/** Stands before the handler of a route, and says what it asks for. A route without it is refused. */
+export function demand(demanded: Demand): MiddlewareHandler<ApiEnv> {
+  const pass: MiddlewareHandler<ApiEnv> = (_, next) => next();
+  demands.set(pass, demanded);
+  return pass;
+}
+
+/** What the route of a request asks for, the most of it where several fit; null: none says so. */
+export function demandOf(c: Context<ApiEnv>): Demand | null {
+  const found = matchedRoutes(c).flatMap(({ handler }) => demands.get(handler) ?? []);
+  return strictness.findLast((each) => found.includes(each)) ?? null;
+}
+
 /** A route that wants this permission. Whatever goes wrong is answered by a problem. */
-export function defineRoute<const R extends RouteConfig>(permission: Permission, route: R) {
+export function defineRoute<const R extends RouteConfig>(permission: Demand, route: R) {
   const problems = { '4XX': problemResponse, '5XX': problemResponse } as const;
-  return createRoute({
+  const made = createRoute({
     ...route,
-    security: [{ token: [permission] }],
+    security: permission === 'none' ? [] : [{ token: [permission] }, { session: [permission] }],
     responses: { ...route.responses, ...problems } as R['responses'],
   });
+  return Object.assign(made, { middleware: demand(permission) }) as typeof made;
 }
 
 /** Of a successful answer. */

@@ -1,0 +1,58 @@
+import { z } from '@hono/zod-openapi';
+import { type Api, defineRoute, instantSchema, jsonResponse, type Refusal, type SessionInfo } from './route.ts';
+
+const sessionSchema = z
+  .object({
+    name: z.string().openapi({ description: 'Who you are: recorded with what you change', example: 'token laptop' }),
+    permission: z.enum(['read', 'manage']),
+    csrf: z
+      .string()
+      .nullable()
+      .openapi({ description: 'To be sent as X-CSRF-Token with what changes something; null: not needed' }),
+    expiresAt: instantSchema.nullable().openapi({ description: 'null: it does not end' }),
+  })
+  .openapi('Session');
+
+const credentialSchema = z.object({
+  token: z.string().max(200).openapi({ description: 'A token, or the key that `runner web` has printed' }),
+});
+
+const getRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/session',
+  summary: 'Who you are, and what you may do',
+  responses: { 200: jsonResponse('You', sessionSchema) },
+});
+
+const loginRoute = defineRoute('none', {
+  method: 'post',
+  path: '/api/session',
+  summary: 'Logs a browser in: sets a cookie',
+  request: { body: { required: true, content: { 'application/json': { schema: credentialSchema } } } },
+  responses: { 200: jsonResponse('You, from now on', sessionSchema) },
+});
+
+const logoutRoute = defineRoute('read', {
+  method: 'delete',
+  path: '/api/session',
+  summary: 'Logs out: the cookie is worth nothing any more',
+  responses: { 204: { description: 'Done, also where there was no session' } },
+});
+
+/** @param refuse what answers a refusal */
+export function addSessionRoutes(api: Api, refuse: (refusal: Refusal) => Response): void {
+  api.openapi(getRoute, (c) => c.json(toJson(c.var.access.session(c)), 200));
+  api.openapi(loginRoute, async (c) => {
+    const opened = await c.var.access.login(c, c.req.valid('json').token);
+    if ('status' in opened) return refuse(opened) as never;
+    return c.json(toJson(opened), 200);
+  });
+  api.openapi(logoutRoute, (c) => {
+    c.var.access.logout(c);
+    return c.body(null, 204);
+  });
+}
+
+function toJson({ name, permission, csrf, expiresAt }: SessionInfo): z.infer<typeof sessionSchema> {
+  return { name, permission, csrf, expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString() };
+}
