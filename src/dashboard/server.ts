@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
@@ -51,7 +51,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
     setApp = resolve;
   });
   const isHttps = place.url?.protocol === 'https:';
-  const { server, answers } = makeServer(place.url, async (request, env) =>
+  const server = makeServer(place.url, async (request, env) =>
     secureAnswer(await (await app).fetch(request, env), isHttps),
   );
   await listen(server, place);
@@ -63,7 +63,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
     close: async () => {
       // Viewers are told by the end of what they follow.
       site.feed.close();
-      await closeServer(server, answers);
+      await closeServer(server);
       site.close();
     },
   };
@@ -101,21 +101,13 @@ const limits = {
   keepAliveTimeout: 10_000,
 } as const;
 
-const MOST_CONNECTIONS = 1_024;
+/** More than may follow changes. */
+const MOST_CONNECTIONS = 1_500;
 
-interface MadeServer {
-  readonly server: Server;
-  /** Those that are under way. */
-  readonly answers: ReadonlySet<ServerResponse>;
-}
-
-function makeServer(url: URL | null, answer: Answer): MadeServer {
+function makeServer(url: URL | null, answer: Answer): Server {
   const base = url?.pathname.replace(/\/$/, '') ?? '';
   const listener = getRequestListener(answer);
-  const answers = new Set<ServerResponse>();
   const server = createServer(limits, (incoming, outgoing) => {
-    answers.add(outgoing);
-    outgoing.once('close', () => answers.delete(outgoing));
     const { url: path = '/' } = incoming;
     // Proxies take the base path off, or leave it.
     if (base !== '' && path.startsWith(`${base}/`)) incoming.url = path.slice(base.length);
@@ -125,7 +117,7 @@ function makeServer(url: URL | null, answer: Answer): MadeServer {
   });
   server.maxConnections = MOST_CONNECTIONS;
   server.setTimeout(LONGEST_SILENCE_MS);
-  return { server, answers };
+  return server;
 }
 
 async function listen(server: Server, place: ServerPlace): Promise<void> {
@@ -206,13 +198,9 @@ function policyOf({ sources }: BuiltPage): string {
 /** So long may an answer that is under way still take. */
 const CLOSE_MS = 500;
 
-/** Whoever is told of changes would stay for ever; others get their answer. */
-async function closeServer(server: Server, answers: ReadonlySet<ServerResponse>): Promise<void> {
+async function closeServer(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   server.closeIdleConnections();
-  for (const answer of answers) {
-    if (String(answer.getHeader('content-type')).startsWith('text/event-stream')) answer.destroy();
-  }
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
   await closed;
   clearTimeout(timer);

@@ -36,9 +36,6 @@ const SESSION_MS = 7 * 86_400_000;
 const RATE = { perSecond: 200, burst: 1_000 };
 const STRANGERS_RATE = { perSecond: 20, burst: 100 };
 
-/** Of all viewers; each keeps a connection. */
-const MOST_VIEWERS = 500;
-
 const NOBODY: Caller = { name: 'nobody', permission: 'read' };
 
 const WRONG = 'This token is not valid: it is not known here, has expired, or was revoked.';
@@ -56,7 +53,6 @@ export function createAccess(site: Site, options: AccessOptions): Access {
     own: new WeakMap(),
     known: new WeakMap(),
     noted: new Map(),
-    viewers: 0,
   };
   return {
     admit: (c, demanded) => admit(state, c, demanded),
@@ -79,7 +75,6 @@ interface AccessState {
   readonly known: WeakMap<globalThis.Request, Known>;
   /** Tokens, and the day on which their use was noted. */
   readonly noted: Map<number, number>;
-  viewers: number;
 }
 
 /** Two sites of one host would log each other's viewers out. */
@@ -107,8 +102,6 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
     const detail = 'What changes something needs the header X-CSRF-Token, as GET /api/session tells it, or a token.';
     return { status: 403, detail };
   }
-  if (!seatViewer(state, c))
-    return { status: 503, detail: `There are ${MOST_VIEWERS} viewers already.`, retryAfterS: 30 };
   state.known.set(c.req.raw, known);
   return known;
 }
@@ -295,16 +288,4 @@ function logout(state: AccessState, c: Request): void {
   if (cookie === undefined) return;
   state.sessions.end(cookie, state.site.now());
   deleteCookie(c, state.cookieName, cookieOptions(state));
-}
-
-/** Whoever is told of changes keeps a connection. False: there are too many already. */
-function seatViewer(state: AccessState, c: Request): boolean {
-  const { outgoing } = c.env ?? {};
-  if (c.req.path !== '/api/events' || outgoing === undefined) return true;
-  if (state.viewers >= MOST_VIEWERS) return false;
-  state.viewers += 1;
-  outgoing.once('close', () => {
-    state.viewers -= 1;
-  });
-  return true;
 }
