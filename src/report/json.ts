@@ -1,4 +1,5 @@
 import type { Discovery, Script } from '../discovery/script.ts';
+import { type Finding, worstStatus } from '../monitor/checks/finding.ts';
 import type { Metrics } from '../monitor/metrics/read-metrics.ts';
 import type { ClaimedJob, EndedChildren, Job, JobCount, JobTotals } from '../queue/api.ts';
 import { findPause } from '../queue/pauses.ts';
@@ -7,10 +8,11 @@ import type { ContentChange, Mute, Pause } from '../store/contract.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isInstant } from '../system/base/values.ts';
-import type { Activity, JobActivity, JobChild, UpcomingRun } from './model/jobs.ts';
+import type { Activity, JobActivity, UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
 import type { RunningRun, RunRecord } from './model/run.ts';
-import type { Status, StatusRun } from './model/status.ts';
+import type { QueueStatus, Status, StatusRun } from './model/status.ts';
+import type { JobStory } from './model/story.ts';
 import type { RecordedPass, TierHolder, TierState, WaitingScriptJob } from './model/tier.ts';
 
 /**
@@ -133,7 +135,7 @@ export function discoveryToJson(
   };
 }
 
-function foundScriptToJson(script: Script, pauses: readonly Pause[]) {
+export function foundScriptToJson(script: Script, pauses: readonly Pause[]) {
   const { name, path, options, refusals, warnings } = script;
   const pause = pausedToJson(pauses, name);
   return { script: name, path, options, refusals, warnings, pause };
@@ -187,7 +189,8 @@ function missedToJson({ count, gaps }: MissedPasses) {
   };
 }
 
-function scriptToJson({ summary, ...script }: ScriptOverview) {
+/** One script's figures, as `runner report --json` has them. */
+export function scriptToJson({ summary, ...script }: ScriptOverview) {
   return {
     script: script.script,
     tier: script.tier,
@@ -200,17 +203,19 @@ function scriptToJson({ summary, ...script }: ScriptOverview) {
     p50DurationMs: summary.p50DurationMs,
     p95DurationMs: summary.p95DurationMs,
     maxDurationMs: summary.maxDurationMs,
+    totalDurationMs: summary.totalDurationMs,
     cpuMs: summary.cpuMs,
+    totalCpuMs: summary.totalCpuMs,
     maxRssBytes: summary.maxRssBytes,
     lastRun: script.lastRun && runToJson(script.lastRun),
     lastError: script.lastError,
-    recentDurationsMs: script.recentRuns.map((run) => run.durationMs),
+    recentRuns: script.recentRuns.map(({ id, outcome, durationMs }) => ({ id, outcome, durationMs })),
     pause: script.pause && pauseToJson(script.pause),
     waiting: script.waiting && waitingToJson(script.waiting),
   };
 }
 
-function runningToJson(run: RunningRun) {
+export function runningToJson(run: RunningRun) {
   return {
     id: run.id,
     script: run.script,
@@ -263,6 +268,12 @@ export function incidentToJson(incident: IncidentRow) {
   };
 }
 
+/** What checks have come to: `runner check --json`. */
+export function healthToJson(findings: readonly Finding[]) {
+  const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
+  return { status: worstStatus(findings), checks };
+}
+
 export function muteToJson({ name, until, createdAt }: Mute) {
   return { name, until: instant(until), since: instant(createdAt) };
 }
@@ -293,16 +304,27 @@ function statusRunToJson(run: StatusRun) {
 }
 
 function queueToJson({ queue, isLogUnread }: Status) {
-  const { counts, withoutHandler, workers, idleWorkers, waiting } = queue;
-  const known = Object.entries({ ...counts, workers, idleWorkers });
+  const { counts, withoutHandler, waiting } = queue;
+  const known = (count: number): number | null => (isLogUnread ? null : count);
   return {
-    ...Object.fromEntries(known.map(([key, count]) => [key, isLogUnread ? null : count])),
-    waiting: waiting.map(({ host, pid, patterns, sinceMs }) => ({ host, pid, patterns, since: instant(sinceMs) })),
+    ready: known(counts.ready),
+    delayed: known(counts.delayed),
+    running: known(counts.running),
+    paused: known(counts.paused),
+    failed: known(counts.failed),
+    workers: known(queue.workers),
+    idleWorkers: known(queue.idleWorkers),
+    waiting: waiting.map(waiterToJson),
     withoutHandler: withoutHandler.map(({ name, jobs, nearest }) => ({ name, jobs, nearest })),
   };
 }
 
-function tierStateToJson(state: TierState) {
+/** Somebody who is no worker of the runner and waits for a job. */
+export function waiterToJson({ host, pid, patterns, sinceMs }: QueueStatus['waiting'][number]) {
+  return { host, pid, patterns, since: instant(sinceMs) };
+}
+
+export function tierStateToJson(state: TierState) {
   const { lastPass, expected, holder, pause } = state;
   return {
     tier: state.tier,
@@ -352,18 +374,6 @@ export function jobToJson(job: Job) {
 /** The same, with what keeps it from being run. */
 export function heldJobToJson(job: Job, hold: Pause | null) {
   return { ...jobToJson(job), pause: hold && pauseToJson(hold) };
-}
-
-/** What became of a job besides what its row tells. */
-export interface JobStory {
-  readonly job: Job;
-  /** What keeps it from being run; null: nothing does. */
-  readonly hold: Pause | null;
-  readonly children: readonly JobChild[];
-  /** Newest first. */
-  readonly runs: readonly RunRecord[];
-  /** Oldest first. */
-  readonly activity: readonly JobActivity[];
 }
 
 /** `runner job <id> --json`. */

@@ -1,24 +1,17 @@
 import { Command, Option } from 'commander';
 import type { Job, JobRef, Queue } from '../../queue/api.ts';
 import { noSuchJob, QueueError } from '../../queue/errors.ts';
-import { readJob } from '../../queue/read/jobs.ts';
-import { formatJson, type JobStory, jobToJson } from '../../report/json.ts';
-import {
-  asFound,
-  findLostClaims,
-  selectActivityOfJob,
-  selectChildren,
-  selectRunsOfJob,
-} from '../../report/model/jobs.ts';
+import { formatJson, jobToJson } from '../../report/json.ts';
+import { type JobStory, readStory } from '../../report/model/story.ts';
 import { createClock } from '../../report/text/clock.ts';
-import { describeJob, findHold } from '../../report/text/words.ts';
+import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';
+import type { ExactJson } from '../../system/base/exact-json.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { printableName } from '../../system/base/values.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import { type OpenLog, print, withLog } from '../shared/open.ts';
+import { print, withLog } from '../shared/open.ts';
 import { numberIn, readJsonArgument, STDIN, withoutUndefined } from '../shared/options.ts';
 
 interface JobCommandOptions extends JobWords, CommonOptions {}
@@ -175,29 +168,13 @@ function isJobNumber(word: string): boolean {
   return /^[1-9]\d{0,14}$/.test(word);
 }
 
-const MOST_CHILDREN = 1000;
-const MOST_RUNS = 100;
-const MOST_ACTIVITY = 200;
-
 /** `runner job <id>`: everything about one job of the queue. */
 async function showJob(context: CommandContext, id: number, options: CommonOptions): Promise<void> {
-  const text = await withLog(context, options.root, async (log) =>
-    describe(context, await readStory(log, id, context.now()), options),
-  );
+  const text = await withLog(context, options.root, async ({ store, pauses, view }) => {
+    const source = { store, pauses, view: await view(), nowMs: context.now() };
+    return await describe(context, await readStory(source, id), options);
+  });
   await print(context, text);
-}
-
-async function readStory({ store, pauses, view }: OpenLog, id: number, nowMs: number): Promise<JobStory> {
-  const job = store === null ? null : await readJob(store, id, parseExactly);
-  if (store === null || job === null) throw noSuchJob(id);
-  const log = await view();
-  return {
-    job: asFound(job, await findLostClaims(store, nowMs)),
-    hold: findHold(pauses, job),
-    children: await selectChildren(log, id, MOST_CHILDREN),
-    runs: await selectRunsOfJob(log, id, MOST_RUNS),
-    activity: await selectActivityOfJob(log, id, MOST_ACTIVITY),
-  };
 }
 
 async function describe(context: CommandContext, story: JobStory, { json }: CommonOptions): Promise<string> {

@@ -1,16 +1,14 @@
-import { openHandlers } from '../../discovery/handlers.ts';
+import { listHandlerNames, lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import type { Tier } from '../../discovery/script.ts';
 import { matchGlob } from '../../queue/glob.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import { pauseNameOf, WHOLE_QUEUE } from '../../queue/pauses.ts';
-import { loadSettingsIfRight } from '../../settings/load.ts';
 import { withoutParameters } from '../../settings/readers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName, nearestPath } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import type { CommandContext } from './context.ts';
-import { lookIntoJobs } from './open.ts';
 
 /** More would drown what was asked for. */
 const MOST_NOTES = 10;
@@ -42,18 +40,6 @@ export function describeUnhandled(name: string, handlers: readonly string[]): st
   const nearest = nearestPath(withoutParameters(name), handlers);
   const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
   return `Note: jobs/queue/ has no handler for ${printableLine(name)} here, so it waits for one${guess}`;
-}
-
-/**
- * The names of jobs that there are handlers for in `jobs/queue/` here, whatever the settings say.
- *
- * @param onWrongSettings is told what is wrong with them
- */
-export async function listHandlerNames(
-  root: string,
-  onWrongSettings?: (problem: string) => void,
-): Promise<readonly string[]> {
-  return (await openHandlers(root, await loadSettingsIfRight(root, onWrongSettings))).names();
 }
 
 /** What there is to be paused. */

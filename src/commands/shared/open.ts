@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import type { Discovery } from '../../discovery/script.ts';
 import type { KnownTier } from '../../report/model/overview.ts';
 import type { LogView } from '../../report/model/run.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
@@ -117,12 +116,6 @@ export function rootOf(context: CommandContext, option: string | undefined): str
   return findRoot({ option, variable: context.env.RUNNER_ROOT, cwd: context.cwd });
 }
 
-export async function discoverScripts(root: string): Promise<Discovery> {
-  const { loadSettings } = await import('../../settings/load.ts');
-  const { discover } = await import('../../discovery/discover.ts');
-  return await discover(root, await loadSettings(root));
-}
-
 /** The scripts and handlers of `jobs/` by name; undefined, and a note, where it cannot be read. */
 export async function findKnownTiers(context: CommandContext, root: string): Promise<KnownTier[] | undefined> {
   const { discoverNames } = await import('../../discovery/discover.ts');
@@ -175,23 +168,4 @@ export async function withWritableLogIfAny<T>(
 export async function print({ stdout }: CommandContext, text: string): Promise<void> {
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
   await openTextOutput(stdout).write(text);
-}
-
-/** What is in `jobs/`, and what is wrong with the settings. */
-interface JobsFound {
-  readonly discovery: Discovery;
-  /** Null: nothing; else the defaults were taken in their place. */
-  readonly settingsProblem: string | null;
-}
-
-/** For what does not run anything: wrong settings don't keep it from finding the scripts. */
-export async function lookIntoJobs(root: string): Promise<JobsFound> {
-  try {
-    return { discovery: await discoverScripts(root), settingsProblem: null };
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    const { discover } = await import('../../discovery/discover.ts');
-    const { defaultSettings } = await import('../../settings/settings.ts');
-    return { discovery: await discover(root, defaultSettings), settingsProblem: error.message };
-  }
 }

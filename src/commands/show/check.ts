@@ -1,7 +1,13 @@
 import { uptime } from 'node:os';
 import { Command } from 'commander';
 import type { Figure } from '../../monitor/checks/check.ts';
-import type { CheckCode, CheckStatus, Finding } from '../../monitor/checks/finding.ts';
+import {
+  byBadness,
+  type CheckCode,
+  type CheckStatus,
+  type Finding,
+  worstStatus,
+} from '../../monitor/checks/finding.ts';
 import type { CheckReport } from '../../monitor/checks/run-checks.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { wrap } from '../../report/terminal/table.ts';
@@ -36,15 +42,6 @@ export function checkCommand(context: CommandContext): Command {
 
 /** What monitoring plugins end with. */
 const exitCodes: Readonly<Record<CheckStatus, number>> = { ok: 0, warning: 1, critical: 2, unknown: 3 };
-
-/** The least bad first: that something is not known matters less than that something is wrong. */
-const byBadness = ['ok', 'unknown', 'warning', 'critical'] as const satisfies readonly CheckStatus[];
-
-/** The worst of them; `ok` where there are none. */
-export function worstStatus(findings: readonly Pick<Finding, 'status'>[]): CheckStatus {
-  const worst = Math.max(0, ...findings.map(({ status }) => byBadness.indexOf(status)));
-  return byBadness[worst] as CheckStatus;
-}
 
 async function check(context: CommandContext, words: readonly string[], options: CommonOptions): Promise<void> {
   const { openTextOutput, createScreen } = await import('../../report/terminal/screen.ts');
@@ -87,9 +84,8 @@ function readCode(word: string, known: readonly CheckCode[]): CheckCode {
 }
 
 async function toJson({ findings }: CheckReport): Promise<string> {
-  const { formatJson } = await import('../../report/json.ts');
-  const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
-  return formatJson({ status: worstStatus(findings), checks });
+  const { formatJson, healthToJson } = await import('../../report/json.ts');
+  return formatJson(healthToJson(findings));
 }
 
 const STATUS_COLUMNS = 10;

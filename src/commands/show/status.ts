@@ -4,17 +4,7 @@ import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
-import {
-  discoverScripts,
-  lookIntoJobs,
-  noteSpooled,
-  type OpenLog,
-  print,
-  readPauses,
-  rootOf,
-  stateFoldersOf,
-  withLogIfAny,
-} from '../shared/open.ts';
+import { noteSpooled, type OpenLog, print, readPauses, rootOf, stateFoldersOf, withLogIfAny } from '../shared/open.ts';
 
 const STATUS_HELP = `
 Examples:
@@ -45,7 +35,7 @@ async function describeStatus(
   options: CommonOptions,
 ): Promise<string> {
   const { tierNames } = await import('../../discovery/jobs-folder.ts');
-  const { listHandlerNames } = await import('../shared/names.ts');
+  const { listHandlerNames } = await import('../../discovery/look-into-jobs.ts');
   const { readStatus } = await import('../../report/model/status.ts');
   const status = await readStatus(await view(), {
     states: stateFoldersOf(root),
@@ -103,6 +93,7 @@ async function describeWhy(
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const screen = createScreen(context);
   const { clock, nowMs } = screen;
+  const { lookIntoJobs } = await import('../../discovery/look-into-jobs.ts');
   const found = await lookIntoJobs(root);
   await noteSpooled(context, root);
   const place = { word, cwd: context.cwd, root, states: stateFoldersOf(root), clock, nowMs };
@@ -174,6 +165,7 @@ export function listCommand(context: CommandContext): Command {
 
 async function list(context: CommandContext, options: CommonOptions): Promise<void> {
   const root = rootOf(context, options.root);
+  const { discoverScripts } = await import('../../discovery/look-into-jobs.ts');
   const discovery = await discoverScripts(root);
   const pauses = await readPauses(context, root);
   const { openTextOutput } = await import('../../report/terminal/screen.ts');

@@ -30,3 +30,12 @@ export interface Finding {
   /** What cures it; null where nothing is wrong. */
   readonly hint: string | null;
 }
+
+/** The least bad first: that something is not known matters less than that something is wrong. */
+export const byBadness = ['ok', 'unknown', 'warning', 'critical'] as const satisfies readonly CheckStatus[];
+
+/** The worst of them; `ok` where there are none. */
+export function worstStatus(findings: readonly Pick<Finding, 'status'>[]): CheckStatus {
+  const worst = Math.max(0, ...findings.map(({ status }) => byBadness.indexOf(status)));
+  return byBadness[worst] as CheckStatus;
+}

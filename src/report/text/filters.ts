@@ -53,18 +53,24 @@ interface Span {
 }
 
 function parseInstant(option: string, text: string, nowMs: number): Span {
-  const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return { startMs: nowMs - durationMs, endMs: nowMs - durationMs };
-  const span = parseLocalTime(text.trim());
+  const span = readTimeSpan(text, nowMs);
   if (span !== null) return span;
-  throw new UsageError(
-    `${option} expects a duration back from now such as 7d or 12h, or a local time such as ` +
-      `2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
-  );
+  throw new UsageError(`${option} expects ${EXPECTED_TIME}, found ${JSON.stringify(text)}.`);
+}
+
+/** What a time is to look like. */
+export const EXPECTED_TIME =
+  'a duration back from now such as 7d or 12h, or a local time such as 2026-11-01 or "2026-11-01 10:00"';
+
+/** From when to when a text's time goes, which only of a day is not the same; null: it is no time. */
+export function readTimeSpan(text: string, nowMs: number): Span | null {
+  const durationMs = parseDurationMs(text.trim());
+  if (durationMs !== null) return at(nowMs - durationMs);
+  return parseLocalTime(text.trim());
 }
 
 const localTime =
-  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:[ T](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?<zone>Z)?)?$/;
+  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:[ T](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?:\.(?<ms>\d{3}))?)?(?<zone>Z)?)?$/;
 
 function parseLocalTime(text: string): Span | null {
   const match = localTime.exec(text)?.groups;
@@ -73,8 +79,8 @@ function parseLocalTime(text: string): Span | null {
   const fields = [part('year'), part('month') - 1, part('day')] as const;
   const time = [part('hour'), part('minute'), part('second')] as const;
   if (!exists(fields, time)) return null;
-  if (match.zone !== undefined) return at(Date.UTC(...fields, ...time));
-  if (match.hour !== undefined) return at(new Date(...fields, ...time).getTime());
+  if (match.zone !== undefined) return at(Date.UTC(...fields, ...time, part('ms')));
+  if (match.hour !== undefined) return at(new Date(...fields, ...time, part('ms')).getTime());
   const [year, month, day] = fields;
   // Not 24 hours later: the day on which the clocks change has 23 or 25.
   return {
