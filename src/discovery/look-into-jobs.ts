@@ -6,7 +6,7 @@ import { openHandlers } from './handlers.ts';
 import type { Discovery } from './script.ts';
 
 /** What is in `jobs/`, and what is wrong with the settings. */
-export interface JobsFound {
+interface JobsFound {
   readonly discovery: Discovery;
   /** Null: nothing; else the defaults were taken in their place. */
   readonly settingsProblem: string | null;

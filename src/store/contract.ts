@@ -165,6 +165,8 @@ export interface JobFilter {
   readonly until?: number | undefined;
   readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
   readonly limit: number;
+  /** So many are left out first. Default 0. */
+  readonly offset?: number | undefined;
   readonly at: number;
 }
 

@@ -7,8 +7,11 @@ import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { Site } from '../site.ts';
+import { addActivityRoutes } from './activity.ts';
 import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
+import { addJobRoutes } from './jobs.ts';
+import { addMonitorRoutes } from './monitor.ts';
 import { addOverviewRoutes } from './overview.ts';
 import {
   type Access,
@@ -17,10 +20,15 @@ import {
   type Caller,
   demand,
   demandOf,
+  InvalidParameter,
   type Problem,
   type Refusal,
 } from './route.ts';
+import { addRunRoutes } from './runs.ts';
+import { addScriptRoutes } from './scripts.ts';
 import { addSessionRoutes } from './session.ts';
+import { addSettingsRoutes } from './settings.ts';
+import { addTierRoutes } from './tiers.ts';
 
 /**
  * All that the commands show and do, as JSON over HTTP.
@@ -48,6 +56,13 @@ export function createApi(site: Site, access: Access | Caller): Api {
   addSessionRoutes(api, refuse);
   addOverviewRoutes(api);
   addEventRoutes(api);
+  addScriptRoutes(api);
+  addRunRoutes(api);
+  addJobRoutes(api);
+  addTierRoutes(api);
+  addActivityRoutes(api);
+  addMonitorRoutes(api);
+  addSettingsRoutes(api);
   api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => problem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error) => describeError(error));
@@ -85,13 +100,15 @@ type InvalidHook = NonNullable<NonNullable<ConstructorParameters<typeof OpenAPIH
 
 const refuseInvalid: InvalidHook = (result) => {
   if (result.success) return;
-  const errors = result.error.issues.map(({ path, message }) => ({
+  const errors = result.error.issues.map((issue) => ({
     in: result.target,
-    name: path.join('.'),
-    detail: message,
+    name: issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : issue.path.join('.'),
+    detail: issue.code === 'unrecognized_keys' ? 'is not known here' : issue.message,
   }));
-  return problem(400, { detail: 'Some values of the request are not valid.', errors });
+  return problem(400, { detail: SOME_INVALID, errors });
 };
+
+const SOME_INVALID = 'Some values of the request are not valid.';
 
 const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
   invalid: 400,
@@ -103,6 +120,10 @@ const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
 
 function describeError(error: Error): Response {
   if (error instanceof HTTPException) return problem(error.status, { detail: error.message });
+  if (error instanceof InvalidParameter) {
+    const { parameter: name, message: detail } = error;
+    return problem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
+  }
   if (error instanceof QueueError) return problem(statusOfCodes[error.code], { detail: error.message });
   if (error instanceof UsageError) return problem(400, { detail: error.message });
   if (error instanceof StoreUnavailable) return problem(503, { detail: error.message });

@@ -1,65 +1,204 @@
 import { z } from '@hono/zod-openapi';
-import { overviewToJson } from '../../report/json.ts';
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
+import { overviewToJson, statusToJson } from '../../report/json.ts';
 import { readOverview } from '../../report/model/overview.ts';
-import { parseTimeWindow } from '../../report/text/filters.ts';
-import { type Api, defineRoute, instantSchema, jsonResponse } from './route.ts';
+import { readStatus } from '../../report/model/status.ts';
+import { answer, knownNumber, knownText, orNull, readClosedWindow, textSchema, windowFields } from './fields.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import {
+  incidentSchema,
+  knownInstant,
+  livenessSchema,
+  outcomeSchema,
+  pauseSchema,
+  runningSchema,
+  runSchema,
+  waitingSchema,
+} from './schemas.ts';
 
-const nullable = <S extends z.ZodType>(schema: S) => schema.nullable();
+const presenceSchema = z.enum(['present', 'gone', 'unknown']).openapi('Presence');
 
-const pauseSchema = z
+const passFields = {
+  id: z.int(),
+  state: z.enum(['running', 'finished', 'skipped', 'crashed']),
+  scheduledFor: knownInstant,
+  startedAt: knownInstant,
+  finishedAt: knownInstant,
+  reason: knownText,
+};
+
+const passSchema = z.object(passFields).openapi('Pass');
+
+const lastPassSchema = z
   .object({
-    name: z.string(),
-    kind: z.enum(['pause', 'fail-fast']),
-    until: nullable(instantSchema),
-    since: nullable(instantSchema),
+    ...passFields,
+    succeeded: z.int(),
+    failed: z.int(),
+    running: z.int(),
+    liveness: orNull(livenessSchema),
   })
-  .openapi('Pause');
+  .openapi('LastPass');
 
-const tierSchema = z.looseObject({ tier: z.string(), pause: nullable(pauseSchema) }).openapi('TierOverview');
-const scriptSchema = z.looseObject({ script: z.string(), tier: z.string() }).openapi('ScriptOverview');
+const gapSchema = z.object({ from: knownInstant, to: knownInstant, count: z.int() });
+
+const tierSchema = z
+  .object({
+    tier: z.string(),
+    periodMs: knownNumber,
+    presence: presenceSchema,
+    lastPass: orNull(lastPassSchema),
+    passes: z.int(),
+    skippedPasses: z.int(),
+    lastSkippedPass: orNull(passSchema),
+    missedPasses: z.object({ count: z.int(), gaps: z.array(gapSchema) }).nullable(),
+    pause: orNull(pauseSchema),
+  })
+  .openapi('TierOverview');
+
+export const scriptOverviewFields = {
+  script: z.string(),
+  tier: z.string(),
+  presence: presenceSchema,
+  runs: z.int(),
+  succeeded: z.int(),
+  failed: z.int(),
+  released: z.int(),
+  successRate: knownNumber,
+  p50DurationMs: knownNumber,
+  p95DurationMs: knownNumber,
+  maxDurationMs: knownNumber,
+  totalDurationMs: knownNumber,
+  cpuMs: knownNumber,
+  totalCpuMs: knownNumber,
+  maxRssBytes: knownNumber,
+  lastRun: orNull(runSchema),
+  lastError: knownText,
+  recentRuns: z.array(z.object({ id: z.int(), outcome: outcomeSchema, durationMs: knownNumber })),
+  pause: orNull(pauseSchema),
+  waiting: orNull(waitingSchema),
+};
+
+export const scriptOverviewSchema = z.object(scriptOverviewFields).openapi('ScriptOverview');
 
 const overviewSchema = z
   .object({
-    since: nullable(instantSchema),
-    until: nullable(instantSchema),
+    since: knownInstant,
+    until: knownInstant,
     tiers: z.array(tierSchema),
-    scripts: z.array(scriptSchema),
-    running: z.array(z.looseObject({ id: z.int(), script: z.string() })),
+    scripts: z.array(scriptOverviewSchema),
+    running: z.array(runningSchema),
     totals: z.object({
       runs: z.int(),
       succeeded: z.int(),
       failed: z.int(),
       released: z.int(),
-      successRate: nullable(z.number()),
-      durationMs: nullable(z.number()),
-      cpuMs: nullable(z.number()),
-      maxRssBytes: nullable(z.number()),
+      successRate: knownNumber,
+      durationMs: knownNumber,
+      cpuMs: knownNumber,
+      maxRssBytes: knownNumber,
     }),
   })
   .openapi('Overview');
+
+export const WEEK_MS = 7 * 86_400_000;
 
 const overviewRoute = defineRoute('read', {
   method: 'get',
   path: '/api/overview',
   summary: 'All scripts with their figures in a window of time: what `runner report --json` prints',
-  request: {
-    query: z.object({
-      since: z.string().optional().openapi({ example: '24h' }),
-      until: z.string().optional(),
-      tier: z.string().optional(),
-    }),
-  },
+  request: { query: z.strictObject({ ...windowFields, tier: textSchema.optional() }) },
   responses: { 200: jsonResponse('The overview', overviewSchema) },
+});
+
+export const holderSchema = z
+  .object({
+    kind: z.enum(['tier', 'script', 'backlog', 'queue']).nullable(),
+    pid: z.int(),
+    host: z.string(),
+    since: knownInstant,
+  })
+  .openapi('TierHolder');
+
+export const tierStateFields = {
+  tier: z.string(),
+  periodMs: knownNumber,
+  lastPass: z.object({ state: passFields.state, startedAt: knownInstant }).nullable(),
+  lastCalledBySchedule: knownInstant,
+  nextCall: knownInstant,
+  isOverdue: z.boolean(),
+  isDueAgain: z.boolean(),
+  holder: orNull(holderSchema),
+  pause: orNull(pauseSchema),
+};
+
+export const waiterSchema = z
+  .object({ host: z.string(), pid: z.int(), patterns: z.array(z.string()), since: knownInstant })
+  .openapi('Waiter');
+
+const queueSchema = z
+  .object({
+    ready: z.int().nullable(),
+    delayed: z.int().nullable(),
+    running: z.int().nullable(),
+    paused: z.int().nullable(),
+    failed: z.int().nullable(),
+    workers: z.int().nullable(),
+    idleWorkers: z.int().nullable(),
+    waiting: z.array(waiterSchema),
+    withoutHandler: z.array(z.object({ name: z.string(), jobs: z.int(), nearest: knownText })),
+  })
+  .openapi('QueueStatus');
+
+const statusSchema = z
+  .object({
+    at: knownInstant,
+    incidents: z.array(incidentSchema),
+    running: z.array(z.object({ ...runningSchema.shape, usualDurationMs: knownNumber })),
+    waiting: z.array(waitingSchema),
+    pauses: z.array(pauseSchema),
+    queue: queueSchema,
+    tiers: z.array(z.object(tierStateFields).openapi('TierState')),
+    isLogUnread: z.boolean(),
+    logProblem: knownText.openapi({ description: 'Why the log cannot be read; null: it can, or there is none' }),
+    spooledRuns: z.int(),
+    quarantinedLogs: z.array(z.string()),
+  })
+  .openapi('Status');
+
+const statusRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/status',
+  summary: 'What is wrong, runs, waits and is paused now: what `runner status --json` prints',
+  request: { query: z.strictObject({}) },
+  responses: { 200: jsonResponse('The status', statusSchema) },
 });
 
 export function addOverviewRoutes(api: Api): void {
   api.openapi(overviewRoute, async (c) => {
     const { site } = c.var;
-    const { since, until, tier } = c.req.valid('query');
+    const { tier, ...window } = c.req.valid('query');
     const known = await site.knownTiers();
     const overview = await site.read(({ nowMs, pauses, view }) =>
-      readOverview(view, { ...parseTimeWindow({ since, until }, nowMs), tier, known, pauses }),
+      readOverview(view, { ...readClosedWindow(window, nowMs, WEEK_MS), tier, known, pauses }),
     );
-    return c.json(overviewToJson(overview), 200);
+    return answer(c, overviewToJson(overview));
+  });
+  api.openapi(statusRoute, async (c) => {
+    const { root, states, read } = c.var.site;
+    const tiers = tierNames(root);
+    const handlers = await listHandlerNames(root);
+    const status = await read(async ({ view, nowMs, pauses, problem: logProblem }) => {
+      const found = await readStatus(view, {
+        states,
+        tiers,
+        handlers,
+        pauses,
+        nowMs,
+        isLogUnread: logProblem !== null,
+      });
+      return { ...statusToJson(found), logProblem };
+    });
+    return answer(c, status);
   });
 }

@@ -104,3 +104,14 @@ export function jsonResponse<S extends z.ZodType>(description: string, schema: S
 
 /** An instant, UTC: `2026-11-01T10:00:00.000Z`. */
 export const instantSchema = z.iso.datetime();
+
+/** A value of the query or the path that only its handler can find wrong. */
+export class InvalidParameter extends Error {
+  readonly parameter: string;
+
+  /** @param detail what was expected, and what was found */
+  constructor(parameter: string, detail: string) {
+    super(detail);
+    this.parameter = parameter;
+  }
+}

@@ -32,10 +32,16 @@ type Order = NonNullable<ListOptions['order']>;
 
 const orders: readonly Order[] = ['newest', 'oldest', 'next', 'soonest', 'kick'];
 
+/** With what only a list by pages needs. */
+export interface ListPageOptions extends ListOptions {
+  /** So many are left out first; not with the order `kick`. Default 0. */
+  readonly offset?: number;
+}
+
 /** Jobs of the queue; without an order, the newest first. */
 export async function listJobs(
   session: StoreSession,
-  options: ListOptions,
+  options: ListPageOptions,
   at: number,
   read?: JsonReader,
 ): Promise<Job[]> {
@@ -47,7 +53,7 @@ export async function listJobs(
   const rows =
     order === 'kick'
       ? await listKicked(session, options, limit, at)
-      : await session.jobs.list({ ...readFilter(options, at), order, limit, at });
+      : await session.jobs.list({ ...readFilter(options, at), order, limit, offset: options.offset, at });
   const jobs: Job[] = [];
   for (const row of rows) jobs.push(await toJob(session, row, read));
   return jobs;

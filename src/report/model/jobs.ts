@@ -1,5 +1,5 @@
-import type { Job, ListOptions } from '../../queue/api.ts';
-import { listJobs } from '../../queue/read/list.ts';
+import type { Job } from '../../queue/api.ts';
+import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
@@ -29,7 +29,7 @@ const PAGE = 1000;
 
 export async function readJobs(
   store: StoreSession,
-  { limit, order = 'newest', ...options }: ListOptions & { readonly limit: number },
+  { limit, order = 'newest', offset = 0, ...options }: ListPageOptions & { readonly limit: number },
   nowMs: number,
 ): Promise<JobList> {
   const lost = await findLostClaims(store, nowMs);
@@ -40,7 +40,7 @@ export async function readJobs(
     const size = Math.min(PAGE, limit + 1 - jobs.length);
     const last = jobs.at(-1);
     const further = last === undefined ? {} : { [order === 'oldest' ? 'after' : 'before']: last.id };
-    const query = { ...options, ...further, order, limit: size };
+    const query = { ...options, ...further, order, limit: size, ...(last === undefined && offset > 0 && { offset }) };
     const page = await listJobs(store, query, nowMs, parseExactly);
     jobs.push(...page);
     isLast = page.length < size;

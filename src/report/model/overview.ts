@@ -133,6 +133,18 @@ export async function readOverview(log: LogView, query: OverviewQuery): Promise<
   };
 }
 
+/** One script's figures, as the overview has them; those of a name that nobody knows are empty. */
+export async function readScriptOverview(
+  log: LogView,
+  script: string,
+  query: Omit<OverviewQuery, 'tier' | 'outcomes' | 'limit'>,
+): Promise<ScriptOverview> {
+  const recent = await selectRecentRuns(log.db, query.untilMs, RECENT_RUNS, script);
+  const figures = await selectFigures(log.db, query, script);
+  const [overview] = await describeScripts(log, query, [script], { recent, figures });
+  return overview as ScriptOverview;
+}
+
 async function readTiers(
   { db }: LogView,
   query: OverviewQuery,
@@ -198,7 +210,15 @@ interface Found {
 }
 
 async function readScripts(log: LogView, query: OverviewQuery, found: Found): Promise<ScriptOverview[]> {
-  const names = chooseScripts(query, found);
+  return await describeScripts(log, query, chooseScripts(query, found), found);
+}
+
+async function describeScripts(
+  log: LogView,
+  query: OverviewQuery,
+  names: readonly string[],
+  found: Pick<Found, 'recent' | 'figures'>,
+): Promise<ScriptOverview[]> {
   const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
   const lastRuns = new Map((await selectRunsById(log, lastIds)).map((run) => [run.script, run]));
   const waiting = await selectWaiting(log.db, await selectHolders(log.db));

@@ -50,6 +50,7 @@ const allOf = (column: RawBuilder<unknown>) =>
 export async function selectFigures(
   db: Kysely<ActivityLog>,
   { sinceMs, untilMs }: TimeWindow,
+  script?: string,
 ): Promise<ReadonlyMap<string, RunFigures>> {
   // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
   const { rows } = await sql<FigureColumns>`
@@ -57,10 +58,13 @@ export async function selectFigures(
       json_group_array(outcome) filter (where outcome <> 'succeeded') as others,
       ${allOf(durationUs)} as durations, ${allOf(cpuUs)} as cpu
     from scripts cross join runs
-    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs}
+    where script_id = scripts.id and started_at >= ${sinceMs} and started_at < ${untilMs} and ${isOf(script)}
     group by scripts.id`.execute(db);
   return new Map(rows.map(({ script, ...columns }) => [script, readFigures(columns)]));
 }
+
+/** Of one script, or of all. */
+const isOf = (script: string | undefined) => (script === undefined ? sql`true` : sql`scripts.name = ${script}`);
 
 interface FigureColumns extends Pick<RunFigures, 'runs' | 'maxRssBytes'> {
   readonly script: string;
@@ -87,11 +91,12 @@ export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
   untilMs: number,
   limit: number,
+  script?: string,
 ): Promise<ReadonlyMap<string, readonly RecentRun[]>> {
   const { rows } = await sql<RecentRun & { script: string }>`
     select scripts.name as script, runs.id, outcome, duration_ms as "durationMs"
     from scripts cross join runs
-    where script_id = scripts.id and started_at < ${untilMs} and started_at >= coalesce(
+    where ${isOf(script)} and script_id = scripts.id and started_at < ${untilMs} and started_at >= coalesce(
       (select older.started_at from runs as older
        where older.script_id = scripts.id and older.started_at < ${untilMs}
        order by older.started_at desc limit 1 offset ${limit - 1}), 0)

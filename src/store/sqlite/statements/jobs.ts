@@ -198,10 +198,12 @@ const orders = {
 const FEW = 1_000;
 
 function list(db: Statements, filter: JobFilter): JobRow[] {
-  const { ids, values } = selectIds(db, filter);
-  return db.all<JobRow>(`select * from jobs where id in (${ids}) order by ${orders[filter.order]} limit ?`, [
+  const { limit, offset = 0, order } = filter;
+  const { ids, values } = selectIds(db, { ...filter, limit: limit + offset });
+  return db.all<JobRow>(`select * from jobs where id in (${ids}) order by ${orders[order]} limit ? offset ?`, [
     ...values,
-    filter.limit,
+    limit,
+    offset,
   ]);
 }
 

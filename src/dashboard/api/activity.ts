@@ -1,0 +1,208 @@
+import { z } from '@hono/zod-openapi';
+import { periods } from '../../monitor/metrics/periods.ts';
+import { readMetrics } from '../../monitor/metrics/read-metrics.ts';
+import { activityToJson, metricsToJson } from '../../report/json.ts';
+import { type Activity, selectActivity } from '../../report/model/jobs.ts';
+import { describeEvent } from '../../report/text/words.ts';
+import { readCpuLimit } from '../../system/process/cpu-limit.ts';
+import type { Site } from '../site.ts';
+import {
+  answer,
+  idSchema,
+  knownNumber,
+  knownText,
+  listOf,
+  namedTwice,
+  oneOf,
+  pageFields,
+  readClosedWindow,
+  readCursor,
+  readLog,
+  readWindow,
+  textSchema,
+  wholeNumber,
+  writeCursor,
+} from './fields.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { knownInstant } from './schemas.ts';
+
+const activitySchema = z
+  .object({
+    at: knownInstant,
+    event: z.string().openapi({ example: 'job-queued' }),
+    text: z.string().openapi({ description: 'The event in words' }),
+    detail: knownText,
+    run: z.int().nullable(),
+    job: z.int().nullable(),
+    name: knownText.openapi({ description: "The job's; null: it concerns none, or one that was deleted" }),
+    worker: z.int().nullable(),
+  })
+  .openapi('Activity');
+
+const activityRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/activity',
+  summary: 'What happened to jobs and workers',
+  request: {
+    query: z.strictObject({
+      ...namedTwice,
+      ...pageFields(500, 100),
+      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'So many are left out first' }),
+      order: oneOf(['asc', 'desc']).default('desc'),
+      job: idSchema.optional(),
+      worker: idSchema.optional(),
+    }),
+  },
+  responses: { 200: jsonResponse('What happened', listOf(activitySchema)) },
+});
+
+const spreadSchema = z
+  .object({
+    count: z.int(),
+    sum: knownNumber,
+    mean: knownNumber,
+    min: knownNumber,
+    max: knownNumber,
+    p50: knownNumber,
+    p95: knownNumber,
+    p99: knownNumber,
+  })
+  .openapi('Spread');
+
+const bucketSchema = z
+  .object({
+    from: knownInstant,
+    until: knownInstant,
+    added: z.int(),
+    started: z.int(),
+    ended: z.int(),
+    finished: z.int(),
+    errors: z.int(),
+    failed: z.int(),
+    crashed: z.int(),
+    runMs: spreadSchema,
+    serviceMs: spreadSchema,
+    cpuMs: knownNumber,
+    cpuRuns: z.int(),
+    maxRssBytes: knownNumber,
+    lateMs: z.object({ mean: knownNumber, max: knownNumber }),
+    waiting: knownNumber,
+    waitingMs: knownNumber,
+  })
+  .openapi('MetricBucket');
+
+const workerBucketSchema = z
+  .object({
+    from: knownInstant,
+    until: knownInstant,
+    workers: z.int(),
+    skipped: z.int(),
+    crashed: z.int(),
+    aliveMs: z.number(),
+    busyMs: z.number(),
+    throughputMean: knownNumber,
+    throughputMax: knownNumber,
+    utilization: knownNumber,
+  })
+  .openapi('WorkerBucket');
+
+const periodSchema = oneOf(periods as [(typeof periods)[number], ...typeof periods]).openapi('Period');
+
+const metricsSchema = z
+  .object({
+    period: periodSchema,
+    since: knownInstant,
+    until: knownInstant,
+    cpuLimit: knownNumber.openapi({ description: 'How many CPUs this user may use; null: nothing limits that' }),
+    series: z.array(
+      z.object({
+        subject: z.string(),
+        kind: z.enum(['all', 'tier', 'script']),
+        total: bucketSchema,
+        buckets: z.array(bucketSchema),
+      }),
+    ),
+    workers: z.array(z.object({ tier: z.string(), total: workerBucketSchema, buckets: z.array(workerBucketSchema) })),
+  })
+  .openapi('Metrics');
+
+const metricsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/metrics/{period}',
+  summary: 'Runs, times, CPU and workers by period: what `runner metrics --json` prints',
+  request: {
+    params: z.object({ period: periodSchema }),
+    query: z.strictObject({
+      ...namedTwice,
+      subject: z
+        .union([textSchema.transform((one) => [one]), z.array(textSchema).max(100)])
+        .optional()
+        .openapi({
+          type: 'array',
+          items: { type: 'string' },
+          description: 'Scripts, handlers, tiers, `queue`, or `*` for all together. Default: each of them',
+        }),
+      limit: wholeNumber(1, 1000)
+        .default(1000)
+        .openapi({ description: 'So many periods of each subject: the newest, or with `order=asc` the oldest' }),
+      offset: wholeNumber(0, 10_000).default(0),
+      order: oneOf(['asc', 'desc']).optional().openapi({ description: 'Which periods are kept. Default: desc' }),
+    }),
+  },
+  responses: { 200: jsonResponse('The figures; the periods of a subject are always the oldest first', metricsSchema) },
+});
+
+const DAY_MS = 86_400_000;
+
+/** So far back one sees what a period is good for. */
+const usualLengthsMs = { '1h': DAY_MS, '6h': 7 * DAY_MS, '12h': 14 * DAY_MS, '1d': 30 * DAY_MS, '1w': 182 * DAY_MS };
+
+export function addActivityRoutes(api: Api): void {
+  api.openapi(activityRoute, async (c) => answer(c, await readActivityPage(c.var.site, c.req.valid('query'))));
+  api.openapi(metricsRoute, async (c) => {
+    const { period } = c.req.valid('param');
+    const { subject: subjects, limit, offset, order = 'desc', ...words } = c.req.valid('query');
+    const keep = <B>(buckets: readonly B[]): B[] =>
+      order === 'asc'
+        ? buckets.slice(offset, offset + limit)
+        : buckets.slice(Math.max(0, buckets.length - offset - limit), Math.max(0, buckets.length - offset));
+    const found = await readLog(c.var.site, async ({ store, nowMs }) => {
+      const window = readClosedWindow(words, nowMs, usualLengthsMs[period]);
+      if (store === null) return { period, ...window, series: [], workers: [] };
+      return await readMetrics(store, { period, ...window, nowMs, subjects });
+    });
+    const { series, workers, ...rest } = metricsToJson(found, readCpuLimit());
+    return answer(c, {
+      ...rest,
+      series: series.map((each) => ({ ...each, buckets: keep(each.buckets) })),
+      workers: workers.map((each) => ({ ...each, buckets: keep(each.buckets) })),
+    });
+  });
+}
+
+type ActivityWords = z.infer<typeof activityRoute.request.query>;
+
+async function readActivityPage(site: Site, query: ActivityWords) {
+  const { limit, cursor, offset = 0, order, job: jobId, worker: workerId, ...words } = query;
+  const place = readCursor(cursor, 2);
+  const [atMs, seen] = place ?? [undefined, offset];
+  return await readLog(site, async ({ view, nowMs }) => {
+    const window = readWindow(words, nowMs);
+    const from = atMs === undefined ? {} : order === 'desc' ? { untilMs: atMs + 1 } : { sinceMs: atMs };
+    const skip = seen as number;
+    const asked = { ...window, ...from, jobId, workerId, limit: limit + skip + 1 };
+    const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
+    const items = found.slice(skip, skip + limit);
+    const last = found.length > skip + limit ? items.at(-1) : undefined;
+    return {
+      items: items.map((each) => ({ ...activityToJson(each), text: describeEvent(each.event) })),
+      next: last === undefined ? null : writeCursor(last.atMs, countUntil(found, last)),
+    };
+  });
+}
+
+/** How many of the same instant come before what follows. */
+function countUntil(found: readonly Activity[], last: Activity): number {
+  const until = found.indexOf(last);
+  return found.filter(({ atMs }, index) => atMs === last.atMs && index <= until).length;
+}

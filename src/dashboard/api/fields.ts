@@ -1,0 +1,167 @@
+import { z } from '@hono/zod-openapi';
+import type { Context, TypedResponse } from 'hono';
+import { HTTPException } from 'hono/http-exception';
+import { formatJsonLine } from '../../report/json.ts';
+import { findRecordedScript } from '../../report/model/history.ts';
+import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import type { Site, SiteLog } from '../site.ts';
+import { InvalidParameter } from './route.ts';
+
+/** A component of the document that may be missing. */
+export const orNull = <S extends z.ZodType>(schema: S) => z.union([schema, z.null()]);
+
+/** A figure that may be unknown. */
+export const knownNumber = z.number().nullable();
+export const knownText = z.string().nullable();
+
+/** What all lists answer; `next` goes into `cursor` for what follows, null: there is no more. */
+export const listOf = <S extends z.ZodType>(items: S) =>
+  z.object({ items: z.array(items), next: z.string().nullable() });
+
+/** What the models give, as schemas have it. */
+type Plain<T> = T extends readonly (infer Item)[]
+  ? Plain<Item>[]
+  : T extends object
+    ? { -readonly [Key in keyof T]: Plain<T[Key]> }
+    : T;
+
+/** JSON as `--json` writes it: data is passed on letter by letter, and nothing in it can harm a terminal. */
+export function answer<T>(c: Context, body: T): Response & TypedResponse<Plain<T>, 200, 'json'> {
+  const text = formatJsonLine(body);
+  return c.body(text, 200, { 'content-type': 'application/json' }) as never;
+}
+
+const oneText = z.string({ error: 'expects one value' });
+
+/** A number among a query's or a path's words. */
+export function wholeNumber(least: number, most: number) {
+  return oneText
+    .transform((text, ctx) => {
+      const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+      if (number >= least && number <= most) return number;
+      ctx.addIssue(`expects a whole number from ${least} to ${most}, found ${JSON.stringify(text)}`);
+      return z.NEVER;
+    })
+    .openapi({ type: 'integer', minimum: least, maximum: most });
+}
+
+/** Of a run, a job, a worker, an incident. */
+export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+
+export const textSchema = oneText.min(1, 'expects some text').max(1000, 'expects at most 1000 characters');
+
+/** When: a duration back from now, or a local time. */
+export const timeSchema = textSchema.refine((text) => readTimeSpan(text, Date.now()) !== null, {
+  error: ({ input }) => `expects ${EXPECTED_TIME}, found ${JSON.stringify(input)}`,
+});
+
+/** A list of words that are known, separated by commas. */
+export function wordsOf<Word extends string>(words: readonly Word[]) {
+  return oneText
+    .transform((text, ctx) => {
+      const found = text.split(',').map((word) => word.trim());
+      const wrong = found.find((word) => !words.includes(word as Word));
+      if (wrong === undefined) return found as Word[];
+      ctx.addIssue(`expects some of ${words.join(', ')}, separated by commas; found ${JSON.stringify(wrong)}`);
+      return z.NEVER;
+    })
+    .openapi({ type: 'string', example: words.slice(0, 2).join(',') });
+}
+
+export function oneOf<const Words extends readonly [string, ...string[]]>(words: Words) {
+  return z.enum(words, { error: ({ input }) => `expects one of ${words.join(', ')}, found ${JSON.stringify(input)}` });
+}
+
+/** From when on and before when; a day given to `until` is included. */
+export const windowFields = {
+  since: timeSchema.optional().openapi({ example: '24h', description: `From then on: ${EXPECTED_TIME}` }),
+  until: timeSchema.optional().openapi({ description: 'Before then; a day is included' }),
+};
+
+/** The same, also as LaterJob calls it. */
+export const namedTwice = {
+  ...windowFields,
+  after: timeSchema.optional().openapi({ description: 'The same as since' }),
+  before: timeSchema.optional().openapi({ description: 'The same as until' }),
+};
+
+interface WindowWords {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly after?: string | undefined;
+  readonly before?: string | undefined;
+}
+
+/** @throws {InvalidParameter} for a window that ends before it begins, or is named twice */
+export function readWindow(words: WindowWords, nowMs: number): OpenWindow {
+  const since = choose('since', words.since, 'after', words.after);
+  const until = choose('until', words.until, 'before', words.before);
+  const window = {
+    sinceMs: since === undefined ? undefined : readTimeSpan(since, nowMs)?.startMs,
+    untilMs: until === undefined ? undefined : readTimeSpan(until, nowMs)?.endMs,
+  };
+  if ((window.sinceMs ?? 0) < (window.untilMs ?? Number.MAX_SAFE_INTEGER)) return window;
+  const detail = `${since} is not before ${until}, so there can be nothing between them`;
+  throw new InvalidParameter(words.since === undefined ? 'after' : 'since', detail);
+}
+
+function choose(name: string, word: string | undefined, other: string, otherWord: string | undefined) {
+  if (word === undefined || otherWord === undefined) return word ?? otherWord;
+  throw new InvalidParameter(other, `says the same as ${name}: give one of them`);
+}
+
+/** The same with an end and a beginning: without them, so far back from now. */
+export function readClosedWindow(words: WindowWords, nowMs: number, backMs: number) {
+  const { sinceMs, untilMs = nowMs + 1 } = readWindow(words, nowMs);
+  return { sinceMs: sinceMs ?? Math.min(nowMs, untilMs - 1) - backMs, untilMs };
+}
+
+/** How lists are read piece by piece. */
+export const pageFields = (most: number, usual: number) => ({
+  limit: wholeNumber(1, most).default(usual),
+  cursor: oneText.max(200).optional().openapi({ description: '`next` of the answer before' }),
+});
+
+/** Where a list goes on: numbers of the last item, opaque to callers. */
+export function writeCursor(...place: readonly number[]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** @throws {InvalidParameter} for what no answer has given */
+export function readCursor(cursor: string | undefined, length: number): number[] | null {
+  if (cursor === undefined) return null;
+  const place = parse(Buffer.from(cursor, 'base64url').toString());
+  if (Array.isArray(place) && place.length === length && place.every(Number.isSafeInteger)) return place;
+  throw new InvalidParameter('cursor', 'expects `next` of an answer to the same question');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Lets the log be read, for answers that only it can give. Where nothing was ever recorded, it is empty.
+ *
+ * @throws {HTTPException} 503, with the reason, where there is a log that cannot be read
+ */
+export async function readLog<T>(site: Site, use: (log: SiteLog) => Promise<T>): Promise<T> {
+  return await site.read(async (log) => {
+    if (log.problem !== null) throw new HTTPException(503, { message: log.problem });
+    return await use(log);
+  });
+}
+
+/** @throws {HTTPException} 404, with the nearest name, where neither `jobs/` nor the log has such a script */
+export function findScript(word: string, names: readonly string[]): string {
+  try {
+    return findRecordedScript(word, names);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new HTTPException(404, { message: error.message });
+  }
+}

@@ -1,0 +1,222 @@
+import { z } from '@hono/zod-openapi';
+import { countJobs, jobStates, totalJobs } from '../../queue/read/list.ts';
+import { countToJson, heldJobToJson, jobStoryToJson, totalsToJson } from '../../report/json.ts';
+import { noJobs, readJobs } from '../../report/model/jobs.ts';
+import { readStory } from '../../report/model/story.ts';
+import { readJobStates } from '../../report/text/filters.ts';
+import { findHold } from '../../report/text/words.ts';
+import type { Site } from '../site.ts';
+import {
+  answer,
+  idSchema,
+  knownText,
+  listOf,
+  namedTwice,
+  oneOf,
+  orNull,
+  pageFields,
+  readCursor,
+  readLog,
+  readWindow,
+  textSchema,
+  wholeNumber,
+  wordsOf,
+  writeCursor,
+} from './fields.ts';
+import { type Api, defineRoute, InvalidParameter, jsonResponse } from './route.ts';
+import { knownInstant, pauseSchema, runSchema } from './schemas.ts';
+
+export const jobStateSchema = z.enum(jobStates).openapi('JobState');
+
+export const jobFields = {
+  id: z.int(),
+  name: z.string(),
+  state: jobStateSchema,
+  data: z.unknown().openapi({ description: 'JSON, as it was given' }),
+  result: z.unknown().openapi({ description: 'JSON; null: none' }),
+  priority: z.int(),
+  runAt: knownInstant,
+  scheduledFor: knownInstant,
+  createdAt: knownInstant,
+  startedAt: knownInstant,
+  finishedAt: knownInstant,
+  attempts: z.int(),
+  maxAttempts: z.int().nullable(),
+  repeat: knownText,
+  missed: z.enum(['all', 'once', 'skip']),
+  uniqueKey: knownText,
+  group: knownText,
+  parent: z.int().nullable(),
+  leaseMs: z.number().nullable(),
+  leasedUntil: knownInstant,
+  reason: knownText,
+  counters: z.object({
+    reserves: z.int(),
+    timeouts: z.int(),
+    releases: z.int(),
+    buries: z.int(),
+    kicks: z.int(),
+    crashes: z.int(),
+  }),
+};
+
+const heldJobSchema = z.object({ ...jobFields, pause: orNull(pauseSchema) }).openapi('HeldJob');
+
+const stateWords = [...jobStates, 'ready', 'delayed'] as const;
+
+const jobsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/jobs',
+  summary: 'Jobs of the queue',
+  request: {
+    query: z.strictObject({
+      ...namedTwice,
+      ...pageFields(500, 500),
+      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'So many are left out first' }),
+      order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({
+        description: 'By number; or waiting jobs in the order of processing, by time; or those that a kick takes',
+      }),
+      state: wordsOf(stateWords).optional().openapi({ description: '`ready` or `delayed` stand alone' }),
+      name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
+      parent: idSchema.optional(),
+    }),
+  },
+  responses: { 200: jsonResponse('Jobs', listOf(heldJobSchema)) },
+});
+
+const patternQuery = z.strictObject({ name: textSchema.default('*').openapi({ example: 'mail/*' }) });
+
+const countsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/jobs/counts',
+  summary: 'How many jobs of each name are in which state',
+  request: { query: patternQuery },
+  responses: {
+    200: jsonResponse(
+      'A count for each name, without parameters',
+      listOf(
+        z
+          .object({
+            name: z.string(),
+            ready: z.int(),
+            delayed: z.int(),
+            running: z.int(),
+            retrying: z.int(),
+            paused: z.int(),
+            failed: z.int(),
+            finished: z.int(),
+            cancelled: z.int(),
+          })
+          .openapi('JobCounts'),
+      ),
+    ),
+  },
+});
+
+const totalsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/jobs/totals',
+  summary: 'What has happened to jobs of each name since the log began',
+  request: { query: patternQuery },
+  responses: {
+    200: jsonResponse(
+      'Totals for each name, without parameters',
+      listOf(
+        z
+          .object({
+            name: z.string(),
+            added: z.int(),
+            runs: z.int(),
+            succeeded: z.int(),
+            failed: z.int(),
+            timedOut: z.int(),
+            crashed: z.int(),
+            released: z.int(),
+            leasesExpired: z.int(),
+            buried: z.int(),
+            kicked: z.int(),
+          })
+          .openapi('JobTotals'),
+      ),
+    ),
+  },
+});
+
+const jobRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/jobs/{id}',
+  summary: 'One job with its children, its runs and all that happened to it',
+  request: { params: z.object({ id: idSchema }), query: z.strictObject({}) },
+  responses: {
+    200: jsonResponse(
+      'The job',
+      z
+        .object({
+          ...heldJobSchema.shape,
+          children: z.array(z.object({ id: z.int(), name: z.string(), state: jobStateSchema })),
+          runs: z.array(runSchema),
+          activity: z.array(
+            z.object({ at: knownInstant, event: z.string(), detail: knownText, run: z.int().nullable() }),
+          ),
+        })
+        .openapi('JobStory'),
+    ),
+  },
+});
+
+export function addJobRoutes(api: Api): void {
+  api.openapi(countsRoute, async (c) => {
+    const { name } = c.req.valid('query');
+    const counts = await readLog(c.var.site, async ({ store, nowMs }) =>
+      store === null ? [] : await countJobs(store, name, nowMs),
+    );
+    return answer(c, { items: counts.map(countToJson), next: null });
+  });
+  api.openapi(totalsRoute, async (c) => {
+    const { name } = c.req.valid('query');
+    const totals = await readLog(c.var.site, async ({ store }) => (store === null ? [] : await totalJobs(store, name)));
+    return answer(c, { items: totals.map(totalsToJson), next: null });
+  });
+  api.openapi(jobsRoute, async (c) => answer(c, await readJobPage(c.var.site, c.req.valid('query'))));
+  api.openapi(jobRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    return answer(c, jobStoryToJson(await readLog(c.var.site, (log) => readStory(log, id))));
+  });
+}
+
+type JobQuery = z.infer<typeof jobsRoute.request.query>;
+
+async function readJobPage(site: Site, query: JobQuery) {
+  const { limit, cursor, offset = 0, order, state, name: pattern, parent, ...window } = query;
+  const [last] = readCursor(cursor, 1) ?? [];
+  const isByNumber = order === 'asc' || order === 'desc';
+  if (last !== undefined && !isByNumber) throw new InvalidParameter('cursor', 'goes with the orders asc and desc only');
+  const states = state === undefined ? {} : readStates(state);
+  return await readLog(site, async ({ store, nowMs }) => {
+    const { sinceMs, untilMs } = readWindow(window, nowMs);
+    const filter = {
+      ...states,
+      ...(pattern === undefined ? {} : { pattern }),
+      ...(parent === undefined ? {} : { parent }),
+      ...(sinceMs === undefined ? {} : { since: sinceMs }),
+      ...(untilMs === undefined ? {} : { until: untilMs }),
+      ...(last === undefined ? {} : { [order === 'asc' ? 'after' : 'before']: last }),
+      ...(offset === 0 ? {} : { offset }),
+      order: order === 'asc' ? ('oldest' as const) : order === 'desc' ? ('newest' as const) : order,
+      limit,
+    };
+    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, filter, nowMs);
+    const end = isCut && isByNumber ? jobs.at(-1) : undefined;
+    return {
+      items: jobs.map((job) => heldJobToJson(job, findHold(pauses, job))),
+      next: end === undefined ? null : writeCursor(end.id),
+    };
+  });
+}
+
+function readStates(words: readonly string[]) {
+  if (words.length > 1 && words.some((word) => word === 'ready' || word === 'delayed')) {
+    throw new InvalidParameter('state', 'takes ready or delayed alone');
+  }
+  return readJobStates(words.join(','));
+}

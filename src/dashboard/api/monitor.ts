@@ -1,0 +1,133 @@
+import { uptime } from 'node:os';
+import { z } from '@hono/zod-openapi';
+import type { CheckPlace } from '../../monitor/checks/check.ts';
+import { checkCodes, runChecks, withoutLog } from '../../monitor/checks/run-checks.ts';
+import { writePrometheus } from '../../monitor/telemetry/families.ts';
+import { readFamilies } from '../../monitor/telemetry/read-families.ts';
+import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../report/json.ts';
+import { selectIncidents } from '../../report/model/incidents.ts';
+import { loadSettings } from '../../settings/load.ts';
+import {
+  answer,
+  knownText,
+  listOf,
+  oneOf,
+  pageFields,
+  readCursor,
+  readLog,
+  textSchema,
+  wordsOf,
+  writeCursor,
+} from './fields.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { incidentSchema, knownInstant, pauseSchema } from './schemas.ts';
+
+const incidentsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/incidents',
+  summary: 'What is or was wrong, the newest first',
+  request: {
+    query: z.strictObject({
+      ...pageFields(500, 100),
+      state: oneOf(['open', 'over', 'all']).default('open'),
+      subject: textSchema.optional().openapi({ example: 'hourly/import' }),
+    }),
+  },
+  responses: { 200: jsonResponse('Incidents', listOf(incidentSchema)) },
+});
+
+const muteSchema = z.object({ name: z.string(), until: knownInstant, since: knownInstant }).openapi('Mute');
+
+const mutesRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/mutes',
+  summary: 'Of what nobody is told for a while',
+  request: { query: z.strictObject({}) },
+  responses: { 200: jsonResponse('Mutes', listOf(muteSchema)) },
+});
+
+const pausesRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/pauses',
+  summary: 'What is paused',
+  request: { query: z.strictObject({}) },
+  responses: { 200: jsonResponse('Pauses', listOf(pauseSchema)) },
+});
+
+const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).openapi('CheckStatus');
+
+const healthRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/health',
+  summary: 'What the health checks find: what `runner check --json` prints',
+  request: { query: z.strictObject({ code: wordsOf(checkCodes).optional() }) },
+  responses: {
+    200: jsonResponse(
+      'What they find; also if something is wrong',
+      z
+        .object({
+          status: checkStatusSchema,
+          checks: z.array(
+            z.object({
+              code: z.enum(checkCodes as [(typeof checkCodes)[number], ...typeof checkCodes]),
+              status: checkStatusSchema,
+              subject: z.string(),
+              message: z.string(),
+              hint: knownText,
+            }),
+          ),
+        })
+        .openapi('Health'),
+    ),
+  },
+});
+
+const prometheusRoute = defineRoute('read', {
+  method: 'get',
+  path: '/metrics',
+  summary: 'All metrics as Prometheus reads them: what `runner metrics --prometheus` prints',
+  request: { query: z.strictObject({}) },
+  responses: {
+    200: { description: 'The text format 0.0.4', content: { 'text/plain': { schema: z.string() } } },
+  },
+});
+
+export function addMonitorRoutes(api: Api): void {
+  api.openapi(incidentsRoute, async (c) => {
+    const { limit, cursor, state, subject } = c.req.valid('query');
+    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const page = await readLog(c.var.site, async ({ view }) => {
+      const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
+      const last = found.length > limit ? found[limit - 1] : undefined;
+      const items = found.slice(0, limit).map(incidentToJson);
+      return { items, next: last === undefined ? null : writeCursor(last.id) };
+    });
+    return answer(c, page);
+  });
+  api.openapi(mutesRoute, async (c) => {
+    const mutes = await readLog(c.var.site, async ({ store, nowMs }) => (await store?.incidents.mutes(nowMs)) ?? []);
+    return answer(c, { items: mutes.map(muteToJson), next: null });
+  });
+  api.openapi(pausesRoute, async (c) => {
+    const pauses = await readLog(c.var.site, async (log) => log.pauses);
+    return answer(c, { items: pauses.map(pauseToJson), next: null });
+  });
+  api.openapi(healthRoute, async (c) => {
+    const { root, states, env, read } = c.var.site;
+    const { code: codes = checkCodes } = c.req.valid('query');
+    const settings = await loadSettings(root, env);
+    const { findings } = await read(async ({ store, problem, nowMs }) => {
+      if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
+      const place = { root, states: states as CheckPlace['states'], settings, nowMs, upMs: uptime() * 1000 };
+      return await runChecks(store, place, codes);
+    });
+    return answer(c, healthToJson(findings));
+  });
+  api.openapi(prometheusRoute, async (c) => {
+    const { site } = c.var;
+    const families = await readLog(site, async ({ store, nowMs }) =>
+      store === null ? [] : await readFamilies(store, nowMs, site.version),
+    );
+    return c.text(writePrometheus(families), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' });
+  });
+}

@@ -1,0 +1,153 @@
+import { z } from '@hono/zod-openapi';
+import { HTTPException } from 'hono/http-exception';
+import { changeToJson, runToJson } from '../../report/json.ts';
+import { findNames } from '../../report/model/history.ts';
+import { readRunOutput } from '../../report/model/output.ts';
+import type { LogView, RunRecord } from '../../report/model/run.ts';
+import { readRunSummary, selectRunPage } from '../../report/model/run-pages.ts';
+import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../report/model/runs.ts';
+import { type Clock, createClock } from '../../report/text/clock.ts';
+import { describeChange, describeDeviation } from '../../report/text/words.ts';
+import { outcomes } from '../../store/schema.ts';
+import {
+  answer,
+  findScript,
+  idSchema,
+  knownText,
+  listOf,
+  pageFields,
+  readCursor,
+  readLog,
+  readWindow,
+  textSchema,
+  wholeNumber,
+  windowFields,
+  wordsOf,
+  writeCursor,
+} from './fields.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { knownInstant, toldRunSchema } from './schemas.ts';
+
+const runsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/runs',
+  summary: 'Runs of all scripts and handlers, the newest first',
+  request: {
+    query: z.strictObject({
+      ...windowFields,
+      ...pageFields(500, 50),
+      script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
+      tier: textSchema.optional(),
+      outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
+    }),
+  },
+  responses: { 200: jsonResponse('Runs', listOf(toldRunSchema)) },
+});
+
+const idParam = z.object({ id: idSchema });
+
+const runRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/runs/{id}',
+  summary: 'One run, and what has changed since its script last succeeded',
+  request: { params: idParam, query: z.strictObject({}) },
+  responses: {
+    200: jsonResponse(
+      'The run',
+      z
+        .object({
+          ...toldRunSchema.shape,
+          change: z
+            .object({ changedAt: knownInstant, lastSuccessAt: knownInstant })
+            .nullable()
+            .openapi({ description: 'Of one that failed: since its script last succeeded its content is another one' }),
+          changeText: knownText.openapi({ description: 'The same in a sentence' }),
+          lastGood: z.int().nullable().openapi({ description: 'The last run before it that succeeded' }),
+          hasOutput: z.boolean().openapi({ description: 'Something of what it wrote is kept' }),
+        })
+        .openapi('OneRun'),
+    ),
+  },
+});
+
+const outputRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/runs/{id}/output',
+  summary: 'All that is kept of what a run wrote, or has written so far; from a byte on',
+  request: {
+    params: idParam,
+    query: z.strictObject({ from: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
+  },
+  responses: {
+    200: {
+      description: 'The text as it was written, terminal sequences included. `X-Next`: where what follows begins',
+      headers: z.object({ 'X-Next': z.string() }),
+      content: { 'text/plain': { schema: z.string() } },
+    },
+  },
+});
+
+export function addRunRoutes(api: Api): void {
+  api.openapi(runsRoute, async (c) => {
+    const { site } = c.var;
+    const { limit, cursor, script: word, tier, outcome, ...window } = c.req.valid('query');
+    const place = readCursor(cursor, 2);
+    const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
+    const known = await site.knownTiers();
+    const page = await readLog(site, async ({ nowMs, view }) => {
+      const script = word === undefined ? undefined : findScript(word, await findNames(view, known));
+      // One more than asked for tells whether there are more.
+      const query = { ...readWindow(window, nowMs), script, tier, outcomes: outcome, after, limit: limit + 1 };
+      const runs = await selectRunPage(view, query);
+      const last = runs.length > limit ? runs[limit - 1] : undefined;
+      const clock = createClock(nowMs);
+      const items: Awaited<ReturnType<typeof tellRun>>[] = [];
+      for (const run of runs.slice(0, limit)) items.push(await tellRun(view, run, clock));
+      return { items, next: last === undefined ? null : writeCursor(last.startedAtMs, last.id) };
+    });
+    return answer(c, page);
+  });
+  api.openapi(runRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    const found = await readLog(c.var.site, async ({ nowMs, view }) => {
+      const run = await findRun(view, id);
+      const before = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
+      const clock = createClock(nowMs);
+      return {
+        ...(await tellRun(view, run, clock)),
+        change: changeToJson(run.change),
+        changeText: run.change && describeChange(run.change, clock),
+        lastGood: (await selectNewestRun(view, run.script, before))?.id ?? null,
+        hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
+      };
+    });
+    return answer(c, found);
+  });
+  api.openapi(outputRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    const { from } = c.req.valid('query');
+    const text = await readLog(c.var.site, async ({ view }) => {
+      const pieces: string[] = [];
+      for await (const piece of readRunOutput(view.state, await findRun(view, id), true)) pieces.push(piece);
+      return Buffer.from(pieces.join(''));
+    });
+    return c.text(text.subarray(from).toString(), 200, { 'X-Next': String(Math.max(from, text.length)) });
+  });
+}
+
+/** A run, and what is said of it. */
+async function tellRun(view: LogView, run: RunRecord, clock: Clock) {
+  return {
+    ...runToJson(run),
+    summary: await readRunSummary(view, run),
+    unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)),
+  };
+}
+
+async function findRun(view: LogView, id: number): Promise<RunWithOutput> {
+  const run = await selectRun(view, id);
+  if (run !== null) return run;
+  const newest = await selectHighestRunId(view.db);
+  const hint = newest === null ? 'nothing has run yet' : `the newest is ${newest}`;
+  throw new HTTPException(404, { message: `There is no run ${id} in the log: ${hint}.` });
+}

@@ -1,0 +1,232 @@
+import { z } from '@hono/zod-openapi';
+import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
+import type { Discovery, Script } from '../../discovery/script.ts';
+import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../report/json.ts';
+import { findNames } from '../../report/model/history.ts';
+import { readOverview, readScriptOverview } from '../../report/model/overview.ts';
+import { selectRunning } from '../../report/model/run.ts';
+import { readCalendar, readUsual, selectVersions } from '../../report/model/script.ts';
+import { createClock } from '../../report/text/clock.ts';
+import { readWhy } from '../../report/why/why.ts';
+import { hostZone, isZone } from '../../schedule/repeat/time.ts';
+import type { Pause } from '../../store/contract.ts';
+import { outcomes } from '../../store/schema.ts';
+import type { Site } from '../site.ts';
+import {
+  answer,
+  findScript,
+  knownNumber,
+  knownText,
+  listOf,
+  orNull,
+  readClosedWindow,
+  readLog,
+  textSchema,
+  wholeNumber,
+  windowFields,
+  wordsOf,
+} from './fields.ts';
+import { scriptOverviewFields, scriptOverviewSchema, WEEK_MS } from './overview.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { incidentSchema, knownInstant, runningSchema, scriptFileSchema } from './schemas.ts';
+import { withoutPing } from './settings.ts';
+
+const scriptsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/scripts',
+  summary: 'Scripts and handlers with their figures in a window of time',
+  request: {
+    query: z.strictObject({
+      ...windowFields,
+      tier: textSchema.optional(),
+      outcome: wordsOf(outcomes).optional().openapi({ description: 'Only those with such a run in that time' }),
+      limit: wholeNumber(1, 10_000).optional(),
+    }),
+  },
+  responses: { 200: jsonResponse('The scripts', listOf(scriptOverviewSchema)) },
+});
+
+const nameParam = z.object({ name: textSchema.openapi({ example: 'hourly/clean-tmp' }) });
+
+const scriptSchema = z
+  .object({
+    ...scriptOverviewFields,
+    since: knownInstant,
+    until: knownInstant,
+    file: orNull(scriptFileSchema).openapi({ description: 'Null: it is not in jobs/' }),
+    running: z.array(runningSchema),
+    usual: z.object({
+      runs: z.int(),
+      durationMs: knownNumber,
+      maxRssBytes: knownNumber,
+      outputBytes: knownNumber,
+      counts: z.record(z.string(), z.number()),
+    }),
+    versions: z.array(z.object({ contentHash: z.string(), firstRunAt: knownInstant })),
+    incidents: z.array(incidentSchema).openapi({ description: 'Those that are not over' }),
+  })
+  .openapi('Script');
+
+const scriptRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/scripts/{name{.+}}',
+  summary: 'One script or handler: its figures, its file, what is usual of it, since when it has which content',
+  request: { params: nameParam, query: z.strictObject(windowFields) },
+  responses: { 200: jsonResponse('The script', scriptSchema) },
+});
+
+const whySchema = z
+  .object({
+    script: knownText,
+    findings: z.array(
+      z.object({
+        topic: z.string(),
+        verdict: z.enum(['fine', 'notable', 'wrong']),
+        text: z.string(),
+        cure: knownText,
+      }),
+    ),
+    conclusion: z.string(),
+  })
+  .openapi('Why');
+
+const whyRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/why/{name{.+}}',
+  summary: 'Why a script did or did not run, and what to do about it: what `runner why --json` prints',
+  request: { params: nameParam, query: z.strictObject({}) },
+  responses: { 200: jsonResponse('The findings', whySchema) },
+});
+
+const calendarSchema = z
+  .object({
+    script: z.string(),
+    zone: z.string(),
+    since: knownInstant,
+    until: knownInstant,
+    days: z.array(
+      z.object({
+        date: z.iso.date(),
+        runs: z.int(),
+        succeeded: z.int(),
+        failed: z.int(),
+        durationMs: knownNumber,
+        maxDurationMs: knownNumber,
+      }),
+    ),
+  })
+  .openapi('Calendar');
+
+const calendarRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/calendar',
+  summary: 'Each day of a year on which runs of a script ended; the last 365 days, or one year',
+  request: {
+    query: z.strictObject({
+      script: textSchema,
+      year: wholeNumber(1970, 9998).optional(),
+      zone: textSchema
+        .refine(isZone, { error: ({ input }) => `expects a time zone, found ${JSON.stringify(input)}` })
+        .optional()
+        .openapi({ example: 'Europe/Berlin', description: 'Of the days. Default: that of the server' }),
+    }),
+  },
+  responses: { 200: jsonResponse('The days', calendarSchema) },
+});
+
+export function addScriptRoutes(api: Api): void {
+  api.openapi(scriptsRoute, async (c) => {
+    const { site } = c.var;
+    const { tier, outcome, limit, ...window } = c.req.valid('query');
+    const known = await site.knownTiers();
+    const { scripts } = await readLog(site, ({ nowMs, pauses, view }) => {
+      const wanted = { ...readClosedWindow(window, nowMs, WEEK_MS), tier, outcomes: outcome, limit };
+      return readOverview(view, { ...wanted, known, pauses });
+    });
+    return answer(c, { items: scripts.map(scriptToJson), next: null });
+  });
+  api.openapi(scriptRoute, async (c) => {
+    const { name: word } = c.req.valid('param');
+    const window = c.req.valid('query');
+    return answer(c, await readScript(c.var.site, word, window));
+  });
+  addWhyRoute(api);
+  addCalendarRoute(api);
+}
+
+const MOST_VERSIONS = 100;
+
+type WindowWords = z.infer<z.ZodObject<typeof windowFields>>;
+
+async function readScript(site: Site, word: string, words: WindowWords) {
+  const known = await site.knownTiers();
+  const { discovery } = await lookIntoJobs(site.root);
+  return await readLog(site, async ({ nowMs, pauses, store, view }) => {
+    const script = findScript(word, await findNames(view, known));
+    const window = readClosedWindow(words, nowMs, WEEK_MS);
+    const overview = await readScriptOverview(view, script, { ...window, known, pauses });
+    const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
+    const running = (await selectRunning(view)).filter((run) => run.script === script);
+    const versions = await selectVersions(view, script, MOST_VERSIONS);
+    const incidents = (await store?.incidents.current([script])) ?? [];
+    return {
+      ...scriptToJson(overview),
+      since: instant(window.sinceMs),
+      until: instant(window.untilMs),
+      file: file && fileToJson(file, pauses),
+      running: running.map(runningToJson),
+      usual: store === null ? nothingUsual : await readUsual(store, script, nowMs),
+      versions: versions.map(({ contentHash, firstRunAtMs }) => ({ contentHash, firstRunAt: instant(firstRunAtMs) })),
+      incidents: incidents.map(incidentToJson),
+    };
+  });
+}
+
+const nothingUsual = { runs: 0, durationMs: null, maxRssBytes: null, outputBytes: null, counts: {} };
+
+function scriptsOf({ tiers, handlers }: Discovery): Script[] {
+  return [...tiers.flatMap(({ scripts }) => scripts), ...handlers];
+}
+
+/** Without what may be a secret. */
+export function fileToJson(script: Script, pauses: readonly Pause[]) {
+  const { pause, refusals, warnings } = foundScriptToJson(script, pauses);
+  return {
+    script: script.name,
+    path: script.path,
+    options: withoutPing(script.options),
+    ...{ refusals, warnings, pause },
+  };
+}
+
+function addWhyRoute(api: Api): void {
+  api.openapi(whyRoute, async (c) => {
+    const { root, states, read } = c.var.site;
+    const { name: word } = c.req.valid('param');
+    const found = await lookIntoJobs(root);
+    const why = await read(({ nowMs, pauses, problem: logProblem, view }) => {
+      const place = { word, cwd: root, root, states, clock: createClock(nowMs), nowMs };
+      return readWhy(view, { ...found, ...place, pauses, logProblem });
+    });
+    return answer(c, why);
+  });
+}
+
+const YEAR_MS = 365 * 86_400_000;
+
+function addCalendarRoute(api: Api): void {
+  api.openapi(calendarRoute, async (c) => {
+    const { site } = c.var;
+    const { script: word, year, zone = hostZone() } = c.req.valid('query');
+    const known = await site.knownTiers();
+    const calendar = await readLog(site, async ({ nowMs, store, view }) => {
+      const script = findScript(word, await findNames(view, known));
+      const [sinceMs, untilMs] =
+        year === undefined ? [nowMs - YEAR_MS, nowMs + 1] : [Date.UTC(year, 0), Date.UTC(year + 1, 0)];
+      const query = { script, sinceMs, untilMs, nowMs, zone };
+      const days = store === null ? [] : await readCalendar(store, query);
+      return { script, zone, since: instant(sinceMs), until: instant(untilMs), days };
+    });
+    return answer(c, calendar);
+  });
+}

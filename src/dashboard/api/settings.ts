@@ -1,0 +1,130 @@
+import { z } from '@hono/zod-openapi';
+import { hostZone } from '../../schedule/repeat/time.ts';
+import { loadSettings } from '../../settings/load.ts';
+import type { ScriptOptions } from '../../settings/readers.ts';
+import { type ChannelSettings, defaultSettings, presets, type Settings } from '../../settings/settings.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { answer, knownNumber, knownText } from './fields.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { scriptFileSchema } from './schemas.ts';
+
+const optionsSchema = scriptFileSchema.shape.options;
+
+const channelSchema = z
+  .object({
+    name: z.string(),
+    kind: z.enum(['mail', 'webhook', 'command']),
+    preset: z.enum(presets).nullable(),
+    severity: z.enum(['warning', 'critical']).nullable(),
+    tags: z.array(z.string()),
+  })
+  .openapi('Channel');
+
+const inForceSchema = z
+  .object({
+    defaults: optionsSchema,
+    tiers: z.record(
+      z.string(),
+      z.object({
+        ...optionsSchema.shape,
+        concurrency: z.int().optional(),
+        catchUp: z.enum(['once', 'skip']).optional(),
+      }),
+    ),
+    scripts: z.record(z.string(), optionsSchema),
+    concurrency: z.int(),
+    exitZeroOnFailure: z.boolean(),
+    env: z.array(z.string()).openapi({ description: 'Names of the variables that scripts get; never their values' }),
+    retention: z.object({ succeededMs: z.number(), failedMs: z.number(), maxDatabaseBytes: z.number() }),
+    maxOutputBytes: z.number(),
+    limits: z.object({
+      maxLoad: knownNumber,
+      minFreeMemoryBytes: knownNumber,
+      maxProcesses: knownNumber,
+      maxWaitMs: z.number(),
+    }),
+    queue: z.object({
+      leaseMs: z.number(),
+      archive: z.record(z.string(), z.enum(['keep', 'keep-failed', 'remove'])),
+      groupLimit: knownNumber,
+      childJobs: z.number(),
+      childMemoryBytes: z.number(),
+      missedCap: z.number(),
+    }),
+    workers: z.object({ max: z.int() }),
+    allowUnsafe: z.boolean(),
+    secrets: z.array(z.string()).openapi({ description: 'Names of variables whose values are masked' }),
+    alerts: z.object({
+      channels: z.array(channelSchema),
+      after: z.int(),
+      remindMs: z.number(),
+      quiet: z.object({ from: z.int(), until: z.int() }).nullable(),
+      perHour: z.int(),
+    }),
+    checks: z.record(z.string(), knownNumber),
+  })
+  .openapi('SettingsInForce');
+
+const settingsRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/settings',
+  summary: 'The settings in force, without anything that may be a secret: no values of variables, no addresses',
+  request: { query: z.strictObject({}) },
+  responses: {
+    200: jsonResponse(
+      'The settings',
+      z
+        .object({
+          root: z.string(),
+          version: z.string(),
+          nodeVersion: z.string(),
+          zone: z.string().openapi({ description: 'The time zone of the server' }),
+          problem: knownText.openapi({ description: 'What is wrong with them: then nothing is started' }),
+          settings: inForceSchema,
+        })
+        .openapi('Settings'),
+    ),
+  },
+});
+
+export function addSettingsRoutes(api: Api): void {
+  api.openapi(settingsRoute, async (c) => {
+    const { root, version, env } = c.var.site;
+    const { settings, problem } = await loadOrTell(root, env);
+    const place = { root, version, nodeVersion: process.versions.node, zone: hostZone() };
+    return answer(c, { ...place, problem, settings: settingsToJson(settings) });
+  });
+}
+
+async function loadOrTell(root: string, env: NodeJS.ProcessEnv) {
+  try {
+    return { settings: await loadSettings(root, env), problem: null };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return { settings: defaultSettings, problem: error.message };
+  }
+}
+
+function settingsToJson({ defaults, tiers, scripts, env, alerts, ...others }: Settings) {
+  const mapOptions = <Options extends ScriptOptions>(all: Readonly<Record<string, Options>>) =>
+    Object.fromEntries(Object.entries(all).map(([name, options]) => [name, withoutPing(options)]));
+  return {
+    ...others,
+    defaults: withoutPing(defaults),
+    tiers: mapOptions(tiers),
+    scripts: mapOptions(scripts),
+    env: Object.keys(env),
+    alerts: { ...alerts, channels: alerts.channels.map(channelToJson) },
+  };
+}
+
+/** Whoever knows the URL of a ping can tell the service that all is well. */
+export function withoutPing<Options extends ScriptOptions>({ ping, ...options }: Options) {
+  return { ...options, isPinged: ping !== undefined };
+}
+
+/** Where it sends to may be a secret itself: the URL of a webhook, a command with a token. */
+function channelToJson({ name, kind, options, severity, tags }: ChannelSettings) {
+  const preset = presets.find((each) => each === options.preset) ?? null;
+  return { name, kind, preset, severity, tags };
+}

@@ -1,0 +1,228 @@
+import { z } from '@hono/zod-openapi';
+import { HTTPException } from 'hono/http-exception';
+import { tierNames } from '../../discovery/jobs-folder.ts';
+import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
+import type { Discovery } from '../../discovery/script.ts';
+import { listWaiters } from '../../queue/claim/waiters.ts';
+import { instant, tierStateToJson, upcomingToJson, waiterToJson } from '../../report/json.ts';
+import { unknownTier } from '../../report/model/history.ts';
+import { readUpcoming } from '../../report/model/jobs.ts';
+import type { LogView } from '../../report/model/run.ts';
+import { findHolders, readTierState, selectLastCall } from '../../report/model/tier.ts';
+import { selectWorkers, type WorkerRecord } from '../../report/model/workers.ts';
+import { readTimeSpan } from '../../report/text/filters.ts';
+import { expectCall } from '../../schedule/expected-call.ts';
+import type { Site, SiteLog } from '../site.ts';
+import {
+  answer,
+  knownText,
+  listOf,
+  oneOf,
+  orNull,
+  pageFields,
+  readCursor,
+  readLog,
+  textSchema,
+  timeSchema,
+  wholeNumber,
+  writeCursor,
+} from './fields.ts';
+import { jobStateSchema } from './jobs.ts';
+import { tierStateFields, waiterSchema } from './overview.ts';
+import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { knownInstant, livenessSchema, scriptFileSchema } from './schemas.ts';
+import { fileToJson } from './scripts.ts';
+
+const tierSchema = z.object({ ...tierStateFields, scripts: z.array(scriptFileSchema) }).openapi('Tier');
+
+const filesFields = {
+  handlers: z.array(scriptFileSchema),
+  unread: z.array(z.object({ tier: z.string(), reason: z.string() })),
+  ignored: z.array(z.object({ path: z.string(), reason: z.string() })),
+  warnings: z.array(z.string()),
+  settingsProblem: knownText.openapi({ description: 'Why nothing is started until the settings are fixed' }),
+};
+
+const tiersRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/tiers',
+  summary: 'The tiers of jobs/ with their scripts, and what is no script and why',
+  request: { query: z.strictObject({}) },
+  responses: { 200: jsonResponse('The tiers', z.object({ ...listOf(tierSchema).shape, ...filesFields })) },
+});
+
+const tierRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/tiers/{tier}',
+  summary: 'One tier with its scripts',
+  request: { params: z.object({ tier: textSchema }), query: z.strictObject({}) },
+  responses: { 200: jsonResponse('The tier', tierSchema) },
+});
+
+const upcomingSchema = z
+  .object({
+    at: knownInstant,
+    isExpected: z.boolean(),
+    id: z.int(),
+    name: z.string(),
+    state: jobStateSchema,
+    repeat: knownText,
+  })
+  .openapi('UpcomingJob');
+
+const scheduleRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/schedule',
+  summary: 'The next calls of each tier, and the next times of jobs of the queue',
+  request: {
+    query: z.strictObject({
+      now: timeSchema.optional().openapi({ description: 'From then on. Default: now' }),
+      iterations: wholeNumber(1, 100).default(10),
+      name: textSchema.default('*').openapi({ description: 'Only such jobs', example: 'mail/*' }),
+    }),
+  },
+  responses: {
+    200: jsonResponse(
+      'What comes',
+      z
+        .object({
+          now: knownInstant,
+          tiers: z.array(z.object({ tier: z.string(), calls: z.array(knownInstant) })),
+          jobs: z.array(upcomingSchema),
+        })
+        .openapi('Schedule'),
+    ),
+  },
+});
+
+const workerSchema = z
+  .object({
+    id: z.int(),
+    kind: z.enum(['tier', 'script', 'backlog', 'queue']),
+    tier: knownText.openapi({ description: 'Null: it processes jobs of the queue' }),
+    state: z.enum(['running', 'finished', 'skipped', 'crashed']),
+    trigger: z.enum(['cron', 'due', 'manual']),
+    host: z.string(),
+    pid: z.int(),
+    runnerVersion: z.string(),
+    nodeVersion: z.string(),
+    scheduledFor: knownInstant,
+    startedAt: knownInstant,
+    finishedAt: knownInstant,
+    skipCode: z.enum(['paused', 'held', 'missed', 'moved']).nullable(),
+    reason: knownText,
+    liveness: orNull(livenessSchema),
+  })
+  .openapi('Worker');
+
+const workersRoute = defineRoute('read', {
+  method: 'get',
+  path: '/api/workers',
+  summary: 'Passes and workers of the queue, the newest first, and who else waits for jobs',
+  request: {
+    query: z.strictObject({
+      ...pageFields(500, 50),
+      kind: oneOf(['tier', 'script', 'backlog', 'queue']).optional(),
+      tier: textSchema.optional(),
+      state: oneOf(['running', 'finished', 'skipped', 'crashed']).optional(),
+    }),
+  },
+  responses: {
+    200: jsonResponse('Workers', z.object({ ...listOf(workerSchema).shape, waiting: z.array(waiterSchema) })),
+  },
+});
+
+export function addTierRoutes(api: Api): void {
+  api.openapi(tiersRoute, async (c) => {
+    const { site } = c.var;
+    const { discovery, settingsProblem } = await lookIntoJobs(site.root);
+    const { tiers, handlers, unread, ignored, warnings } = discovery;
+    const found = await readLog(site, async (log) => ({
+      items: await readTiers(site, log, tiers),
+      next: null,
+      handlers: handlers.map((script) => fileToJson(script, log.pauses)),
+    }));
+    return answer(c, { ...found, unread, ignored, warnings, settingsProblem });
+  });
+  api.openapi(tierRoute, async (c) => {
+    const { site } = c.var;
+    const { tier: name } = c.req.valid('param');
+    const { tiers } = (await lookIntoJobs(site.root)).discovery;
+    const wanted = tiers.filter((tier) => tier.name === name);
+    if (wanted.length === 0) {
+      const names = tiers.map((tier) => tier.name);
+      throw new HTTPException(404, { message: unknownTier(name, names).message });
+    }
+    const [tier] = await readLog(site, (log) => readTiers(site, log, wanted));
+    return answer(c, tier as NonNullable<typeof tier>);
+  });
+  addScheduleRoute(api);
+  api.openapi(workersRoute, async (c) => {
+    const { limit, cursor, ...filter } = c.req.valid('query');
+    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const { states } = c.var.site;
+    const page = await readLog(c.var.site, async ({ nowMs, view }) => {
+      const found = await selectWorkers(view.db, { ...filter, beforeId, limit: limit + 1 });
+      const last = found.length > limit ? found[limit - 1] : undefined;
+      return {
+        items: found.slice(0, limit).map(workerToJson),
+        next: last === undefined ? null : writeCursor(last.id),
+        waiting: states.flatMap((state) => listWaiters(state, nowMs)).map(waiterToJson),
+      };
+    });
+    return answer(c, page);
+  });
+}
+
+async function readTiers(site: Site, { nowMs, pauses, view }: SiteLog, tiers: Discovery['tiers']) {
+  const names = tiers.map(({ name }) => name);
+  const holders = await findHolders(view.db, site.states, names);
+  const items: Awaited<ReturnType<typeof readTier>>[] = [];
+  const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
+    ...tierStateToJson(await readTierState(view.db, name, { holders, pauses, nowMs })),
+    scripts: scripts.map((script) => fileToJson(script, pauses)),
+  });
+  for (const tier of tiers) items.push(await readTier(tier));
+  return items;
+}
+
+function addScheduleRoute(api: Api): void {
+  api.openapi(scheduleRoute, async (c) => {
+    const { site } = c.var;
+    const { now, iterations: limit, name: pattern } = c.req.valid('query');
+    const schedule = await readLog(site, async ({ store, view, nowMs: current }) => {
+      const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
+      const tiers: { tier: string; calls: (string | null)[] }[] = [];
+      for (const tier of tierNames(site.root))
+        tiers.push({ tier, calls: await listCalls(view, tier, { nowMs, limit }) });
+      const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
+      return { now: instant(nowMs), tiers, jobs: jobs.map(upcomingToJson) };
+    });
+    return answer(c, schedule);
+  });
+}
+
+interface Ahead {
+  readonly nowMs: number;
+  readonly limit: number;
+}
+
+/** As a crontab goes on calling: at the same minute of each period. */
+async function listCalls({ db }: LogView, tier: string, { nowMs, limit }: Ahead): Promise<(string | null)[]> {
+  const calls: (string | null)[] = [];
+  let last = await selectLastCall(db, tier, { isByHand: false });
+  let atMs = nowMs;
+  while (calls.length < limit) {
+    const next = expectCall(tier, last, atMs);
+    if (last === null || next === null) break;
+    calls.push(instant(next.atMs));
+    atMs = Math.max(next.atMs, atMs);
+    last = { ...last, atMs };
+  }
+  return calls;
+}
+
+function workerToJson({ scheduledForMs, startedAtMs, finishedAtMs, ...worker }: WorkerRecord) {
+  const instants = { scheduledFor: instant(scheduledForMs), finishedAt: instant(finishedAtMs) };
+  return { ...worker, ...instants, startedAt: instant(startedAtMs) };
+}

@@ -1,0 +1,26 @@
+import type { IncidentRow } from '../../store/schema.ts';
+import type { LogView } from './run.ts';
+
+export interface IncidentQuery {
+  readonly state: 'open' | 'over' | 'all';
+  /** Only those of this script, handler, tier … */
+  readonly subject?: string | undefined;
+  /** Only those with lower numbers. */
+  readonly beforeId?: number | undefined;
+  readonly limit: number;
+}
+
+/** Incidents, the newest first. */
+export async function selectIncidents({ db }: LogView, query: IncidentQuery): Promise<IncidentRow[]> {
+  const { state, subject, beforeId, limit } = query;
+  return await db
+    .selectFrom('incidents')
+    .selectAll()
+    .$if(state === 'open', (incidents) => incidents.where('recovered_at', 'is', null))
+    .$if(state === 'over', (incidents) => incidents.where('recovered_at', 'is not', null))
+    .$if(subject !== undefined, (incidents) => incidents.where('subject', '=', subject as string))
+    .$if(beforeId !== undefined, (incidents) => incidents.where('id', '<', beforeId as number))
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,87 @@
+import { type RawBuilder, sql } from 'kysely';
+import { isFailure, type Outcome } from '../../store/schema.ts';
+import { describeRunError } from '../text/words.ts';
+import type { LogView, RunRecord } from './run.ts';
+import { selectOutputEnd, selectRunsById } from './runs.ts';
+
+/** Where a page of runs begins: after this run, in the order of the list. */
+export interface RunPlace {
+  readonly startedAtMs: number;
+  readonly id: number;
+}
+
+export interface RunPageQuery {
+  /** Default: of all scripts and handlers. */
+  readonly script?: string | undefined;
+  readonly tier?: string | undefined;
+  readonly outcomes?: readonly Outcome[] | undefined;
+  /** From then on, before then. */
+  readonly sinceMs?: number | undefined;
+  readonly untilMs?: number | undefined;
+  /** The last run of the page before. */
+  readonly after?: RunPlace | undefined;
+  readonly limit: number;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** From one look to the next, further back. */
+const GROWTH = 8;
+
+/**
+ * Runs of all scripts, the newest first. They are looked for in the index of runs by script, further and further back:
+ * among a million runs the newest 50 are found in those of the last hours, and rare ones without reading any row else.
+ */
+export async function selectRunPage(log: LogView, query: RunPageQuery): Promise<RunRecord[]> {
+  const { sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER, after, limit } = query;
+  const newestMs = await selectNewestStart(log);
+  let until = Math.min(untilMs, after === undefined ? untilMs : after.startedAtMs + 1);
+  const ids: number[] = [];
+  let lengthMs = HOUR_MS;
+  while (ids.length < limit && until > sinceMs) {
+    const start = Math.min(until, newestMs + 1) - lengthMs;
+    const since = start <= 0 ? sinceMs : Math.max(sinceMs, start);
+    ids.push(...(await selectIds(log, query, { since, until, limit: limit - ids.length })));
+    until = since;
+    lengthMs *= GROWTH;
+  }
+  const runs = new Map((await selectRunsById(log, ids)).map((run) => [run.id, run]));
+  return ids.flatMap((id) => runs.get(id) ?? []);
+}
+
+/** Before it there is nothing to be looked for. */
+async function selectNewestStart({ db }: LogView): Promise<number> {
+  const { rows } = await sql<{ newest: number | null }>`
+    select max((select max(started_at) from runs where script_id = scripts.id)) as newest from scripts`.execute(db);
+  return rows[0]?.newest ?? 0;
+}
+
+interface Stretch {
+  readonly since: number;
+  readonly until: number;
+  readonly limit: number;
+}
+
+async function selectIds(
+  { db }: LogView,
+  { script, tier, outcomes, after }: RunPageQuery,
+  { since, until, limit }: Stretch,
+): Promise<number[]> {
+  const conditions: RawBuilder<unknown>[] = [sql`started_at >= ${since} and started_at < ${until}`];
+  if (script !== undefined) conditions.push(sql`scripts.name = ${script}`);
+  if (tier !== undefined) conditions.push(sql`substr(scripts.name, 1, ${tier.length + 1}) = ${`${tier}/`}`);
+  if (outcomes !== undefined) conditions.push(sql`outcome in (${sql.join(outcomes)})`);
+  if (after !== undefined) conditions.push(sql`(started_at < ${after.startedAtMs} or runs.id < ${after.id})`);
+  // `cross join` keeps SQLite from beginning with the runs, all of which it would read.
+  const { rows } = await sql<{ id: number }>`
+    select runs.id from scripts cross join runs
+    where script_id = scripts.id and ${sql.join(conditions, sql` and `)}
+    order by started_at desc, runs.id desc limit ${limit}`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
+/** One line that says why a run did not succeed; null: it did, or has not ended. */
+export async function readRunSummary({ db }: LogView, run: RunRecord): Promise<string | null> {
+  if (!isFailure(run.outcome)) return null;
+  return describeRunError(run, run.error === null ? await selectOutputEnd(db, run.id) : '');
+}

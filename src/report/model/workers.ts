@@ -1,0 +1,60 @@
+import { type Kysely, sql } from 'kysely';
+import type { ActivityLog, SkipCode, Trigger, WorkerKind, WorkerState } from '../../store/schema.ts';
+import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
+
+/** A worker as the readers of the log see it; one whose process is gone has crashed, be it recorded or not. */
+export interface WorkerRecord {
+  readonly id: number;
+  readonly kind: WorkerKind;
+  /** Null: it processes jobs of the queue. */
+  readonly tier: string | null;
+  readonly state: WorkerState;
+  readonly trigger: Trigger;
+  readonly host: string;
+  readonly pid: number;
+  readonly runnerVersion: string;
+  readonly nodeVersion: string;
+  readonly scheduledForMs: number | null;
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number | null;
+  readonly skipCode: SkipCode | null;
+  /** Why it was skipped, stopped early, or is known to have crashed. */
+  readonly reason: string | null;
+  /** Null: it has ended. */
+  readonly liveness: Liveness | null;
+}
+
+export interface WorkerQuery {
+  readonly kind?: WorkerKind | undefined;
+  readonly tier?: string | undefined;
+  readonly state?: WorkerState | undefined;
+  /** Only those with lower numbers. */
+  readonly beforeId?: number | undefined;
+  readonly limit: number;
+}
+
+/** Workers, the newest first. */
+export async function selectWorkers(db: Kysely<ActivityLog>, query: WorkerQuery): Promise<WorkerRecord[]> {
+  const { kind, tier, state, beforeId, limit } = query;
+  const rows = await db
+    .selectFrom('workers')
+    .innerJoin('hosts', 'hosts.id', 'workers.host_id')
+    .select(['workers.id', 'kind', 'tier', 'state', 'triggered_by as trigger', 'host', 'pid'])
+    .select(['pid_start_ticks as startTicks', 'boot_id as bootId', 'skip_code as skipCode', 'reason'])
+    .select(['runner_version as runnerVersion', 'node_version as nodeVersion', 'scheduled_for as scheduledForMs'])
+    .select(['started_at as startedAtMs', 'finished_at as finishedAtMs'])
+    .$if(kind !== undefined, (workers) => workers.where('kind', '=', sql.lit(kind as WorkerKind)))
+    .$if(tier !== undefined, (workers) => workers.where('tier', '=', tier as string))
+    // A literal, as an index holds those that run, or crashed, alone.
+    .$if(state !== undefined, (workers) => workers.where('state', '=', sql.lit(state as WorkerState)))
+    .$if(beforeId !== undefined, (workers) => workers.where('workers.id', '<', beforeId as number))
+    .orderBy('workers.id', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map(({ startTicks, bootId, ...row }) => {
+    const liveness = row.state === 'running' ? checkLiveness({ ...row, startTicks, bootId }) : null;
+    return liveness === 'dead' ? { ...row, ...died, liveness } : { ...row, liveness };
+  });
+}
+
+const died = { state: 'crashed', reason: 'its process has gone without finishing' } as const;
