@@ -5,5 +5,6 @@ import './style/base.css';
 import './style/frame.css';
 import './style/components.css';
 import './style/table.css';
+import './style/overview.css';
 
 render(<Frame />, document.getElementById('app') as HTMLElement);

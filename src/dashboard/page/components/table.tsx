@@ -10,8 +10,8 @@ export interface Column<Row> {
   readonly sortBy?: (row: Row) => string | number | null;
   /** Stands to the right, and is first sorted from the highest. */
   readonly isNumber?: boolean;
-  /** On a phone each row is a card: its title, a line without the column's own title, left out. Default: a line. */
-  readonly onPhone?: 'title' | 'wide' | 'none';
+  /** On a phone each row is a card: its heading, without the column's title, over its whole width, left out. */
+  readonly onPhone?: 'title' | 'bare' | 'wide' | 'none';
 }
 
 export interface Sorting {
@@ -29,11 +29,14 @@ interface TableProps<Row> {
   readonly below?: (row: Row) => ComponentChildren;
   /** What all rows are sorted by at first; without it they stay as they come. */
   readonly sorting?: Sorting;
+  /** Shows so many of the sorted rows. Default: all. */
+  readonly most?: number;
 }
 
 /** Rows in columns; on a phone, cards. Headers are buttons that sort. */
-export function Table<Row>({ caption, columns, rows, keyOf, below, sorting }: TableProps<Row>) {
-  const [sorted, setSorted] = useState<Sorting | null>(sorting ?? null);
+export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: TableProps<Row>) {
+  const { sorting = null, most } = more;
+  const [sorted, setSorted] = useState<Sorting | null>(sorting);
   const sortBy = columns.find(({ title }) => title === sorted?.title)?.sortBy;
   const ordered = sortBy && sorted ? rows.toSorted(compareBy(sortBy, sorted.isDescending)) : rows;
   return (
@@ -48,7 +51,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, below, sorting }: Ta
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {ordered.map((row) => (
+          {ordered.slice(0, most).map((row) => (
             <TableRow key={keyOf(row)} row={row} columns={columns} note={below?.(row) ?? null} />
           ))}
         </tbody>

@@ -2,6 +2,7 @@ import type { ComponentType } from 'preact';
 import type { IconName } from '../components/icon.tsx';
 import type { PagePath } from '../router.ts';
 import { Overview } from './overview/overview.tsx';
+import { Scripts } from './scripts/scripts.tsx';
 
 export interface PageProps {
   /** What of it: `hourly/clean-tmp`, `17`. */
@@ -21,4 +22,5 @@ export interface PageEntry {
 /** All pages, in the order of the navigation; on a phone, the first four are at hand, the others behind "More". */
 export const pages: readonly PageEntry[] = [
   { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: Overview },
+  { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts },
 ];

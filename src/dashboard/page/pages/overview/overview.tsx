@@ -1,22 +1,223 @@
-import { Answered } from '../../components/notice.tsx';
-import { Page } from '../../components/page.tsx';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { countOf, formatBytes, formatDuration, formatRate } from '../../../../report/text/format.ts';
+import { setServerTime } from '../../clock.ts';
+import { Icon } from '../../components/icon.tsx';
+import { Answered, Notice } from '../../components/notice.tsx';
+import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { Name, Words } from '../../components/text.tsx';
+import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
+import { hrefOf } from '../../router.ts';
+import { FAILED, Failures } from './failures.tsx';
+import { FirstSteps } from './first-steps.tsx';
+import {
+  findTroubles,
+  type Health,
+  isUntouched,
+  judge,
+  type Overview as OverviewAnswer,
+  type Status,
+  type Verdict,
+} from './judge.ts';
+import { QueueLine } from './queue-line.tsx';
+import { Running } from './running.tsx';
+import { NextCall, Paused, Tiers } from './tiers.tsx';
+import { Troubles } from './troubles.tsx';
 
 /** Is everything well, what failed, since when, why, what now. */
 export function Overview() {
+  const overview = useAnswer('/api/overview', {});
+  const status = useAnswer('/api/status', {});
+  const health = useAnswer('/api/health', {});
+  useEffect(() => setServerTime(status.data?.at ?? null), [status.data?.at]);
   return (
     <Page title="Overview">
-      <Answered asked={useAnswer('/api/overview', {})}>
-        {({ scripts }) => (
-          <ul>
-            {scripts.map(({ script }) => (
-              <li key={script}>
-                <bdi>{script}</bdi>
-              </li>
-            ))}
-          </ul>
+      <Answered asked={status}>
+        {(stands) => (
+          <Answered asked={overview}>
+            {(told) => <Told overview={told} status={stands} health={health.data} />}
+          </Answered>
         )}
       </Answered>
     </Page>
+  );
+}
+
+interface ToldProps {
+  readonly overview: OverviewAnswer;
+  readonly status: Status;
+  readonly health: Health | null;
+}
+
+function Told({ overview, status, health }: ToldProps) {
+  if (isUntouched(overview, status)) return <FirstSteps {...overview} />;
+  const troubles = findTroubles(status, health);
+  return (
+    <>
+      <Headline verdict={judge(overview, status, troubles)} overview={overview} status={status} />
+      <LogNotes {...status} />
+      {troubles.length > 0 && (
+        <Section title="What is wrong">
+          <Troubles troubles={troubles} />
+        </Section>
+      )}
+      <div class="halves">
+        <div>
+          <Section title="Running now">
+            {status.running.length === 0 ? (
+              <p class="card quiet">Nothing is running.</p>
+            ) : (
+              <Running runs={status.running} />
+            )}
+          </Section>
+          <RecentFailures />
+        </div>
+        <div>
+          <Section title="Tiers">
+            <Tiers overview={overview} status={status} />
+          </Section>
+          <Section title="Queue">
+            <QueueLine queue={status.queue} />
+          </Section>
+          <Pauses {...status} />
+        </div>
+      </div>
+      <Totals {...overview} />
+    </>
+  );
+}
+
+function RecentFailures() {
+  const asked = useAnswer('/api/runs', { params: { query: { outcome: FAILED, limit: 5 } } });
+  const more = <a href={hrefOf('/runs', null, { outcome: FAILED })}>All that failed</a>;
+  return (
+    <Section title="Recent failures" aside={asked.data?.items.length ? more : null}>
+      <Answered asked={asked}>{({ items }) => <Failures runs={items} />}</Answered>
+    </Section>
+  );
+}
+
+interface HeadlineProps {
+  readonly verdict: Verdict;
+  readonly overview: OverviewAnswer;
+  readonly status: Status;
+}
+
+const iconOf = { good: 'good', bad: 'incidents', warning: 'warning', paused: 'paused' } as const;
+
+/** The answer in a sentence: whether all is well, since when it is not, and when something happens next. */
+function Headline({ verdict: { tone, title, since }, overview, status }: HeadlineProps) {
+  const last = overview.tiers
+    .flatMap(({ lastPass }) => lastPass?.startedAt ?? [])
+    .toSorted()
+    .at(-1);
+  const isDue = ({ pause, holder, isOverdue }: Status['tiers'][number]) => !pause && !holder && !isOverdue;
+  const due = status.tiers.filter((tier) => tier.nextCall !== null && isDue(tier));
+  const next = due.toSorted((one, other) => (one.nextCall ?? '').localeCompare(other.nextCall ?? ''))[0];
+  const parts: ComponentChildren[] = [];
+  if (since !== null)
+    parts.push(
+      <>
+        since <Time at={since} />
+      </>,
+    );
+  if (last !== undefined)
+    parts.push(
+      <>
+        last pass <Time at={last} as="relative" />
+      </>,
+    );
+  if (status.running.length > 0) parts.push(<>{status.running.length} running now</>);
+  if (next !== undefined)
+    parts.push(
+      <>
+        <Name text={next.tier} /> is next: <NextCall {...next} isBrief />
+      </>,
+    );
+  return (
+    <div class={`headline ${tone}`} role="status">
+      <Icon name={iconOf[tone as keyof typeof iconOf] ?? 'unknown'} />
+      <div>
+        <p class="headline-title">{title}</p>
+        <ul class="parts">
+          {parts.map((part, index) => (
+            <li key={index}>{part}</li>
+          ))}
+        </ul>
+      </div>
+    </div>
+  );
+}
+
+/** Where what was recorded is not all here. */
+function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: Status) {
+  return (
+    <>
+      {isLogUnread && (
+        <Notice tone="bad" title="What follows is known without the log only">
+          <p>
+            <Words text={logProblem ?? 'The activity log cannot be read.'} />
+          </p>
+          <p>
+            <Words text="Scripts run all the same. `runner doctor` tells what is wrong and how to cure it." />
+          </p>
+        </Notice>
+      )}
+      {spooledRuns > 0 && (
+        <Notice tone="warning" title={`${countOf(spooledRuns, 'run')} recorded without the log`}>
+          <p>The next pass takes {spooledRuns === 1 ? 'it' : 'them'} into the log.</p>
+        </Notice>
+      )}
+      {quarantinedLogs.length > 0 && (
+        <Notice tone="warning" title={`${countOf(quarantinedLogs.length, 'broken log')} put aside`}>
+          <p>
+            In .runner/: <Name text={quarantinedLogs.join(', ')} />. Delete it once you need nothing of it.
+          </p>
+        </Notice>
+      )}
+    </>
+  );
+}
+
+function Pauses({ pauses }: Status) {
+  if (pauses.length === 0) return null;
+  return (
+    <Section title="Paused">
+      <ul class="card pauses">
+        {pauses.map((pause) => (
+          <li key={`${pause.kind} ${pause.name}`}>
+            <Paused pause={pause} of={pause.name} />
+            <strong>{pause.name === '*' ? 'everything' : <Name text={pause.name} />}</strong>
+            {pause.kind === 'fail-fast' && <span class="quiet"> fails when it is due</span>}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Totals({ totals, scripts, since }: OverviewAnswer) {
+  return (
+    <Section
+      title="In these days"
+      aside={
+        <span class="quiet small">
+          since <Time at={since} as="short" />
+        </span>
+      }
+    >
+      <div class="card">
+        <Figures>
+          <Figure label="Scripts">{scripts.length}</Figure>
+          <Figure label="Runs">{totals.runs}</Figure>
+          <Figure label="Failed">{totals.failed}</Figure>
+          <Figure label="Success">{formatRate(totals.successRate)}</Figure>
+          <Figure label="Time running">{formatDuration(totals.durationMs)}</Figure>
+          <Figure label="CPU">{formatDuration(totals.cpuMs)}</Figure>
+          <Figure label="Most memory">{formatBytes(totals.maxRssBytes)}</Figure>
+        </Figures>
+      </div>
+    </Section>
   );
 }

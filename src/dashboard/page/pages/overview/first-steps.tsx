@@ -1,0 +1,48 @@
+import { countOf } from '../../../../report/text/format.ts';
+import { Command } from '../../components/command.tsx';
+import { Empty } from '../../components/notice.tsx';
+import { Name } from '../../components/text.tsx';
+import type { Overview } from './judge.ts';
+
+/** What to do first, where nothing ever ran. */
+export function FirstSteps({ scripts, tiers }: Overview) {
+  const { length } = scripts;
+  const tier = scripts.find((script) => script.tier !== 'queue')?.tier ?? 'hourly';
+  return (
+    <Empty
+      title={length === 0 ? 'There is no script yet' : `Nothing has run yet; ${countOf(length, 'script')} in jobs/`}
+    >
+      <ol class="steps">
+        {length === 0 && (
+          <li>
+            <p>Put a script into jobs/hourly, or let an example be written:</p>
+            <Command text="npx runner init" />
+          </li>
+        )}
+        <li>
+          <p>Run it once to see that it works; it will appear here:</p>
+          <Command text={`npx runner ${tier}`} />
+        </li>
+        <li>
+          <p>Let cron run it from now on:</p>
+          <Command text="npx runner cron --install" />
+        </li>
+        <li>
+          <p>If something does not work as it should, let the host be checked:</p>
+          <Command text="npx runner doctor" />
+        </li>
+      </ol>
+      {tiers.length > 0 && (
+        <p class="quiet">
+          Tiers here:{' '}
+          {tiers.map((each, index) => (
+            <>
+              {index > 0 && ', '}
+              <Name text={each.tier} />
+            </>
+          ))}
+        </p>
+      )}
+    </Empty>
+  );
+}

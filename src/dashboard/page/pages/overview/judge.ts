@@ -1,0 +1,106 @@
+import { countOf } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
+import type { Tone } from '../../components/state.tsx';
+
+type Schemas = components['schemas'];
+export type Overview = Schemas['Overview'];
+export type Status = Schemas['Status'];
+export type Health = Schemas['Health'];
+
+/** One thing that is wrong: an open incident, or what a check finds that no pass has noted yet. */
+export interface Trouble {
+  readonly key: string;
+  /** A script or handler, a tier, `queue`, `log` … */
+  readonly subject: string;
+  readonly isCritical: boolean;
+  /** Of a script or a job: an error, not only a sign of one. */
+  readonly isFailure: boolean;
+  readonly message: string;
+  readonly hint: string | null;
+  readonly since: string | null;
+  readonly last: string | null;
+  readonly occurrences: number;
+  readonly run: number | null;
+  readonly isAcknowledged: boolean;
+}
+
+const failures: readonly string[] = ['script-failing', 'jobs-failing', 'log-unusable'];
+
+/** What is wrong, the worst first, then what began last; what somebody knows of already comes at the end. */
+export function findTroubles(status: Status, health: Health | null): Trouble[] {
+  const incidents = status.incidents.map((incident): Trouble => {
+    const { id, subject, code, severity, occurrences, error, hint } = incident;
+    return {
+      ...{ key: `incident ${id}`, subject, occurrences, hint, message: error ?? code, run: incident.lastRun },
+      ...{ since: incident.openedAt, last: incident.lastAt, isAcknowledged: incident.acknowledgedAt !== null },
+      ...{ isCritical: severity === 'critical', isFailure: failures.includes(code) },
+    };
+  });
+  const known = new Set(status.incidents.map(({ subject, code }) => `${code} ${subject}`));
+  const found = (health?.checks ?? [])
+    .filter(({ status: of, subject, code }) => of !== 'ok' && of !== 'unknown' && !known.has(`${code} ${subject}`))
+    .map(
+      ({ code, subject, message, hint, status: of }): Trouble => ({
+        ...{ key: `check ${code} ${subject}`, subject, message, hint, isAcknowledged: false },
+        ...{ isCritical: of === 'critical', isFailure: failures.includes(code) },
+        ...{ since: null, last: null, occurrences: 1, run: null },
+      }),
+    );
+  return [...incidents, ...found].toSorted(
+    (one, other) => weigh(other) - weigh(one) || (other.since ?? '').localeCompare(one.since ?? ''),
+  );
+}
+
+function weigh({ isAcknowledged, isCritical, isFailure }: Trouble): number {
+  return (isAcknowledged ? 0 : 4) + (isCritical ? 2 : 0) + (isFailure ? 1 : 0);
+}
+
+export interface Verdict {
+  readonly tone: Tone;
+  /** The answer in a few words. */
+  readonly title: string;
+  /** When what is wrong began; null: nothing is, or nobody knows. */
+  readonly since: string | null;
+}
+
+/** Is everything well? */
+export function judge(overview: Overview, status: Status, troubles: readonly Trouble[]): Verdict {
+  if (status.isLogUnread) return { tone: 'bad', title: 'The activity log cannot be read', since: null };
+  const open = troubles.filter(({ isAcknowledged }) => !isAcknowledged);
+  const failing = open.filter(({ isFailure, isCritical }) => isFailure || isCritical);
+  const since = open.flatMap((trouble) => trouble.since ?? []).toSorted()[0] ?? null;
+  if (failing.length > 0) return { tone: 'bad', title: describeFailing(failing), since };
+  if (status.pauses.some(({ name }) => name === '*')) {
+    return { tone: 'paused', title: 'Everything is paused', since: null };
+  }
+  if (open.length > 0) {
+    return { tone: 'warning', title: `${countOf(open.length, 'thing')} to look at, nothing has failed`, since };
+  }
+  const retried = overview.scripts.filter(({ waiting }) => waiting?.state === 'retrying').length;
+  if (retried > 0) {
+    return { tone: 'warning', title: `${countOf(retried, 'script')} failed and will be tried again`, since: null };
+  }
+  if (troubles.length > 0) return { tone: 'warning', title: 'Nothing new is wrong', since: null };
+  return { tone: 'good', title: 'Everything is well', since: null };
+}
+
+function describeFailing(failing: readonly Trouble[]): string {
+  const scripts = new Set(failing.filter(({ subject }) => isScript(subject)).map(({ subject }) => subject)).size;
+  const others = failing.filter(({ subject }) => !isScript(subject)).length;
+  if (scripts === 0) return others === 1 ? 'Something is wrong' : `${others} things are wrong`;
+  const words = scripts === 1 ? '1 script is failing' : `${scripts} scripts are failing`;
+  return others === 0 ? words : `${words}, ${countOf(others, 'other thing')} wrong`;
+}
+
+/** Names of scripts and handlers have a slash, those of tiers and parts of the runner none. */
+export function isScript(subject: string): boolean {
+  return subject.includes('/');
+}
+
+/** Nothing was ever recorded here. */
+export function isUntouched({ scripts, tiers, running }: Overview, status: Status): boolean {
+  if (status.isLogUnread || running.length > 0 || status.incidents.length > 0) return false;
+  const { ready, delayed, failed } = status.queue;
+  if ((ready ?? 0) + (delayed ?? 0) + (failed ?? 0) > 0) return false;
+  return scripts.every(({ lastRun }) => lastRun === null) && tiers.every(({ lastPass }) => lastPass === null);
+}

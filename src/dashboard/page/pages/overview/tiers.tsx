@@ -1,0 +1,113 @@
+import { formatPeriod } from '../../../../report/text/format.ts';
+import { now } from '../../clock.ts';
+import { State } from '../../components/state.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import { Name, Words } from '../../components/text.tsx';
+import { Countdown, Time } from '../../components/time.tsx';
+import { hrefOf } from '../../router.ts';
+import type { Overview, Status } from './judge.ts';
+
+type TierState = Status['tiers'][number];
+type LastPass = Overview['tiers'][number]['lastPass'];
+
+interface TierRow extends TierState {
+  readonly pass: LastPass;
+}
+
+/** When each tier ran last, what came of it, and when it runs again. */
+export function Tiers({ overview, status }: { readonly overview: Overview; readonly status: Status }) {
+  const passes = new Map(overview.tiers.map(({ tier, lastPass }) => [tier, lastPass]));
+  const rows = status.tiers.map((state): TierRow => ({ ...state, pass: passes.get(state.tier) ?? null }));
+  return <Table caption="Tiers" columns={columns} rows={rows} keyOf={({ tier }) => tier} />;
+}
+
+const columns: readonly Column<TierRow>[] = [
+  {
+    title: 'Tier',
+    onPhone: 'title',
+    cell: ({ tier, periodMs }) => (
+      <>
+        <a href={hrefOf('/scripts', null, { tier })}>
+          <Name text={tier} />
+        </a>
+        <span class="quiet small period">{periodMs === null ? 'runs by hand' : formatPeriod(periodMs)}</span>
+      </>
+    ),
+  },
+  { title: 'Last pass', cell: ({ pass, lastPass }) => <LastPassed pass={pass} at={lastPass?.startedAt ?? null} /> },
+  { title: 'Next', cell: (row) => <NextCall {...row} /> },
+];
+
+function LastPassed({ pass, at }: { readonly pass: LastPass; readonly at: string | null }) {
+  if (at === null) return <span class="quiet">never</span>;
+  return (
+    <span class="stack">
+      {pass !== null && <PassResult pass={pass} />}
+      <Time at={at} />
+    </span>
+  );
+}
+
+function PassResult({ pass }: { readonly pass: NonNullable<LastPass> }) {
+  const { state, succeeded, failed } = pass;
+  if (state === 'crashed') return <State state="crashed" />;
+  if (state === 'running') return <State state="running" />;
+  if (failed > 0) return <State state="failed" word={`${failed} of ${failed + succeeded} failed`} />;
+  return succeeded === 0 ? <State state="ended" tone="ended" word="nothing to do" /> : <Succeeded count={succeeded} />;
+}
+
+function Succeeded({ count }: { readonly count: number }) {
+  return <State state="succeeded" word={`${count} succeeded`} />;
+}
+
+interface NextCallProps extends TierState {
+  /** Without the time beside the countdown. */
+  readonly isBrief?: boolean;
+}
+
+/** As `runner status` tells it. */
+export function NextCall({ isBrief = false, ...state }: NextCallProps) {
+  const { tier, holder, pause, periodMs, nextCall, isOverdue, isDueAgain } = state;
+  if (holder !== null) return <State state="running" word={holder.kind === 'backlog' ? 'its backlog' : 'running'} />;
+  if (pause !== null) return <Paused pause={pause} of={tier} />;
+  if (periodMs === null) return <span class="quiet">by hand</span>;
+  if (nextCall === null) return <span class="quiet">cron has not called it yet</span>;
+  if (isOverdue) {
+    return (
+      <span class="stack">
+        <State state="overdue" />
+        <span>
+          since <Time at={nextCall} as="short" />: cron has not called it
+        </span>
+      </span>
+    );
+  }
+  if (isDueAgain) return <Words text="with the next call of `runner due`" />;
+  if (Date.parse(nextCall) <= now.value) return <State state="queued" word="due" />;
+  if (isBrief) return <Countdown until={nextCall} />;
+  return (
+    <span class="stack">
+      <Countdown until={nextCall} />
+      <span class="quiet small">
+        <Time at={nextCall} as="short" />
+      </span>
+    </span>
+  );
+}
+
+type Pause = NonNullable<TierState['pause']>;
+
+/** `paused until 16:00`; of what is paused as a part of more, also of what. */
+export function Paused({ pause: { name, until }, of }: { readonly pause: Pause; readonly of: string }) {
+  const part = name === of ? '' : name === '*' ? ' with everything' : ` with ${name}`;
+  return (
+    <span class="stack">
+      <State state="paused" word={`paused${part}`} />
+      {until !== null && (
+        <span class="quiet small">
+          until <Time at={until} as="short" />
+        </span>
+      )}
+    </span>
+  );
+}
