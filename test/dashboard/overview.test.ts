@@ -3,11 +3,12 @@ import { keepScreenshot, openPage } from '../support/browser.ts';
 import { startDashboard } from '../support/dashboard.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
 
-test('the overview lists the scripts of the root', async () => {
+test('where nothing ever ran, the overview tells what to do first', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': executable('#!/bin/sh\nexit 0\n') });
   const { url } = await startDashboard(root);
   const page = await openPage(url);
-  await page.getByText('hourly/clean').waitFor();
-  await keepScreenshot(page, 'overview');
-  expect(await page.title()).toBe('runner');
+  await page.getByText('Nothing has run yet; 1 script in jobs/').waitFor();
+  await page.getByText('npx runner hourly').waitFor();
+  await keepScreenshot(page, 'overview-empty');
+  expect(await page.title()).toBe('Overview · runner');
 });
