@@ -29,6 +29,8 @@ export interface ServerPlace {
 export interface RunningServer {
   /** Where to look: `http://127.0.0.1:8787/`, with a key that logs in where one is needed. */
   readonly url: string;
+  /** Where it listens: `http://127.0.0.1:8787/`; null: at a socket that Passenger has given it. */
+  readonly listensAt: string | null;
   /** What its user is to know, in sentences: there is no log yet, nobody can log in … */
   readonly notes: readonly string[];
   /** Ends open connections, then the server. */
@@ -57,8 +59,10 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
   await listen(server, place);
   const access = await chooseAccess(server, place);
   setApp(createApp(site, page, access));
+  const listensAt = describeAddress(server, place.host);
   return {
-    url: urlOf(server, place, access),
+    url: urlOf(listensAt, access),
+    listensAt,
     notes: [...(await describeLog(site)), ...describeLogin(tokens, access)],
     close: async () => {
       // Viewers are told by the end of what they follow.
@@ -147,11 +151,14 @@ async function chooseAccess(server: Server, { url, host, needsLogin }: ServerPla
   return { url, host, isOwnTrusted, key };
 }
 
-function urlOf(server: Server, { url, host }: ServerPlace, { key }: AccessOptions): string {
+function describeAddress(server: Server, host: string): string | null {
   const address = server.address();
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-  const own = `http://${host.includes(':') ? `[${host}]` : host}:${port}/`;
-  const shown = url === null ? own : `${url.href.replace(/\/$/, '')}/`;
+  if (address === null || typeof address === 'string') return null;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}/`;
+}
+
+function urlOf(listensAt: string | null, { url, key }: AccessOptions): string {
+  const shown = url === null ? (listensAt ?? '') : `${url.href.replace(/\/$/, '')}/`;
   return key === null ? shown : `${shown}#key=${key}`;
 }
 
