@@ -1,7 +1,4 @@
-import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { getRequestListener } from '@hono/node-server';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { type AccessOptions, createAccess } from './access/access.ts';
@@ -11,6 +8,7 @@ import { makeToken } from './access/tokens.ts';
 import { createApi } from './api/api.ts';
 import { type Api, demand } from './api/route.ts';
 import { type BuiltPage, readBuiltPage } from './built-page.ts';
+import { answerAlways } from './live/memo.ts';
 import { openSite, type Site } from './site.ts';
 
 export interface ServerPlace {
@@ -176,17 +174,8 @@ function describeLogin(tokens: number, { isOwnTrusted, key }: AccessOptions): st
 
 function createApp(site: Site, page: BuiltPage, options: AccessOptions): Api {
   const api = createApi(site, createAccess(site, options));
-  const etag = `"${createHash('sha256').update(page.html).digest('base64url').slice(0, 22)}"`;
-  const policy = policyOf(page);
-  let packed: Promise<Buffer> | null = null;
-  api.get('/', demand('none'), async (c) => {
-    const headers = { 'content-security-policy': policy, etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' };
-    if (c.req.header('if-none-match') === etag) return c.body(null, 304, headers);
-    if (!/\bgzip\b/.test(c.req.header('accept-encoding') ?? '')) return c.html(page.html, 200, headers);
-    packed ??= promisify(gzip)(page.html);
-    const type = { 'content-type': 'text/html; charset=UTF-8', 'content-encoding': 'gzip' };
-    return c.body(new Uint8Array(await packed), 200, { ...headers, ...type });
-  });
+  const headers = { 'content-type': 'text/html; charset=UTF-8', 'content-security-policy': policyOf(page) };
+  api.get('/', demand('none'), answerAlways(page.html, headers));
   return api;
 }
 

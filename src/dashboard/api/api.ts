@@ -6,6 +6,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { rememberAnswers } from '../live/memo.ts';
 import type { Site } from '../site.ts';
 import { addActivityRoutes } from './activity.ts';
 import { apiDocument } from './document.ts';
@@ -46,6 +47,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
     c.set('caller', admitted);
     return await limitBody(c, next);
   });
+  api.use('/api/*', rememberAnswers());
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' });
   api.openAPIRegistry.registerComponent('securitySchemes', 'session', {
     type: 'apiKey',

@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { ApiEnv } from '../api/route.ts';
+
+interface MemoLimits {
+  /** As time passes in answers, too. */
+  readonly maxAgeMs: number;
+  readonly maxAnswers: number;
+  readonly maxBytes: number;
+}
+
+const usualLimits: MemoLimits = { maxAgeMs: 2000, maxAnswers: 200, maxBytes: 16 * 1024 * 1024 };
+
+/** An answer, whoever asked. */
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array<ArrayBuffer>;
+  /** The body's digest. */
+  readonly tag: string;
+  /** Made once somebody takes it so. */
+  gzipped: Promise<Uint8Array<ArrayBuffer>> | null;
+}
+
+interface Kept {
+  readonly revision: string;
+  readonly answer: Promise<Answer>;
+  /** 0: it is not there yet. */
+  bytes: number;
+}
+
+/** What goes on by itself, is somebody's own, or waits: never the same for two who ask. */
+const own = /\/(?:events|session|claim|output)$/;
+
+/**
+ * Answers to the same question about the same log are computed once, for all who may read as much. Who has an answer
+ * already is told so (ETag, 304), and long ones are compressed.
+ */
+export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHandler<ApiEnv> {
+  const memo = createMemo(limits);
+  return async (c, next) => {
+    const { site, caller } = c.var;
+    if (c.req.method !== 'GET' || own.test(c.req.path)) return await next();
+    // A log that cannot be looked at is for the route to tell of.
+    const revision = await site.revision().catch(() => null);
+    if (revision === null) return await next();
+    const { pathname, search } = new URL(c.req.url);
+    const key = [caller.permission, pathname + search, c.req.header('accept')].join('\n');
+    const answer = await memo.find(key, revision, async () => {
+      await next();
+      return await readAnswer(c.res);
+    });
+    // Unset first: headers of the one before would stay.
+    c.res = undefined;
+    c.res = await respond(c, answer);
+  };
+}
+
+/** Answers with what never changes: digested and compressed once. */
+export function answerAlways(
+  text: string,
+  headers: Readonly<Record<string, string>>,
+): (c: Context) => Promise<Response> {
+  let answer: Promise<Answer> | null = null;
+  return async (c) => {
+    answer ??= readAnswer(new Response(text, { headers }));
+    return await respond(c, await answer);
+  };
+}
+
+function createMemo({ maxAgeMs, maxAnswers, maxBytes }: MemoLimits) {
+  /** The oldest first. */
+  const kept = new Map<string, Kept>();
+  let bytes = 0;
+  const drop = (key: string, one: Kept): void => {
+    if (kept.get(key) !== one) return;
+    kept.delete(key);
+    bytes -= one.bytes;
+  };
+  const keep = (key: string, one: Kept, { status, body }: Answer): void => {
+    if (kept.get(key) !== one) return;
+    if (status !== 200) {
+      drop(key, one);
+      return;
+    }
+    setTimeout(drop, maxAgeMs, key, one).unref();
+    // With as much again for what is compressed of it.
+    one.bytes = 2 * body.length;
+    bytes += one.bytes;
+    for (const [other, older] of kept) {
+      if (kept.size <= maxAnswers && bytes <= maxBytes) break;
+      drop(other, older);
+    }
+  };
+  const find = (key: string, revision: string, compute: () => Promise<Answer>): Promise<Answer> => {
+    const found = kept.get(key);
+    if (found?.revision === revision) return found.answer;
+    if (found !== undefined) drop(key, found);
+    const one: Kept = { revision, answer: compute(), bytes: 0 };
+    kept.set(key, one);
+    one.answer.then(
+      (answer) => keep(key, one, answer),
+      () => drop(key, one),
+    );
+    return one.answer;
+  };
+  return { find };
+}
+
+async function readAnswer(response: Response): Promise<Answer> {
+  const body = new Uint8Array(await response.arrayBuffer());
+  const tag = createHash('sha256').update(body).digest('base64url');
+  return { status: response.status, headers: response.headers, body, tag, gzipped: null };
+}
+
+/** Shorter ones are not sent any sooner. */
+const LEAST_COMPRESSED_BYTES = 1024;
+
+async function respond(c: Context, answer: Answer): Promise<Response> {
+  const headers = new Headers(answer.headers);
+  if (answer.status !== 200) return new Response(answer.body, { status: answer.status, headers });
+  const isCompressed = answer.body.length > LEAST_COMPRESSED_BYTES && takesGzip(c.req.header('accept-encoding'));
+  headers.set('etag', isCompressed ? `"${answer.tag}-gzip"` : `"${answer.tag}"`);
+  // Kept by whom it was given to alone, and never shown without asking whether it still holds.
+  headers.set('cache-control', 'private, no-cache');
+  headers.append('vary', 'accept-encoding');
+  if (isKnown(c.req.header('if-none-match'), answer.tag)) return new Response(null, { status: 304, headers });
+  if (!isCompressed) return new Response(answer.body, { headers });
+  headers.set('content-encoding', 'gzip');
+  headers.delete('content-length');
+  answer.gzipped ??= compress(answer.body);
+  return new Response(await answer.gzipped, { headers });
+}
+
+/** Whether the one who asks has the answer with that digest, in either form. */
+function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
+  const known = ifNoneMatch?.split(',').map((each) => each.trim().replace(/^W\//, ''));
+  return known?.some((each) => each === '*' || each === `"${tag}"` || each === `"${tag}-gzip"`) ?? false;
+}
+
+function takesGzip(acceptEncoding = ''): boolean {
+  return /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(acceptEncoding);
+}
+
+async function compress(body: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await promisify(gzip)(body));
+}
