@@ -4,7 +4,7 @@ import { changeToJson, runToJson } from '../../report/json.ts';
 import { findNames } from '../../report/model/history.ts';
 import { readRunOutput } from '../../report/model/output.ts';
 import type { LogView, RunRecord } from '../../report/model/run.ts';
-import { readRunSummary, selectRunPage } from '../../report/model/run-pages.ts';
+import { readRunSummary, selectNeighbours, selectRunPage } from '../../report/model/run-pages.ts';
 import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../report/model/runs.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import { describeChange, describeDeviation } from '../../report/text/words.ts';
@@ -63,6 +63,8 @@ const runRoute = defineRoute('read', {
             .openapi({ description: 'Of one that failed: since its script last succeeded its content is another one' }),
           changeText: knownText.openapi({ description: 'The same in a sentence' }),
           lastGood: z.int().nullable().openapi({ description: 'The last run before it that succeeded' }),
+          previous: z.int().nullable().openapi({ description: 'The run of the same script before it' }),
+          next: z.int().nullable().openapi({ description: 'The run of the same script after it' }),
           hasOutput: z.boolean().openapi({ description: 'Something of what it wrote is kept' }),
         })
         .openapi('OneRun'),
@@ -118,6 +120,7 @@ export function addRunRoutes(api: Api): void {
         change: changeToJson(run.change),
         changeText: run.change && describeChange(run.change, clock),
         lastGood: (await selectNewestRun(view, run.script, before))?.id ?? null,
+        ...(await selectNeighbours(view, run)),
         hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
       };
     });

@@ -49,6 +49,22 @@ export async function selectRunPage(log: LogView, query: RunPageQuery): Promise<
   return ids.flatMap((id) => runs.get(id) ?? []);
 }
 
+/** The runs of the same script right before and right after this one; null: it is the first one, or the newest. */
+export async function selectNeighbours(
+  { db }: LogView,
+  { id, script, startedAtMs }: Pick<RunRecord, 'id' | 'script' | 'startedAtMs'>,
+): Promise<{ readonly previous: number | null; readonly next: number | null }> {
+  const beside = async (side: '<' | '>', order: 'asc' | 'desc'): Promise<number | null> => {
+    const { rows } = await sql<{ id: number }>`
+      select runs.id from scripts cross join runs
+      where script_id = scripts.id and scripts.name = ${script}
+        and (started_at, runs.id) ${sql.raw(side)} (${startedAtMs}, ${id})
+      order by started_at ${sql.raw(order)}, runs.id ${sql.raw(order)} limit 1`.execute(db);
+    return rows[0]?.id ?? null;
+  };
+  return { previous: await beside('<', 'desc'), next: await beside('>', 'asc') };
+}
+
 /** Before it there is nothing to be looked for. */
 async function selectNewestStart({ db }: LogView): Promise<number> {
   const { rows } = await sql<{ newest: number | null }>`

@@ -1,0 +1,71 @@
+import { useEffect, useState } from 'preact/hooks';
+import { client } from '../data.ts';
+import { TerminalText } from './terminal-text.ts';
+
+interface FollowedOutput {
+  readonly text: TerminalText;
+  /** Rises whenever something was appended. */
+  readonly version: number;
+  /** What is kept is there, and nothing will follow. */
+  readonly isWhole: boolean;
+  /** As it was written, terminal sequences included. */
+  readonly raw: () => string;
+  readonly problem: string | null;
+}
+
+const EACH_MS = 1000;
+
+/** What a run has written; of one that still runs, what it writes from now on, each second. */
+export function useOutput(run: number, isRunning: boolean): FollowedOutput {
+  const [output, setOutput] = useState(() => new Gathered());
+  const [, setVersion] = useState(0);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    const abort = new AbortController();
+    // What is kept of a run that has ended may be less than it had written: it is read anew.
+    const gathered = new Gathered();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      const told = await readMore(run, gathered, abort.signal).catch(() => 'The server cannot be reached.');
+      if (abort.signal.aborted) return;
+      gathered.isWhole = !isRunning;
+      setProblem(told);
+      setOutput(gathered);
+      setVersion((version) => version + 1);
+      if (isRunning) timer = setTimeout(ask, EACH_MS);
+    };
+    void ask();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [run, isRunning]);
+  const { text, version, isWhole, pieces } = output;
+  return { text, version, isWhole, raw: () => pieces.join(''), problem };
+}
+
+/** What has come so far. */
+class Gathered {
+  readonly text = new TerminalText();
+  readonly pieces: string[] = [];
+  next = 0;
+  version = 0;
+  isWhole = false;
+
+  add(text: string): void {
+    if (text === '') return;
+    this.pieces.push(text);
+    this.text.append(text);
+    this.version += 1;
+  }
+}
+
+/** Null: it was read; else why not. */
+async function readMore(run: number, gathered: Gathered, signal: AbortSignal): Promise<string | null> {
+  const params = { path: { id: run }, query: { from: gathered.next } };
+  const { data, error, response } = await client.GET('/api/runs/{id}/output', { params, parseAs: 'text', signal });
+  if (data === undefined) return error?.detail ?? 'The output cannot be read.';
+  gathered.add(data);
+  gathered.next = Number(response.headers.get('x-next') ?? gathered.next);
+  return null;
+}

@@ -1,0 +1,144 @@
+import Anser from 'anser';
+import { printable } from '../../../system/base/text.ts';
+
+/** A piece of a line that looks the same from its beginning to its end. */
+export interface Span {
+  readonly text: string;
+  /** Classes of the style; empty: it looks as all else. */
+  readonly look: string;
+  /** `rgb(…)` where a script has mixed its own colour. */
+  readonly color: string | null;
+  readonly background: string | null;
+}
+
+/** A longer line is shown as several. */
+const LONGEST_LINE = 4000;
+
+/** Colours and the like; all other sequences are removed, as they could do anything to a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this is what it looks for
+const colors = /\x1b\[[\d;]*m/g;
+
+/**
+ * What a script has written, by lines, as it comes in. A carriage return begins a new line, so that nothing is
+ * overwritten unseen.
+ *
+ * @example
+ * ```ts
+ * const output = new TerminalText();
+ * output.append('\x1b[31mred');
+ * output.append(' and more\n');
+ * output.spansOf(0); // [{ text: 'red and more', look: 'ansi-red', … }]
+ * ```
+ */
+export class TerminalText {
+  readonly #lines: string[] = [''];
+  /** A carriage return at the end. */
+  #held = '';
+  /** The colours that a line begins with; without an entry: none. */
+  readonly #begun = new Map<number, string>();
+
+  /** How many lines there are. The last one is empty where the text ends with a line feed. */
+  get count(): number {
+    return this.#lines.at(-1) === '' ? this.#lines.length - 1 : this.#lines.length;
+  }
+
+  append(text: string): void {
+    const all = this.#held + text;
+    // Its line feed may still come.
+    this.#held = all.endsWith('\r') ? '\r' : '';
+    const [first = '', ...others] = all.slice(0, all.length - this.#held.length).split(/\r\n|\n|\r/);
+    this.#addToLast(first);
+    for (const line of others) {
+      this.#startLine();
+      this.#addToLast(line);
+    }
+  }
+
+  /** Of a line, its text alone. */
+  plain(index: number): string {
+    return printable((this.#lines[index] ?? '').replace(colors, ''));
+  }
+
+  spansOf(index: number): Span[] {
+    const line = (this.#begun.get(index) ?? '') + (this.#lines[index] ?? '');
+    if (!line.includes('\x1b[')) return [{ text: printable(line), look: '', color: null, background: null }];
+    return readSpans(line);
+  }
+
+  #addToLast(text: string): void {
+    let rest = (this.#lines.pop() ?? '') + text;
+    while (rest.length > LONGEST_LINE) {
+      const end = findCut(rest);
+      this.#lines.push(rest.slice(0, end));
+      rest = rest.slice(end);
+      this.#startLine();
+      this.#lines.pop();
+    }
+    this.#lines.push(rest);
+  }
+
+  #startLine(): void {
+    const last = this.#lines.length - 1;
+    const begun = lastColors((this.#begun.get(last) ?? '') + this.#lines[last]);
+    this.#lines.push('');
+    if (begun !== '') this.#begun.set(last + 1, begun);
+  }
+}
+
+/** Where a long line is cut: neither within a sequence nor within a character. */
+function findCut(line: string): number {
+  const sequence = line.lastIndexOf('\x1b', LONGEST_LINE);
+  if (sequence > LONGEST_LINE - 32) return sequence;
+  const isWithin = /[\udc00-\udfff]/.test(line.charAt(LONGEST_LINE));
+  return isWithin ? LONGEST_LINE - 1 : LONGEST_LINE;
+}
+
+/** What is in force at the end: all since the last reset. Without end, only by malice. */
+function lastColors(line: string): string {
+  if (!line.includes('\x1b[')) return '';
+  const all = line.match(colors) ?? [];
+  const reset = all.findLastIndex((each) => each === '\x1b[0m' || each === '\x1b[m');
+  return all
+    .slice(reset + 1)
+    .slice(-16)
+    .join('');
+}
+
+function readSpans(line: string): Span[] {
+  // Only what `colors` finds reaches the library; sequences of any other kind are gone by then.
+  const kept = line.match(colors) ?? [];
+  const safe = line.split(colors).map((text, index) => printable(text) + (kept[index] ?? ''));
+  return Anser.ansiToJson(safe.join(''), { json: true, remove_empty: true, use_classes: true }).map((entry) => ({
+    text: entry.content,
+    look: looksOf(entry).join(' '),
+    color: mixedColor(entry.fg, entry.fg_truecolor),
+    background: mixedColor(entry.bg, entry.bg_truecolor),
+  }));
+}
+
+/** Hidden text is shown: nothing of an output is to be missed. */
+const known: ReadonlySet<string> = new Set(['bold', 'dim', 'italic', 'underline', 'reverse', 'strikethrough']);
+
+type Entry = ReturnType<typeof Anser.ansiToJson>[number];
+
+function looksOf({ fg, bg, decorations }: Entry): string[] {
+  const looks = decorations.filter((each) => known.has(each)).map((each) => `ansi-${each}`);
+  if (fg) looks.push(isNamed(fg) ? fg : 'ansi-mixed');
+  if (bg) looks.push(isNamed(bg) ? `${bg}-bg` : 'ansi-mixed-bg');
+  return [...new Set(looks)];
+}
+
+function isNamed(color: string): boolean {
+  return /^ansi-(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)$/.test(color);
+}
+
+const levels = [0, 95, 135, 175, 215, 255];
+
+function mixedColor(name: string | null, rgb: string | null): string | null {
+  if (name === 'ansi-truecolor') return rgb === null ? null : `rgb(${rgb})`;
+  const [, number] = /^ansi-palette-(\d+)$/.exec(name ?? '') ?? [];
+  if (number === undefined) return null;
+  const index = Number(number) - 16;
+  if (index >= 216) return `rgb(${Array(3).fill(8 + (index - 216) * 10)})`;
+  return `rgb(${[Math.floor(index / 36), Math.floor(index / 6) % 6, index % 6].map((each) => levels[each])})`;
+}

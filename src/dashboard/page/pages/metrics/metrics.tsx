@@ -1,0 +1,156 @@
+import { useMemo, useState } from 'preact/hooks';
+import { formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
+import type { ChartSeries, TimeRange } from '../../charts/chart-options.ts';
+import { RangeButtons } from '../../charts/range-buttons.tsx';
+import type { Unit } from '../../charts/ticks.ts';
+import { TimeChart } from '../../charts/time-chart.tsx';
+import { Choice } from '../../components/fields.tsx';
+import { Answered, Empty } from '../../components/notice.tsx';
+import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { formatInstant } from '../../components/time.tsx';
+import { useAnswer } from '../../data.ts';
+import { place, setQuery } from '../../router.ts';
+import { Costs } from './costs.tsx';
+import { JobStates } from './job-states.tsx';
+import { plotAll } from './plots.ts';
+import './metrics.css';
+
+type Metrics = components['schemas']['Metrics'];
+
+type MetricBucket = components['schemas']['MetricBucket'];
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How far back, and in periods of which length. */
+const spans = {
+  '6h': { words: '6 hours', period: '1h', lengthMs: HOUR_MS },
+  '24h': { words: 'Day', period: '1h', lengthMs: HOUR_MS },
+  '7d': { words: 'Week', period: '6h', lengthMs: 6 * HOUR_MS },
+  '30d': { words: 'Month', period: '1d', lengthMs: DAY_MS },
+  '90d': { words: '3 months', period: '1d', lengthMs: DAY_MS },
+  '365d': { words: 'Year', period: '1w', lengthMs: 7 * DAY_MS },
+} as const;
+
+type SpanName = keyof typeof spans;
+
+const ranges = Object.entries(spans).map(([name, { words }]) => [name as SpanName, words] as const);
+
+/** What happened by hour, day or week: of everything, a tier, the queue or a script. */
+export function MetricsPage() {
+  const { since = '', of = '*' } = place.value.query;
+  const name: SpanName = since in spans ? (since as SpanName) : '7d';
+  const { period, lengthMs } = spans[name];
+  const asked = useAnswer('/api/metrics/{period}', { params: { path: { period }, query: { since: name } } });
+  return (
+    <Page title="Metrics">
+      <div class="bar">
+        <RangeButtons ranges={ranges} chosen={name} onChoose={(since) => setQuery({ since })} />
+        <SubjectChoice metrics={asked.data} of={of} />
+      </div>
+      <Answered asked={asked}>{(metrics) => <Told metrics={metrics} of={of} lengthMs={lengthMs} />}</Answered>
+      <JobStates />
+    </Page>
+  );
+}
+
+function SubjectChoice({ metrics, of }: { readonly metrics: Metrics | null; readonly of: string }) {
+  const subjects = (metrics?.series ?? []).map(({ subject }) => subject).filter((subject) => subject !== '*');
+  const known = subjects.includes(of) || of === '*' ? subjects : [of, ...subjects];
+  const options = [['*', 'everything'] as const, ...known.map((subject) => [subject, subject] as const)];
+  return (
+    <Choice
+      label="Of"
+      value={of}
+      options={options}
+      onChange={(value) => setQuery({ of: value === '*' ? null : value })}
+    />
+  );
+}
+
+interface ToldProps {
+  readonly metrics: Metrics;
+  readonly of: string;
+  readonly lengthMs: number;
+}
+
+function Told({ metrics, of, lengthMs }: ToldProps) {
+  const series = metrics.series.find(({ subject }) => subject === of);
+  if (series === undefined) return <Empty title="Nothing happened in this time." />;
+  return (
+    <>
+      <Totals total={series.total} />
+      <Charts metrics={metrics} of={of} lengthMs={lengthMs} />
+      {of === '*' && <Costs metrics={metrics} />}
+    </>
+  );
+}
+
+function Totals({ total }: { readonly total: MetricBucket }) {
+  return (
+    <Figures>
+      <Figure label="Runs">{formatCount(total.ended)}</Figure>
+      <Figure label="Failed for good">{formatCount(total.failed)}</Figure>
+      <Figure label="Run time, p95">{formatDuration(total.runMs.p95)}</Figure>
+      <Figure label="CPU time">{formatDuration(total.cpuMs)}</Figure>
+      <Figure label="Most memory">{formatBytes(total.maxRssBytes)}</Figure>
+      {total.added > 0 && <Figure label="Jobs added">{formatCount(total.added)}</Figure>}
+      {total.serviceMs.count > 0 && <Figure label="Service time, mean">{formatDuration(total.serviceMs.mean)}</Figure>}
+    </Figures>
+  );
+}
+
+/** Several small charts with one cursor; what one of them is zoomed to, all are. */
+function Charts({ metrics, of, lengthMs }: ToldProps) {
+  const [zoom, setZoom] = useState<TimeRange | null>(null);
+  const { times, plots } = useMemo(() => plotAll(metrics, of, lengthMs), [metrics, of, lengthMs]);
+  const whole = { fromMs: Date.parse(metrics.since ?? ''), untilMs: Date.parse(metrics.until ?? '') };
+  return (
+    <Section
+      title={zoom === null ? 'Over time' : 'A part of the time'}
+      aside={
+        zoom !== null && (
+          <button type="button" onClick={() => setZoom(null)}>
+            Show all again
+          </button>
+        )
+      }
+    >
+      <div class="small-charts">
+        {plots.map(({ title, what, unit, series }) => (
+          <figure key={title} class="card">
+            <figcaption>
+              <h3>{title}</h3>
+              <p class="quiet small">{what}</p>
+            </figcaption>
+            <TimeChart
+              label={`${title}: ${what}`}
+              {...{ unit, times, series }}
+              {...{ marks: none, events: none, group: 'metrics', height: 160 }}
+              range={zoom ?? whole}
+              describe={(index) => [
+                formatInstant(times[index] as number),
+                ...series.map((each) => say(each, unit, index)),
+              ]}
+              onZoom={setZoom}
+            />
+          </figure>
+        ))}
+      </div>
+    </Section>
+  );
+}
+
+const none: readonly never[] = [];
+
+const formats: Readonly<Record<Unit, (value: number | null) => string>> = {
+  ms: formatDuration,
+  bytes: formatBytes,
+  count: (value) => (value === null ? '–' : String(Math.round(value * 100) / 100)),
+  share: (value) => (value === null ? '–' : `${Math.round(value * 100)} %`),
+};
+
+function say({ label, values }: ChartSeries, unit: Unit, index: number): string {
+  return `${label}: ${formats[unit](values[index] ?? null)}`;
+}

@@ -1,0 +1,69 @@
+import { Choice, SearchField } from '../../components/fields.tsx';
+import { Page } from '../../components/page.tsx';
+import { formatInstant } from '../../components/time.tsx';
+import { place, setQuery } from '../../router.ts';
+import { Runs } from './run-table.tsx';
+
+/** All runs of all scripts, the newest first. */
+export function RunsPage() {
+  const { script = '', outcome = '', since = '', until = '' } = place.value.query;
+  const query = {
+    limit: 100,
+    ...(script === '' ? {} : { script }),
+    ...(outcome === '' ? {} : { outcome }),
+    ...(since === '' ? {} : { since }),
+    ...(until === '' ? {} : { until }),
+  };
+  const isDay = until !== '';
+  return (
+    <Page title="Runs">
+      <div class="bar">
+        <SearchField label="Script" value={script} onChange={(value) => setQuery({ script: value })} />
+        <OutcomeChoice />
+        <Choice
+          label="Started"
+          value={isDay ? 'day' : since}
+          options={isDay ? [['day', `on ${formatInstant(Date.parse(since)).slice(0, 10)}`], ...times] : times}
+          onChange={(value) => setQuery({ since: value, until: null })}
+        />
+      </div>
+      <Runs query={query} />
+    </Page>
+  );
+}
+
+const times = [
+  ['', 'at any time'],
+  ['1h', 'in the last hour'],
+  ['24h', 'in the last 24 hours'],
+  ['7d', 'in the last 7 days'],
+  ['30d', 'in the last 30 days'],
+  ['365d', 'in the last year'],
+] as const;
+
+const FAILED = 'failed,timed-out,killed,crashed,not-started';
+
+const outcomes = [
+  ['', 'any'],
+  [FAILED, 'failed in any way'],
+  ['succeeded', 'succeeded'],
+  ['running', 'running'],
+  ['failed', 'failed'],
+  ['timed-out', 'timed out'],
+  ['killed', 'killed'],
+  ['crashed', 'crashed'],
+  ['not-started', 'not started'],
+  ['released', 'given back'],
+] as const;
+
+/** Which outcomes are shown; kept in the address. */
+export function OutcomeChoice() {
+  return (
+    <Choice
+      label="Outcome"
+      value={place.value.query.outcome ?? ''}
+      options={outcomes}
+      onChange={(outcome) => setQuery({ outcome })}
+    />
+  );
+}

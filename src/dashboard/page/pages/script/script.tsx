@@ -1,0 +1,193 @@
+import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
+import { Answered, Notice } from '../../components/notice.tsx';
+import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { Sparkline } from '../../components/sparkline.tsx';
+import { State } from '../../components/state.tsx';
+import { Elapsed, Time } from '../../components/time.tsx';
+import { useAnswer } from '../../data.ts';
+import { hrefOf, place } from '../../router.ts';
+import { Output } from '../runs/run-output.tsx';
+import { Runs } from '../runs/run-table.tsx';
+import { OutcomeChoice } from '../runs/runs.tsx';
+import { ScriptCalendar } from './script-calendar.tsx';
+import { ScriptHistory } from './script-history.tsx';
+import { Why } from './why.tsx';
+import './script.css';
+
+export type Script = components['schemas']['Script'];
+
+/** One script: is it well, why did it (not) run, what does it do now, how did it do before. */
+export function ScriptPage({ item }: { readonly item: string }) {
+  const asked = useAnswer('/api/scripts/{name}', { params: { path: { name: item } } });
+  return (
+    <Page title={item} aside={asked.data === null ? null : <StateOf script={asked.data} />}>
+      <Answered asked={asked}>{(script) => <Told script={script} />}</Answered>
+    </Page>
+  );
+}
+
+/** That it runs or is paused counts before how it ended the last time. */
+function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: Script }) {
+  if (running.length > 0) return <State state="running" />;
+  if (presence === 'gone') return <State state="gone" />;
+  if (pause !== null) return <State state="paused" />;
+  return lastRun === null ? <State state="unknown" word="never ran" /> : <State state={lastRun.outcome} />;
+}
+
+function Told({ script }: { readonly script: Script }) {
+  const { outcome } = place.value.query;
+  const query = { script: script.script, limit: 25, ...(outcome ? { outcome } : {}) };
+  return (
+    <>
+      <Head script={script} />
+      {script.incidents.map((incident) => (
+        <Notice
+          key={incident.id}
+          tone={incident.severity === 'critical' ? 'bad' : 'warning'}
+          title={incident.error ?? incident.code}
+        >
+          <p>
+            {incident.hint} Since <Time at={incident.openedAt} />
+            {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
+            {incident.lastRun !== null && <a href={hrefOf('/runs', incident.lastRun)}>Run {incident.lastRun}</a>}
+          </p>
+        </Notice>
+      ))}
+      {script.running.map(({ id, startedAt }) => (
+        <Section key={id} title="Running now" aside={<Elapsed since={startedAt} />}>
+          <p>
+            <a href={hrefOf('/runs', id)}>Run {id}</a>, started <Time at={startedAt} />
+          </p>
+          <Output run={id} isRunning />
+        </Section>
+      ))}
+      <Why script={script.script} />
+      <Section title="Duration and memory">
+        <ScriptHistory script={script.script} />
+      </Section>
+      <Section title="Its year">
+        <ScriptCalendar script={script.script} />
+      </Section>
+      <Section title="Runs" aside={<OutcomeChoice />}>
+        <Runs query={query} isOfOne />
+      </Section>
+      <Usual script={script} />
+      <Versions script={script} />
+    </>
+  );
+}
+
+function Head({ script }: { readonly script: Script }) {
+  const { lastRun, file } = script;
+  return (
+    <>
+      {file?.options.description !== undefined && <p>{file.options.description}</p>}
+      <Schedule script={script} />
+      <Figures>
+        <Figure label="Last run">
+          {lastRun === null ? (
+            'never'
+          ) : (
+            <a href={hrefOf('/runs', lastRun.id)}>
+              <Time at={lastRun.startedAt} as="relative" />
+            </a>
+          )}
+        </Figure>
+        <Figure label="Success, last 7 days">
+          {formatRate(script.successRate)} <span class="quiet small">of {countOf(script.runs, 'run')}</span>
+        </Figure>
+        <Figure label="Duration">
+          {formatDuration(script.p50DurationMs)}{' '}
+          <span class="quiet small">
+            p95 {formatDuration(script.p95DurationMs)}, at most {formatDuration(script.maxDurationMs)}
+          </span>
+        </Figure>
+        <Figure label="Memory">{formatBytes(script.maxRssBytes)}</Figure>
+        <Figure label="CPU a run">{formatDuration(script.cpuMs)}</Figure>
+        <Figure label="Last 20 runs">
+          <Sparkline
+            label="Duration of the last runs"
+            points={script.recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isBad(outcome) }))}
+          />
+        </Figure>
+      </Figures>
+      {script.lastError !== null && script.incidents.length === 0 && <Notice tone="bad" title={script.lastError} />}
+    </>
+  );
+}
+
+function isBad(outcome: string): boolean {
+  return !['succeeded', 'released', 'running'].includes(outcome);
+}
+
+/** Its tier, when that is called next, and what keeps it from running. */
+function Schedule({ script }: { readonly script: Script }) {
+  const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
+  const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
+  return (
+    <p class="quiet">
+      {script.tier}
+      {period !== null && `, ${period}`}
+      {tier?.nextCall && (
+        <>
+          {' · next '}
+          <Time at={tier.nextCall} />
+        </>
+      )}
+      {script.pause !== null && (
+        <>
+          {' · paused since '}
+          <Time at={script.pause.since} />
+          {script.pause.until === null ? (
+            ' until it is resumed'
+          ) : (
+            <>
+              {' '}
+              until <Time at={script.pause.until} />
+            </>
+          )}
+        </>
+      )}
+      {script.waiting !== null &&
+        ` · ${script.waiting.state}${script.waiting.reason ? `: ${script.waiting.reason}` : ''}`}
+    </p>
+  );
+}
+
+/** What its successful runs come to. */
+function Usual({ script: { usual } }: { readonly script: Script }) {
+  if (usual.runs === 0) return null;
+  return (
+    <Section title="What is usual">
+      <p class="quiet">The middle of its last {countOf(usual.runs, 'successful run')}.</p>
+      <Figures>
+        <Figure label="Duration">{formatDuration(usual.durationMs)}</Figure>
+        <Figure label="Memory">{formatBytes(usual.maxRssBytes)}</Figure>
+        <Figure label="Output">{formatBytes(usual.outputBytes)}</Figure>
+        {Object.entries(usual.counts).map(([name, count]) => (
+          <Figure key={name} label={name}>
+            {Math.round(count * 1000) / 1000}
+          </Figure>
+        ))}
+      </Figures>
+    </Section>
+  );
+}
+
+/** When which content of its file first ran. */
+function Versions({ script: { versions } }: { readonly script: Script }) {
+  if (versions.length === 0) return null;
+  return (
+    <Section title="Contents of its file">
+      <ol class="versions">
+        {versions.map(({ contentHash, firstRunAt }, index) => (
+          <li key={`${contentHash}${firstRunAt}`}>
+            <code>{contentHash.slice(0, 12)}</code> since <Time at={firstRunAt} />
+            {index === 0 && <span class="quiet"> · the one of now</span>}
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
