@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { addJobs } from '../../src/queue/add/add.ts';
-import { selectActivityOfJob, selectChildren, selectRunsOfJob } from '../../src/report/model/jobs.ts';
+import { selectActivity } from '../../src/report/model/activity.ts';
+import { selectChildren, selectRunsOfJob } from '../../src/report/model/jobs.ts';
 import { isQueueQuiet, readQueueStatus } from '../../src/report/model/status.ts';
 import { createScreen } from '../../src/report/terminal/screen.ts';
 import { renderQueue } from '../../src/report/terminal/status.ts';
@@ -93,10 +94,10 @@ test('nothing is asked that reads all jobs, runs or workers', async () => {
     await readQueueStatus(view.db, { handlers: [], nowMs: now, waiting: [] });
     await selectChildren(view, 1, 10);
     await selectRunsOfJob(view, 1, 10);
-    await selectActivityOfJob(view, 1, 10);
+    await selectActivity(view, { jobId: 1, order: 'newest', limit: 10 });
   });
   const plans = explained.filter((plan) => plan !== 'SCAN CONSTANT ROW');
-  expect(plans).toHaveLength(8);
+  expect(plans).toHaveLength(11);
   // Where the view has no job at all, SQLite asks nothing of the workers.
   for (const plan of plans) expect(plan).not.toMatch(/SCAN (?:jobs|runs|events)(?! USING)/);
   expect(plans.join('\n')).toContain('jobs_ready_by_name');

@@ -81,7 +81,7 @@ async function showActivity(context: CommandContext, options: ActivityOptions): 
     limit: limit + 1,
   };
   const text = await withLog(context, options.root, async ({ view }) => {
-    const { selectActivity } = await import('../../report/model/jobs.ts');
+    const { selectActivity } = await import('../../report/model/activity.ts');
     const found = await selectActivity(await view(), query);
     const shown = found.slice(0, limit);
     if (options.json) {

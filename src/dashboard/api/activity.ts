@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi';
 import { periods } from '../../monitor/metrics/periods.ts';
 import { readMetrics } from '../../monitor/metrics/read-metrics.ts';
 import { activityToJson, metricsToJson } from '../../report/json.ts';
-import { type Activity, selectActivity } from '../../report/model/jobs.ts';
+import { type ActivityPlace, selectActivity } from '../../report/model/activity.ts';
 import { describeEvent } from '../../report/text/words.ts';
 import { readCpuLimit } from '../../system/process/cpu-limit.ts';
 import type { Site } from '../site.ts';
@@ -183,26 +183,15 @@ export function addActivityRoutes(api: Api): void {
 type ActivityWords = z.infer<typeof activityRoute.request.query>;
 
 async function readActivityPage(site: Site, query: ActivityWords) {
-  const { limit, cursor, offset = 0, order, job: jobId, worker: workerId, ...words } = query;
-  const place = readCursor(cursor, 2);
-  const [atMs, seen] = place ?? [undefined, offset];
+  const { limit, cursor, offset, order, job: jobId, worker: workerId, ...words } = query;
+  const after = readCursor(cursor, 3) as ActivityPlace | null;
   return await readLog(site, async ({ view, nowMs }) => {
-    const window = readWindow(words, nowMs);
-    const from = atMs === undefined ? {} : order === 'desc' ? { untilMs: atMs + 1 } : { sinceMs: atMs };
-    const skip = seen as number;
-    const asked = { ...window, ...from, jobId, workerId, limit: limit + skip + 1 };
+    const asked = { ...readWindow(words, nowMs), jobId, workerId, limit: limit + 1, offset, after: after ?? undefined };
     const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
-    const items = found.slice(skip, skip + limit);
-    const last = found.length > skip + limit ? items.at(-1) : undefined;
+    const last = found.length > limit ? found[limit - 1] : undefined;
     return {
-      items: items.map((each) => ({ ...activityToJson(each), text: describeEvent(each.event) })),
-      next: last === undefined ? null : writeCursor(last.atMs, countUntil(found, last)),
+      items: found.slice(0, limit).map((each) => ({ ...activityToJson(each), text: describeEvent(each.event) })),
+      next: last === undefined ? null : writeCursor(...last.place),
     };
   });
-}
-
-/** How many of the same instant come before what follows. */
-function countUntil(found: readonly Activity[], last: Activity): number {
-  const until = found.indexOf(last);
-  return found.filter(({ atMs }, index) => atMs === last.atMs && index <= until).length;
 }

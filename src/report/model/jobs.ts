@@ -5,11 +5,9 @@ import { type PlannedTime, planNext } from '../../schedule/repeat/plan.ts';
 import type { Moments } from '../../schedule/repeat/rule.ts';
 import { defaultSettings } from '../../settings/settings.ts';
 import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts';
-import type { ActivityEvent, JobState } from '../../store/schema.ts';
+import type { JobState } from '../../store/schema.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
-import { inPages } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import type { OpenWindow } from '../text/filters.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** Jobs of the queue, in the order asked for. */
@@ -172,14 +170,6 @@ export interface JobChild {
   readonly state: JobState;
 }
 
-/** One transition of a job. */
-export interface JobActivity {
-  readonly atMs: number;
-  readonly event: ActivityEvent;
-  readonly detail: string | null;
-  readonly runId: number | null;
-}
-
 export async function selectChildren({ db }: LogView, jobId: number, limit: number): Promise<JobChild[]> {
   return await db
     .selectFrom('jobs')
@@ -195,90 +185,4 @@ export async function selectRunsOfJob(log: LogView, jobId: number, limit: number
   return await selectRecords(log, (runs) =>
     runs.where('runs.job_id', '=', jobId).orderBy('runs.id', 'desc').limit(limit),
   );
-}
-
-/** The newest of what happened to a job, oldest first. */
-export async function selectActivityOfJob({ db }: LogView, jobId: number, limit: number): Promise<JobActivity[]> {
-  const newest = await selectTransitions(db, { jobId, order: 'newest', limit });
-  return newest.toReversed();
-}
-
-/** One transition of any job or worker. */
-export interface Activity extends JobActivity {
-  readonly workerId: number | null;
-  readonly jobId: number | null;
-  /** Of the job; null: it concerns none, or one that was deleted. */
-  readonly name: string | null;
-}
-
-export interface ActivityQuery extends Partial<OpenWindow> {
-  readonly workerId?: number | undefined;
-  readonly jobId?: number | undefined;
-  readonly order: 'newest' | 'oldest';
-  readonly limit: number;
-}
-
-/** What happened to all jobs and workers, or to those that are asked for. */
-export async function selectActivity({ db }: LogView, query: ActivityQuery): Promise<Activity[]> {
-  const isOfAll = query.workerId === undefined && query.jobId === undefined;
-  const isOpen = query.order === 'newest' && isOfAll && query.sinceMs === undefined && query.untilMs === undefined;
-  const sinceMs = isOpen ? await findRecentInstant(db, query.limit) : query.sinceMs;
-  const transitions = await selectTransitions(db, { ...query, sinceMs });
-  const names = new Map<number, string>();
-  for (const ids of inPages([...new Set(transitions.flatMap(({ jobId }) => jobId ?? []))])) {
-    const jobs = await db.selectFrom('jobs').select(['id', 'name']).where('id', 'in', ids).execute();
-    for (const { id, name } of jobs) names.set(id, name);
-  }
-  return transitions.map((each) => ({ ...each, name: names.get(each.jobId ?? 0) ?? null }));
-}
-
-async function selectTransitions(
-  db: LogView['db'],
-  { workerId, jobId, sinceMs, untilMs, order, limit }: ActivityQuery,
-): Promise<Omit<Activity, 'name'>[]> {
-  const rows = await db
-    .selectFrom('activity')
-    .select(['at as atMs', 'event', 'detail', 'run_id as runId', 'worker_id as workerId', 'job_id as jobId'])
-    .$if(workerId !== undefined, (activity) => activity.where('worker_id', '=', workerId as number))
-    .$if(jobId !== undefined, (activity) => activity.where('job_id', '=', jobId as number))
-    .$if(sinceMs !== undefined, (activity) => activity.where('at', '>=', sinceMs as number))
-    .$if(untilMs !== undefined, (activity) => activity.where('at', '<', untilMs as number))
-    .orderBy('at', order === 'newest' ? 'desc' : 'asc')
-    .limit(limit)
-    .execute();
-  return rows.toSorted((one, other) => (order === 'newest' ? inOrder(other, one) : inOrder(one, other)));
-}
-
-/**
- * An instant since which so many things have happened at least: without one, all that has ever happened is
- * sorted. Undefined: that would be no more.
- */
-async function findRecentInstant(db: LogView['db'], limit: number): Promise<number | undefined> {
-  const runs = await db.selectFrom('runs').select('started_at as at').orderBy('id', 'desc').limit(limit).execute();
-  const jobs = await db
-    .selectFrom('jobs')
-    .select('created_at as at')
-    .where('tier', 'is', null)
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute();
-  const events = await db.selectFrom('events').select('at').orderBy('at', 'desc').limit(limit).execute();
-  const instants = [...runs, ...jobs, ...events].map(({ at }) => at);
-  return instants.toSorted((one, other) => other - one)[limit - 1];
-}
-
-/** At the same instant it is added, then its runs begin and end, then follows what else there is. */
-function inOrder(one: JobActivity, other: JobActivity): number {
-  return (
-    one.atMs - other.atMs ||
-    stageOf(one) - stageOf(other) ||
-    (one.runId ?? 0) - (other.runId ?? 0) ||
-    Number(other.event === 'run-started') - Number(one.event === 'run-started')
-  );
-}
-
-function stageOf({ event, runId }: JobActivity): number {
-  if (runId !== null) return 1;
-  if (event === 'worker-finished' || event === 'worker-crashed') return 3;
-  return event === 'job-queued' || event === 'worker-started' ? 0 : 2;
 }

@@ -4,15 +4,8 @@ import { readJob } from '../../queue/read/jobs.ts';
 import type { Pause, StoreSession } from '../../store/contract.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import { findHold } from '../text/words.ts';
-import {
-  asFound,
-  findLostClaims,
-  type JobActivity,
-  type JobChild,
-  selectActivityOfJob,
-  selectChildren,
-  selectRunsOfJob,
-} from './jobs.ts';
+import { type JobActivity, selectActivity } from './activity.ts';
+import { asFound, findLostClaims, type JobChild, selectChildren, selectRunsOfJob } from './jobs.ts';
 import type { LogView, RunRecord } from './run.ts';
 
 /** What became of a job besides what its row tells. */
@@ -55,6 +48,6 @@ export async function readStory({ store, pauses, view, nowMs }: StorySource, id:
     hold: findHold(pauses, job),
     children: await selectChildren(view, id, MOST_CHILDREN),
     runs: await selectRunsOfJob(view, id, MOST_RUNS),
-    activity: await selectActivityOfJob(view, id, MOST_ACTIVITY),
+    activity: (await selectActivity(view, { jobId: id, order: 'newest', limit: MOST_ACTIVITY })).toReversed(),
   };
 }

@@ -1,0 +1,299 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/schema.ts';
+import { inPages } from '../../system/base/values.ts';
+import type { OpenWindow } from '../text/filters.ts';
+import type { LogView } from './run.ts';
+
+/** One transition of a job. */
+export interface JobActivity {
+  readonly atMs: number;
+  readonly event: ActivityEvent;
+  readonly detail: string | null;
+  readonly runId: number | null;
+}
+
+/** One transition of any job or worker. */
+export interface Activity extends JobActivity {
+  readonly workerId: number | null;
+  readonly jobId: number | null;
+  /** Of the job; null: it concerns none, or one that was deleted. */
+  readonly name: string | null;
+  readonly place: ActivityPlace;
+}
+
+/** Where a transition stands in the order of all: by its instant, by its kind, by its number within that. */
+export type ActivityPlace = readonly [atMs: number, rank: number, number: number];
+
+export interface ActivityQuery extends Partial<OpenWindow> {
+  readonly workerId?: number | undefined;
+  readonly jobId?: number | undefined;
+  readonly order: 'newest' | 'oldest';
+  readonly limit: number;
+  /** So many are left out first. Default 0. */
+  readonly offset?: number | undefined;
+  /** Only what follows this in the order asked for. */
+  readonly after?: ActivityPlace | undefined;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** From one look to the next, further away. */
+const GROWTH = 8;
+
+/**
+ * What happened to all jobs and workers, or to those that are asked for: what the view `activity` has. That would be
+ * sorted whole; here each table is asked for what lies within a stretch of time, by an index, further and further away.
+ */
+export async function selectActivity(log: LogView, query: ActivityQuery): Promise<Activity[]> {
+  const { order, limit, offset = 0 } = query;
+  const within = await findBounds(log, query);
+  const found: Row[] = [];
+  for (const stretch of query.jobId === undefined ? stretchesOf(within, order) : [within]) {
+    const left = offset + limit - found.length;
+    if (left <= 0) break;
+    const rows: Row[] = [];
+    for (const source of sources) rows.push(...(await source(log, { ...query, ...stretch, limit: left })));
+    found.push(...rows.toSorted(order === 'newest' ? (one, other) => compare(other, one) : compare).slice(0, left));
+  }
+  return await addNames(log, found.slice(offset));
+}
+
+/** From then on, before then. */
+interface Stretch {
+  readonly since: number;
+  readonly until: number;
+}
+
+interface Bounds extends Stretch {
+  /** About where there is something, at the end at which the search begins. */
+  readonly start: number;
+}
+
+const FIRST = Number.MIN_SAFE_INTEGER;
+const LAST = Number.MAX_SAFE_INTEGER;
+
+async function findBounds(log: LogView, { sinceMs, untilMs, workerId, order, after }: ActivityQuery): Promise<Bounds> {
+  const life = workerId === undefined ? { since: FIRST, until: LAST } : await selectLife(log, workerId);
+  const isNewest = order === 'newest';
+  const since = Math.max(sinceMs ?? FIRST, life.since, after !== undefined && !isNewest ? after[0] : FIRST);
+  const until = Math.min(untilMs ?? LAST, life.until, after !== undefined && isNewest ? after[0] + 1 : LAST);
+  const start = isNewest ? Math.min(until, Date.now()) : since > FIRST ? since : await selectFirstInstant(log);
+  return { since, until, start };
+}
+
+/** What follows a worker's end, as others find its jobs, does so within a day. */
+async function selectLife({ db }: LogView, id: number): Promise<Stretch> {
+  const query = db.selectFrom('workers').select(['started_at', 'finished_at']).where('id', '=', id);
+  const worker = await query.executeTakeFirst();
+  if (worker === undefined) return { since: FIRST, until: FIRST };
+  const { started_at: since, finished_at: end } = worker;
+  return { since, until: end === null ? LAST : Math.max(since, end) + DAY_MS };
+}
+
+async function selectFirstInstant({ db }: LogView): Promise<number> {
+  const { rows } = await sql<{ at: number | null }>`select min(at) as at from (
+    select (select min(started_at) from runs where script_id = scripts.id) as at from scripts
+    union all select min(created_at) from jobs where tier is null
+    union all select min(at) from events
+    union all select min(started_at) from (select started_at from workers order by id limit 1) as first)`.execute(db);
+  return rows[0]?.at ?? 0;
+}
+
+function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['order']): Generator<Stretch> {
+  let reached = order === 'newest' ? until : since;
+  for (let lengthMs = HOUR_MS; reached !== (order === 'newest' ? since : until); lengthMs *= GROWTH) {
+    const isAll = lengthMs > 1e15;
+    if (order === 'newest') {
+      const next = isAll ? since : Math.max(since, Math.min(reached, start) - lengthMs);
+      yield { since: next, until: reached };
+      reached = next;
+    } else {
+      const next = isAll ? until : Math.min(until, Math.max(reached, start) + lengthMs);
+      yield { since: reached, until: next };
+      reached = next;
+    }
+    if (since >= until) return;
+  }
+}
+
+type Row = Omit<Activity, 'name'>;
+
+function compare({ place: one }: Row, { place: other }: Row): number {
+  return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
+}
+
+type Asked = ActivityQuery & Stretch;
+
+type Source = (log: LogView, asked: Asked) => Promise<Row[]>;
+
+/** At the same instant a worker or a job begins, then runs begin and end, then follows what else there is. */
+const ranks = { begun: 0, added: 1, run: 2, event: 3, ended: 4 } as const;
+
+/** The condition that a source has for its rows: within the stretch, behind the place, in the order. */
+function conditionOf(asked: Asked, rank: number, at: RawBuilder<unknown>, number: RawBuilder<unknown>) {
+  const { since, until, after, order } = asked;
+  const within = sql`${at} >= ${since} and ${at} < ${until}`;
+  if (after === undefined) return within;
+  const sign = order === 'newest' ? sql`<` : sql`>`;
+  const [atMs, lastRank, lastNumber] = after;
+  const isBehind = order === 'newest' ? rank < lastRank : rank > lastRank;
+  if (rank === lastRank) {
+    return sql`${within} and (${at} ${sign} ${atMs} or (${at} = ${atMs} and ${number} ${sign} ${lastNumber}))`;
+  }
+  return isBehind ? sql`${within} and ${at} ${sign}= ${atMs}` : sql`${within} and ${at} ${sign} ${atMs}`;
+}
+
+/** Sorted, and no more than are wanted. */
+function endOf({ order, limit }: Asked, at: RawBuilder<unknown>, id: RawBuilder<unknown>) {
+  const direction = order === 'newest' ? sql`desc` : sql`asc`;
+  return sql`order by ${at} ${direction}, ${id} ${direction} limit ${limit}`;
+}
+
+interface WorkerRow {
+  readonly id: number;
+  readonly at: number;
+  readonly state: WorkerState;
+  readonly reason: string | null;
+}
+
+const startedAt = sql.ref('started_at');
+const finishedAt = sql.ref('finished_at');
+
+/** Those of each tier by the index that they are in; `is`, as those of the queue have none. */
+const workersByTier = sql`(
+  with recursive names (name) as (
+    select min(tier) from workers
+    union all select (select min(tier) from workers where tier > names.name) from names where names.name is not null)
+  select name from names) as tiers cross join workers on workers.tier is tiers.name`;
+
+/** As the index of those that last long has them: what else ends does so within an hour. */
+const isLong = sql`finished_at - started_at not between 0 and 3600000`;
+const isShort = sql`finished_at - started_at between 0 and 3600000`;
+
+const workersBegun: Source = async ({ db }, asked) => {
+  if (asked.jobId !== undefined) return [];
+  const id = sql.ref('workers.id');
+  const isWanted = asked.workerId === undefined ? sql`true` : sql`${id} = ${asked.workerId}`;
+  const from = asked.workerId === undefined ? workersByTier : sql`workers`;
+  const { rows } = await sql<WorkerRow>`select ${id}, started_at as at, state, reason from ${from}
+    where ${isWanted} and ${conditionOf(asked, ranks.begun, startedAt, id)} ${endOf(asked, startedAt, id)}`.execute(db);
+  return rows.map(({ id: workerId, at, state, reason }) => {
+    const isSkipped = state === 'skipped';
+    const event = isSkipped ? 'worker-skipped' : 'worker-started';
+    const place = [at, ranks.begun, workerId] as const;
+    return { atMs: at, event, detail: isSkipped ? reason : null, runId: null, workerId, jobId: null, place };
+  });
+};
+
+const workersEnded: Source = async ({ db }, asked) => {
+  if (asked.jobId !== undefined) return [];
+  const id = sql.ref('workers.id');
+  const condition = sql`state in ('finished', 'crashed') and ${conditionOf(asked, ranks.ended, finishedAt, id)}`;
+  const columns = sql`workers.id, finished_at as at, state, reason`;
+  const all =
+    asked.workerId === undefined
+      ? sql`select ${columns} from ${workersByTier} where ${nearby(asked)} and ${isShort} and ${condition}
+          union all select ${columns} from workers where ${isLong} and ${condition}`
+      : sql`select ${columns} from workers where ${id} = ${asked.workerId} and ${condition}`;
+  const { rows } = await sql<WorkerRow>`select * from (${all}) as ended
+    ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
+  return rows.map(({ id: workerId, at, state, reason: detail }) => {
+    const event = state === 'crashed' ? 'worker-crashed' : 'worker-finished';
+    return { atMs: at, event, detail, runId: null, workerId, jobId: null, place: [at, ranks.ended, workerId] as const };
+  });
+};
+
+/** Where what ends within the stretch began, unless it lasted long. */
+function nearby({ since, until }: Stretch) {
+  return sql`started_at >= ${since - HOUR_MS} and started_at < ${until}`;
+}
+
+const jobsAdded: Source = async ({ db }, asked) => {
+  if (asked.workerId !== undefined) return [];
+  const id = sql.ref('id');
+  const at = sql.ref('created_at');
+  const isWanted = asked.jobId === undefined ? sql`true` : sql`id = ${asked.jobId}`;
+  const { rows } = await sql<{ id: number; at: number }>`select id, created_at as at from jobs
+    where tier is null and ${isWanted} and ${conditionOf(asked, ranks.added, at, id)} ${endOf(asked, at, id)}`.execute(
+    db,
+  );
+  return rows.map(({ id: jobId, at: atMs }) => {
+    const place = [atMs, ranks.added, jobId] as const;
+    return { atMs, event: 'job-queued', detail: null, runId: null, workerId: null, jobId, place };
+  });
+};
+
+interface RunRow {
+  readonly id: number;
+  readonly at: number;
+  readonly workerId: number | null;
+  readonly jobId: number;
+  readonly outcome: Outcome;
+  readonly leftJob: JobState | null;
+  readonly reason: string | null;
+}
+
+const runColumns = sql`runs.id, worker_id as "workerId", job_id as "jobId", outcome, left_job as "leftJob", reason`;
+
+/** Of one job by the index of these; of all by that of scripts. */
+const runsFrom = ({ jobId }: Asked) =>
+  jobId === undefined ? sql`scripts cross join runs on script_id = scripts.id` : sql`runs`;
+
+function ofWanted({ jobId, workerId }: Asked) {
+  const ofJob = jobId === undefined ? sql`true` : sql`job_id = ${jobId}`;
+  return workerId === undefined ? ofJob : sql`${ofJob} and worker_id = ${workerId}`;
+}
+
+const runsStarted: Source = async ({ db }, asked) => {
+  const condition = conditionOf(asked, ranks.run, startedAt, sql`2 * runs.id`);
+  const { rows } = await sql<RunRow>`select ${runColumns}, started_at as at from ${runsFrom(asked)}
+    where ${ofWanted(asked)} and ${condition} ${endOf(asked, startedAt, sql.ref('runs.id'))}`.execute(db);
+  return rows.map(({ id: runId, at, workerId, jobId }) => {
+    const place = [at, ranks.run, 2 * runId] as const;
+    return { atMs: at, event: 'run-started', detail: null, runId, workerId, jobId, place };
+  });
+};
+
+const runsEnded: Source = async ({ db }, asked) => {
+  const condition = sql`${ofWanted(asked)} and ${conditionOf(asked, ranks.run, finishedAt, sql`2 * runs.id + 1`)}`;
+  const columns = sql`${runColumns}, finished_at as at`;
+  const near = asked.jobId === undefined ? sql`${nearby(asked)} and ${isShort}` : isShort;
+  const { rows } = await sql<RunRow>`select * from (
+    select ${columns} from ${runsFrom(asked)} where ${near} and ${condition}
+    union all select ${columns} from runs where ${isLong} and ${condition}) as ended
+    ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
+  return rows.map(({ id: runId, at, workerId, jobId, outcome, leftJob, reason }) => {
+    const place = [at, ranks.run, 2 * runId + 1] as const;
+    return { atMs: at, event: eventOf(outcome, leftJob), detail: reason, runId, workerId, jobId, place };
+  });
+};
+
+/** As the view has it. */
+function eventOf(outcome: Outcome, leftJob: JobState | null): ActivityEvent {
+  if (outcome === 'released' && leftJob !== 'cancelled') return 'job-released';
+  return `job-${leftJob ?? 'finished'}` as ActivityEvent;
+}
+
+const events: Source = async ({ db }, asked) => {
+  const [at, id] = [sql.ref('at'), sql.ref('id')];
+  const { rows } = await sql<Omit<Row, 'place' | 'atMs'> & { id: number; at: number }>`
+    select id, at, event, detail, run_id as "runId", worker_id as "workerId", job_id as "jobId" from events
+    where ${ofWanted(asked)} and ${conditionOf(asked, ranks.event, at, id)} ${endOf(asked, at, id)}`.execute(db);
+  return rows.map(({ id: number, at: atMs, ...row }) => ({
+    ...row,
+    atMs,
+    place: [atMs, ranks.event, number] as const,
+  }));
+};
+
+const sources: readonly Source[] = [workersBegun, jobsAdded, runsStarted, runsEnded, events, workersEnded];
+
+async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity[]> {
+  const names = new Map<number, string>();
+  for (const ids of inPages([...new Set(rows.flatMap(({ jobId }) => jobId ?? []))])) {
+    const jobs = await db.selectFrom('jobs').select(['id', 'name']).where('id', 'in', ids).execute();
+    for (const { id, name } of jobs) names.set(id, name);
+  }
+  return rows.map((each) => ({ ...each, name: names.get(each.jobId ?? 0) ?? null }));
+}
