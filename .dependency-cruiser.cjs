@@ -23,7 +23,7 @@ const within = (name) =>
     .filter((other) => other.startsWith(`${name}/`))
     .map((other) => `(?!${other.slice(name.length + 1)}/)`)
     .join('');
-const cli = '(bin|cli)\\.';
+const cli = '(bin|cli|web)\\.';
 const folder = (name) => {
   if (name === 'cli') return `^src/commands/${cli}`;
   return `^src/${name}/${name === 'commands' ? `(?!${cli})` : within(name)}`;

@@ -118,11 +118,11 @@ export default defineConfig([
   // CommonJS starts about 10 % faster than ESM, and start-up is the hot path (docs/decisions).
   {
     ...shared,
-    entry: { bin: 'src/commands/bin.cts', cli: 'src/commands/cli.ts' },
+    entry: { bin: 'src/commands/bin.cts', cli: 'src/commands/cli.ts', web: 'src/commands/web.cts' },
     minify: true,
     clean: true,
     define,
-    deps: { neverBundle: [/^\.\/cli\.cjs$/], onlyBundle: false },
+    deps: { neverBundle: [/^\.\/(bin|cli)\.cjs$/], onlyBundle: false },
     plugins: [withoutUnneeded, withoutIndentation],
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },

@@ -1,5 +1,7 @@
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
+import { StoreUnavailable } from '../store/failures.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { type AccessOptions, createAccess } from './access/access.ts';
 import { secureAnswer } from './access/headers.ts';
@@ -44,8 +46,8 @@ export interface RunningServer {
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
   const site = openSite(place.site);
   const page = readBuiltPage(place.distFolder);
-  const tokens = await countTokens(site);
-  if (tokens === 0 && !isOfThisMachine(place.host) && !place.needsLogin) throw noToken(place.host);
+  const log = await lookAtLog(site);
+  if (log.tokens === 0 && !isOfThisMachine(place.host) && !place.needsLogin) throw noToken(place.host);
   let setApp: (app: Api) => void = () => {};
   const app = new Promise<Api>((resolve) => {
     setApp = resolve;
@@ -61,7 +63,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
   return {
     url: urlOf(listensAt, access),
     listensAt,
-    notes: [...(await describeLog(site)), ...describeLogin(tokens, access)],
+    notes: [...(log.note === null ? [] : [log.note]), ...describeLogin(log.tokens, access)],
     close: async () => {
       // Viewers are told by the end of what they follow.
       site.feed.close();
@@ -82,12 +84,27 @@ function noToken(host: string): UsageError {
   );
 }
 
-/** Of those that are valid; a log that cannot be read just now has none. */
-async function countTokens(site: Site): Promise<number> {
-  return await site.read(async ({ store, nowMs }) => {
-    const tokens = (await store?.tokens.list()) ?? [];
-    return tokens.filter(({ expiresAt }) => expiresAt === null || expiresAt > nowMs).length;
-  });
+interface LogFound {
+  /** How many are valid; null: it cannot be read just now. */
+  readonly tokens: number | null;
+  /** What there is to be said of it; null: nothing. */
+  readonly note: string | null;
+}
+
+/** Whatever is wrong with it, the dashboard is served: it shows what is wrong, and goes on once it can be read. */
+async function lookAtLog(site: Site): Promise<LogFound> {
+  const unread = (problem: string) => ({ tokens: null, note: `The activity log cannot be read. ${problem}` });
+  try {
+    return await site.read(async ({ store, problem, nowMs }) => {
+      if (problem !== null) return unread(problem);
+      if (store === null) return { tokens: 0, note: 'There is no activity log yet: the first pass makes it.' };
+      const tokens = await store.tokens.list();
+      return { tokens: tokens.filter(({ expiresAt }) => (expiresAt ?? nowMs + 1) > nowMs).length, note: null };
+    });
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return unread(error.message);
+  }
 }
 
 type Answer = Parameters<typeof getRequestListener>[0];
@@ -142,16 +159,22 @@ function describeListenError(error: Error, { host, port }: ServerPlace): Error {
 
 /** Where it is passed on by a proxy, connections say nothing of who asks. Passenger listens at a socket of its own. */
 async function chooseAccess(server: Server, { url, host, needsLogin }: ServerPlace): Promise<AccessOptions> {
-  const address = server.address();
-  const isLocal = url === null && address !== null && typeof address === 'object' && isLoopback(address.address);
+  const address = addressOf(server);
+  const isLocal = url === null && address !== null && isLoopback(address.address);
   const isOwnTrusted = isLocal && !needsLogin && (await canKnowPeers(address.address, address.port));
   const key = needsLogin || (isLocal && !isOwnTrusted) ? makeToken() : null;
   return { url, host, isOwnTrusted, key };
 }
 
+/** Null: a socket without address; LiteSpeed's loader answers by nothing at all. */
+function addressOf(server: Server): AddressInfo | null {
+  const address: AddressInfo | string | null | undefined = server.address();
+  return typeof address === 'object' ? address : null;
+}
+
 function describeAddress(server: Server, host: string): string | null {
-  const address = server.address();
-  if (address === null || typeof address === 'string') return null;
+  const address = addressOf(server);
+  if (address === null) return null;
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}/`;
 }
 
@@ -160,15 +183,8 @@ function urlOf(listensAt: string | null, { url, key }: AccessOptions): string {
   return key === null ? shown : `${shown}#key=${key}`;
 }
 
-async function describeLog(site: Site): Promise<string[]> {
-  return await site.read(async ({ store, problem }) => {
-    if (problem !== null) return [`The activity log cannot be read. ${problem}`];
-    return store === null ? ['There is no activity log yet: the first pass makes it.'] : [];
-  });
-}
-
-function describeLogin(tokens: number, { isOwnTrusted, key }: AccessOptions): string[] {
-  if (isOwnTrusted || key !== null || tokens > 0) return [];
+function describeLogin(tokens: number | null, { isOwnTrusted, key }: AccessOptions): string[] {
+  if (isOwnTrusted || key !== null || tokens !== 0) return [];
   return ['Nobody can log in yet: make a token with `runner web token add <name>`.'];
 }
 

@@ -383,7 +383,7 @@ test('each answer is safe in whatever shows it', async () => {
         'cross-origin-opener-policy': 'same-origin',
         'cross-origin-resource-policy': 'same-origin',
         'permissions-policy': expect.stringContaining('camera=()'),
-        'cache-control': path === '/' ? 'no-cache' : 'no-store',
+        'cache-control': path === '/' ? 'private, no-cache' : 'no-store',
       },
     ]);
     expect([headers['strict-transport-security'], headers['access-control-allow-origin']]).toEqual([

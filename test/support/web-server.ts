@@ -40,6 +40,7 @@ export function ask(url: string, path: string, { method = 'GET', headers, body }
 
 export interface TestServer {
   readonly url: string;
+  readonly listensAt: string;
   readonly root: string;
   /** UTC epoch milliseconds; a test moves it on. */
   readonly clock: { now: number };
@@ -70,7 +71,8 @@ export async function startTestServer(options: Partial<ServerPlace> = {}): Promi
     return token;
   };
   const { url } = server;
-  return { url, root, clock, ask: (path, asked) => ask(server.listensAt as string, path, asked), addToken, close };
+  const listensAt = server.listensAt as string;
+  return { url, listensAt, root, clock, ask: (path, asked) => ask(listensAt, path, asked), addToken, close };
 }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });

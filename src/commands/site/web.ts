@@ -46,11 +46,12 @@ async function serve(context: CommandContext, options: WebOptions): Promise<void
   const site = { root, env, version, now };
   const needsLogin = options.login === true;
   const server = await startServer({ site, host: options.host, port, url, needsLogin, distFolder });
-  const where = url === null || server.listensAt === null ? [] : [`It listens at ${server.listensAt}.`];
-  await print(context, [server.url, ...where, ...server.notes].map((line) => `${line}\n`).join(''));
-  await new Promise((resolve) => {
+  const signalled = new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve);
   });
+  const where = url === null || server.listensAt === null ? [] : [`It listens at ${server.listensAt}.`];
+  await print(context, [server.url, ...where, ...server.notes].map((line) => `${line}\n`).join(''));
+  await signalled;
   await server.close();
 }
 

@@ -1,0 +1,22 @@
+/* What the startup file of a Node app calls, under Passenger or LiteSpeed. They start it by a loader of their own,
+   which has no arguments and takes over where the first server listens. As in `bin.cts`, any Node understands it. */
+// biome-ignore-all lint: old Nodes know neither `const` nor arrow functions
+var path = require('path');
+
+interface WebApp {
+  /** Where browsers reach it: `https://example.org/runner`. */
+  url: string;
+  /** The folder that contains `jobs/`; default: RUNNER_ROOT, else the nearest one upward from the current folder. */
+  root?: string;
+}
+
+module.exports = function serve(app: WebApp) {
+  if (!app || typeof app.url !== 'string') {
+    throw new TypeError(
+      'folder-runner/web expects where browsers reach it: require("folder-runner/web")({ url: "https://example.org/runner" })',
+    );
+  }
+  var root = app.root ? ['--root', app.root] : [];
+  process.argv = [process.execPath, path.join(__dirname, 'bin.cjs'), 'web', '--url', app.url].concat(root);
+  require('./bin.cjs');
+};
