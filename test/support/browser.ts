@@ -16,7 +16,8 @@ async function launch(): Promise<Browser> {
   const { default: chromium } = await import('@sparticuz/chromium');
   chromium.setGraphicsMode = false;
   return await playwright.launch({
-    args: chromium.args,
+    // Meant for one page, that ends everything as it is closed.
+    args: chromium.args.filter((arg) => arg !== '--single-process'),
     executablePath: await chromium.executablePath(),
     headless: true,
   });
