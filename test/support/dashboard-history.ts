@@ -90,7 +90,8 @@ async function writePass(log: WrittenLog, tier: string, { at, names, isLast, fai
     await session.scriptJobs.claim(claims.map((claim) => ({ ...claim, state: 'running' as const, at })));
     const runs = names.map((script, index) => {
       const claim = claims[index] as (typeof claims)[number];
-      const startedAt = at + index * 200;
+      // Within the second that the pass took.
+      const startedAt = at + Math.floor((index * 900) / names.length);
       const failure = isLast ? failing[script] : undefined;
       const place = { jobId: claim.id, workerId, key: claim.token, script, contentHash: null };
       const start = { ...place, attempt: 1, scheduledFor: at, startedAt, timeoutMs: null };

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { isStatic } from './data.ts';
+import { embedded } from './embedded.ts';
 
 /** UTC epoch milliseconds by the server's clock, each second anew; in a report, when that was made. */
 export const now = signal(Date.now());
@@ -23,3 +24,5 @@ if (!isStatic) {
   setInterval(tick, 1000);
   document.addEventListener('visibilitychange', tick);
 }
+
+embedded?.then(({ madeAt }) => setServerTime(madeAt));

@@ -4,10 +4,11 @@ import { Icon } from './components/icon.tsx';
 import { Empty } from './components/notice.tsx';
 import { Page } from './components/page.tsx';
 import { Toasts } from './components/toast.tsx';
+import { isLoginNeeded, Login } from './login.tsx';
 import { type PageEntry, pages } from './pages/pages.ts';
 import { type Scheme, scheme } from './preferences.ts';
 import { hrefOf, place } from './router.ts';
-import { Standing } from './standing.tsx';
+import { Offline, Standing } from './standing.tsx';
 
 /** What is around each page: the way to the others, whether it is live, who looks, light or dark. */
 export function Frame() {
@@ -25,9 +26,10 @@ export function Frame() {
           <Standing />
           <SchemeChoice />
         </header>
-        <Navigation path={path} />
+        {isLoginNeeded.value ? <div /> : <Navigation path={path} />}
         <main id="content" tabIndex={-1}>
-          <Content key={`${path}/${item ?? ''}`} path={path} item={item} />
+          <Offline />
+          {isLoginNeeded.value ? <Login /> : <Content key={`${path}/${item ?? ''}`} path={path} item={item} />}
         </main>
       </div>
       <Toasts />

@@ -1,5 +1,6 @@
 import { render } from 'preact';
 import { Frame } from './frame.tsx';
+import { logInByAddress } from './login.tsx';
 import './style/tokens.css';
 import './style/base.css';
 import './style/frame.css';
@@ -7,4 +8,4 @@ import './style/components.css';
 import './style/table.css';
 import './style/overview.css';
 
-render(<Frame />, document.getElementById('app') as HTMLElement);
+if (!(await logInByAddress())) render(<Frame />, document.getElementById('app') as HTMLElement);

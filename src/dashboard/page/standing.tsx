@@ -1,7 +1,47 @@
+import { signal } from '@preact/signals';
+import { now } from './clock.ts';
+import { Notice } from './components/notice.tsx';
 import { State } from './components/state.tsx';
-import { isStatic } from './data.ts';
+import { Time } from './components/time.tsx';
+import { connection, isStatic } from './data.ts';
 
-/** Whether what is shown is live, and who looks at it. */
+/** When the server was last known to be there. */
+const heardAt = signal(Date.now());
+connection.subscribe((state) => {
+  if (state !== 'online') heardAt.value = now.peek();
+});
+
+/** Whether what is shown is live. */
 export function Standing() {
-  return isStatic ? <State state="report" tone="ended" word="Report" /> : null;
+  if (isStatic) {
+    return (
+      <span class="states">
+        <State state="report" tone="ended" word="report" />
+        <span class="quiet small">
+          of <Time at={new Date(now.value).toISOString()} as="whole" />
+        </span>
+      </span>
+    );
+  }
+  const state = connection.value;
+  return (
+    <span role="status">
+      {state === 'online' && <State state="live" tone="good" word="live" />}
+      {state === 'reconnecting' && <State state="reconnecting" tone="warning" word="reconnecting" />}
+      {state === 'offline' && <State state="offline" tone="bad" word="offline" />}
+    </span>
+  );
+}
+
+/** Above each page, while nothing new is heard. */
+export function Offline() {
+  if (isStatic || connection.value !== 'offline') return null;
+  return (
+    <Notice tone="warning" title="No connection to the server">
+      <p>
+        You see how things stood <Time at={new Date(heardAt.value).toISOString()} />. The page goes on by itself as soon
+        as the server answers; if <code>runner web</code> has ended, start it again.
+      </p>
+    </Notice>
+  );
 }

@@ -27,11 +27,14 @@ export interface Trouble {
 const failures: readonly string[] = ['script-failing', 'jobs-failing', 'log-unusable'];
 
 /** What is wrong, the worst first, then what began last; what somebody knows of already comes at the end. */
-export function findTroubles(status: Status, health: Health | null): Trouble[] {
+export function findTroubles(overview: Overview, status: Status, health: Health | null): Trouble[] {
+  // What a script threw tells more than how it ended.
+  const errors = new Map(overview.scripts.map(({ lastRun, lastError }) => [lastRun?.id, lastError]));
   const incidents = status.incidents.map((incident): Trouble => {
     const { id, subject, code, severity, occurrences, error, hint } = incident;
     return {
-      ...{ key: `incident ${id}`, subject, occurrences, hint, message: error ?? code, run: incident.lastRun },
+      ...{ key: `incident ${id}`, subject, occurrences, hint, run: incident.lastRun },
+      message: errors.get(incident.lastRun ?? undefined) ?? error ?? code,
       ...{ since: incident.openedAt, last: incident.lastAt, isAcknowledged: incident.acknowledgedAt !== null },
       ...{ isCritical: severity === 'critical', isFailure: failures.includes(code) },
     };
@@ -53,6 +56,16 @@ export function findTroubles(status: Status, health: Health | null): Trouble[] {
 
 function weigh({ isAcknowledged, isCritical, isFailure }: Trouble): number {
   return (isAcknowledged ? 0 : 4) + (isCritical ? 2 : 0) + (isFailure ? 1 : 0);
+}
+
+/** So many of one cause are told as one. */
+const SAME = 3;
+
+/** What has the same cause stands together, in the order of the first of each: a full disk fails all scripts alike. */
+export function groupTroubles(troubles: readonly Trouble[]): (readonly Trouble[])[] {
+  const causeOf = ({ message, isAcknowledged }: Trouble): string => `${isAcknowledged} ${message}`;
+  const groups = Map.groupBy(troubles, causeOf);
+  return [...groups.values()].flatMap((group) => (group.length < SAME ? group.map((each) => [each]) : [group]));
 }
 
 export interface Verdict {

@@ -52,7 +52,7 @@ interface ToldProps {
 
 function Told({ overview, status, health }: ToldProps) {
   if (isUntouched(overview, status)) return <FirstSteps {...overview} />;
-  const troubles = findTroubles(status, health);
+  const troubles = findTroubles(overview, status, health);
   return (
     <>
       <Headline verdict={judge(overview, status, troubles)} overview={overview} status={status} />
@@ -62,6 +62,15 @@ function Told({ overview, status, health }: ToldProps) {
           <Troubles troubles={troubles} />
         </Section>
       )}
+      {!status.isLogUnread && <Details overview={overview} status={status} />}
+    </>
+  );
+}
+
+/** What only the log knows. */
+function Details({ overview, status }: Omit<ToldProps, 'health'>) {
+  return (
+    <>
       <div class="halves">
         <div>
           <Section title="Running now">
@@ -155,7 +164,7 @@ function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: Sta
   return (
     <>
       {isLogUnread && (
-        <Notice tone="bad" title="What follows is known without the log only">
+        <Notice tone="bad" title="What ran, and what came of it, is not known">
           <p>
             <Words text={logProblem ?? 'The activity log cannot be read.'} />
           </p>
@@ -200,7 +209,7 @@ function Pauses({ pauses }: Status) {
 function Totals({ totals, scripts, since }: OverviewAnswer) {
   return (
     <Section
-      title="In these days"
+      title="The last 7 days"
       aside={
         <span class="quiet small">
           since <Time at={since} as="short" />

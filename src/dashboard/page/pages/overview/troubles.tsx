@@ -3,21 +3,21 @@ import { State } from '../../components/state.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { hrefOf } from '../../router.ts';
-import { isScript, type Trouble } from './judge.ts';
+import { groupTroubles, isScript, type Trouble } from './judge.ts';
 
 /** A bad night has hundreds: whoever looks wants the first ones, and how many there are. */
 const SHOWN = 8;
+const NAMES_SHOWN = 6;
 
 /** What is wrong: of what, why, since when, and what to do. */
 export function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }) {
-  const further = troubles.length - SHOWN;
+  const groups = groupTroubles(troubles);
+  const further = groups.slice(SHOWN).flat().length;
   return (
     <>
       <ul class="troubles">
-        {troubles.slice(0, SHOWN).map((trouble) => (
-          <li key={trouble.key} class={`card trouble ${toneOf(trouble)}`}>
-            <TroubleText {...trouble} />
-          </li>
+        {groups.slice(0, SHOWN).map((group) => (
+          <TroubleCard key={group[0]?.key} group={group} />
         ))}
       </ul>
       {further > 0 && (
@@ -29,19 +29,46 @@ export function Troubles({ troubles }: { readonly troubles: readonly Trouble[] }
   );
 }
 
-function toneOf({ isAcknowledged, isCritical, isFailure }: Trouble): string {
-  if (isAcknowledged) return 'paused';
-  return isCritical || isFailure ? 'bad' : 'warning';
+/** One, or several with the same cause. */
+function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
+  const first = group[0] as Trouble;
+  const { message, hint, run, isAcknowledged, isCritical, isFailure } = first;
+  const tone = isAcknowledged ? 'paused' : isCritical || isFailure ? 'bad' : 'warning';
+  const word = isAcknowledged ? 'acknowledged' : isCritical ? 'critical' : isFailure ? 'failing' : 'warning';
+  return (
+    <li class={`card trouble ${tone}`}>
+      <p class="trouble-head">
+        <State state={word} tone={tone} word={word} />
+        <Subjects group={group} />
+        <span class="quiet">
+          <Lasting group={group} />
+        </span>
+      </p>
+      <p class="trouble-message">
+        <Words text={message} />
+      </p>
+      {hint !== null && (
+        <p class="small">
+          <span class="quiet">What now: </span>
+          <Words text={hint} />
+        </p>
+      )}
+      {run !== null && (
+        <p class="small">
+          <a href={hrefOf('/runs', run)}>Output and details of run {run}</a>
+        </p>
+      )}
+    </li>
+  );
 }
 
-function TroubleText(trouble: Trouble) {
-  const { subject, message, hint, run, isAcknowledged } = trouble;
-  const state = isAcknowledged ? 'acknowledged' : toneOf(trouble) === 'bad' ? 'failed' : 'warning';
+function Subjects({ group }: { readonly group: readonly Trouble[] }) {
+  const further = group.length - NAMES_SHOWN;
   return (
     <>
-      <p class="trouble-head">
-        <State state={state} word={trouble.isCritical && !isAcknowledged ? 'critical' : wordOf(trouble)} />
-        <strong>
+      {group.length > 1 && <strong>{countOf(group.length, 'time')} the same:</strong>}
+      {group.slice(0, NAMES_SHOWN).map(({ key, subject }) => (
+        <strong key={key}>
           {isScript(subject) ? (
             <a href={hrefOf('/scripts', subject)}>
               <Name text={subject} />
@@ -50,42 +77,24 @@ function TroubleText(trouble: Trouble) {
             <Name text={subject} />
           )}
         </strong>
-        <span class="quiet">
-          <Duration {...trouble} />
-        </span>
-      </p>
-      <p class="trouble-message">
-        <Words text={message} />
-      </p>
-      {(hint !== null || run !== null) && (
-        <p class="small">
-          {hint !== null && (
-            <>
-              <span class="quiet">What now: </span>
-              <Words text={hint} />{' '}
-            </>
-          )}
-          {run !== null && <a href={hrefOf('/runs', run)}>Output and details of run {run}</a>}
-        </p>
-      )}
+      ))}
+      {further > 0 && <a href={hrefOf('/scripts', null, { state: 'failing' })}>and {further} more</a>}
     </>
   );
 }
 
-function wordOf({ isAcknowledged, isFailure }: Trouble): string {
-  if (isAcknowledged) return 'acknowledged';
-  return isFailure ? 'failing' : 'warning';
-}
-
-function Duration({ since, last, occurrences }: Trouble) {
+function Lasting({ group }: { readonly group: readonly Trouble[] }) {
+  const since = group.flatMap((trouble) => trouble.since ?? []).toSorted()[0] ?? null;
+  const last = group.flatMap((trouble) => trouble.last ?? []).toSorted();
+  const occurrences = group.reduce((sum, trouble) => sum + trouble.occurrences, 0);
   if (since === null) return <>now</>;
   return (
     <>
       since <Time at={since} />
-      {occurrences > 1 && (
+      {occurrences > group.length && (
         <>
           {' · '}
-          {occurrences} times, last <Time at={last} as="relative" />
+          {occurrences} times, last <Time at={last.at(-1)} as="relative" />
         </>
       )}
     </>

@@ -5,7 +5,7 @@ type Overview = Schemas['Overview'];
 type Status = Schemas['Status'];
 
 /** Where a script stands: the first of these that is true of it. */
-export type Standing = 'running' | 'paused' | 'failing' | 'retrying' | 'gone' | 'never' | 'fine';
+export type Standing = 'running' | 'paused' | 'failing' | 'retrying' | 'gone' | 'never' | 'unknown' | 'fine';
 
 export interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
   readonly standing: Standing;
@@ -17,12 +17,12 @@ export interface ScriptRow extends Readonly<Schemas['ScriptOverview']> {
 
 /** The scripts with what is known of each from elsewhere. */
 export function makeRows(overview: Overview, status: Status | null): ScriptRow[] {
-  const running = new Set(overview.running.map(({ script }) => script));
+  const running = new Set(overview.running.flatMap(({ script, liveness }) => (liveness === 'dead' ? [] : script)));
   const calls = new Map(status?.tiers.map(({ tier, nextCall }) => [tier, nextCall]));
   const allCpuMs = overview.totals.cpuMs ?? 0;
   return overview.scripts.map((script) => ({
     ...script,
-    standing: findStanding(script, running.has(script.script)),
+    standing: status?.isLogUnread ? 'unknown' : findStanding(script, running.has(script.script)),
     cpuShare: script.totalCpuMs === null || allCpuMs === 0 ? null : script.totalCpuMs / allCpuMs,
     nextAt: script.pause === null ? (script.waiting?.runAt ?? calls.get(script.tier) ?? null) : null,
   }));
@@ -56,7 +56,7 @@ export function filterRows(rows: readonly ScriptRow[], { search, tier, standing 
   });
 }
 
-const order: readonly Standing[] = ['failing', 'retrying', 'running', 'paused', 'never', 'fine', 'gone'];
+const order: readonly Standing[] = ['failing', 'retrying', 'running', 'paused', 'never', 'unknown', 'fine', 'gone'];
 
 /** What wants to be looked at comes first. */
 export function rankOf({ standing }: ScriptRow): number {

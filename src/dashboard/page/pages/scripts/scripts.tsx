@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../report/text/format.ts';
 import { Choice, More, SearchField } from '../../components/fields.tsx';
-import { Answered, Empty } from '../../components/notice.tsx';
+import { Answered, Empty, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
 import { State } from '../../components/state.tsx';
 import { type Column, Table } from '../../components/table.tsx';
-import { Name } from '../../components/text.tsx';
+import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
@@ -18,6 +18,13 @@ export function Scripts() {
   const status = useAnswer('/api/status', {});
   return (
     <Page title="Scripts">
+      {status.data?.isLogUnread && (
+        <Notice tone="bad" title="The activity log cannot be read">
+          <p>
+            <Words text={status.data.logProblem ?? 'What ran is not known.'} />
+          </p>
+        </Notice>
+      )}
       <Answered asked={overview}>
         {(told) => <ScriptList rows={makeRows(told, status.data)} since={told.since} />}
       </Answered>
@@ -34,6 +41,7 @@ const standings = [
   ['fine', 'fine'],
   ['never', 'never run'],
   ['gone', 'gone from jobs/'],
+  ['unknown', 'not known'],
 ] as const satisfies readonly (readonly [Standing | '', string])[];
 
 /** So many at once: a phone draws 500 cards slowly, and nobody reads them. */
@@ -159,6 +167,7 @@ function Standings({ standing, lastRun, pause }: ScriptRow) {
     <span class="states">
       {standing === 'running' && <State state="running" />}
       {standing === 'never' && <State state="never" tone="ended" word="never run" />}
+      {standing === 'unknown' && <State state="unknown" word="not known" />}
       {standing === 'gone' && <State state="gone" />}
       {standing === 'paused' && <State state="paused" />}
       {standing === 'retrying' && <State state="retrying" word="to be tried again" />}

@@ -1,0 +1,86 @@
+import { signal } from '@preact/signals';
+import { useState } from 'preact/hooks';
+import { Page } from './components/page.tsx';
+import { client, isStatic } from './data.ts';
+
+/** Whether the server has refused to answer without a credential. */
+export const isLoginNeeded = signal(false);
+
+/** Why the last credential was of no use; null: there was none, or it was. */
+const refused = signal<string | null>(null);
+
+if (!isStatic) {
+  client.use({
+    onResponse: ({ request, response }) => {
+      if (response.status === 401 && request.method === 'GET') isLoginNeeded.value = true;
+    },
+  });
+}
+
+/** True: the server knows the viewer from now on; false: it is told why not. */
+async function logIn(token: string): Promise<boolean> {
+  try {
+    const { error } = await client.POST('/api/session', { body: { token } });
+    refused.value = error === undefined ? null : (error.detail ?? 'The server refused it.');
+  } catch {
+    refused.value = 'The server cannot be reached.';
+  }
+  return refused.value === null;
+}
+
+/**
+ * Logs in by the key of an address that `runner web` has printed, and takes it out of the address and of the browser's
+ * history. True: the page begins anew.
+ */
+export async function logInByAddress(): Promise<boolean> {
+  const key = /^#key=(.+)$/.exec(location.hash)?.[1];
+  if (key === undefined || isStatic) return false;
+  location.replace('#/');
+  if (!(await logIn(decodeURIComponent(key)))) {
+    isLoginNeeded.value = true;
+    return false;
+  }
+  location.reload();
+  return true;
+}
+
+/** Asks for a token, where nothing is shown without one. */
+export function Login() {
+  const [token, setToken] = useState('');
+  const [isBusy, setIsBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setIsBusy(true);
+    if (await logIn(token.trim())) location.reload();
+    setIsBusy(false);
+  };
+  return (
+    <Page title="Log in">
+      <form class="card login" onSubmit={submit}>
+        <label for="token">Token</label>
+        <input
+          id="token"
+          type="password"
+          autocomplete="current-password"
+          required
+          value={token}
+          aria-invalid={refused.value !== null}
+          aria-describedby="token-help"
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        {refused.value !== null && (
+          <p class="field-problem" role="alert">
+            {refused.value}
+          </p>
+        )}
+        <button type="submit" class="primary" disabled={isBusy}>
+          Log in
+        </button>
+        <p id="token-help" class="quiet small">
+          Make a token on the host: <code>runner web token add laptop --read</code>, or <code>--manage</code> to change
+          something, too.
+        </p>
+      </form>
+    </Page>
+  );
+}
