@@ -23,11 +23,19 @@ import {
   writeJson,
 } from './add/values.ts';
 import type { AddedJob, ClaimedJob, ClaimOptions, Job, JobRef, PauseOptions, Queue, UpdateOptions } from './api.ts';
-import { claimForCaller, claimJobForCaller, leaseOfToken, openQueueLog, type QueueLog } from './claim/outside.ts';
+import {
+  asActor,
+  claimForCaller,
+  claimJobForCaller,
+  leaseOfToken,
+  openQueueLog,
+  type QueueLog,
+} from './claim/outside.ts';
+import { shareWatch } from './claim/shared-watch.ts';
 import { QueueError, wrongState } from './errors.ts';
 import { type Patterns, readPatterns } from './patterns.ts';
 import { pause, pauseNameOf, resume } from './pauses.ts';
-import { findJob, type JsonReader, readJob, type VerbSession } from './read/jobs.ts';
+import { findJob, type JsonReader, readJob, readRef, recordActor, type VerbSession } from './read/jobs.ts';
 import { countJobs, isWaiting, listJobs, totalJobs } from './read/list.ts';
 import { createArchive, deleteJob } from './settle/archive.ts';
 import {
@@ -60,13 +68,40 @@ export interface OpenQueueOptions {
  * @param read how data and results of its jobs are read
  */
 export async function buildQueue(options: OpenQueueOptions, read: JsonReader = JSON.parse): Promise<Queue> {
+  return createQueue(await openParts(options, read));
+}
+
+/** One open log for many callers, each of whom is recorded with what they change. */
+export interface SharedQueue {
+  /** The verbs, as this caller's; to be closed by nobody. */
+  as(actor: string): Queue;
+  /** Any other change of the log, whole or not at all. */
+  change<T>(actor: string, work: (session: VerbSession) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** Opens the queue for callers who come and go, and may wait for jobs at the same time. */
+export async function openSharedQueue(options: OpenQueueOptions, read: JsonReader): Promise<SharedQueue> {
+  const parts = await openParts(options, read, (store) => shareWatch(store.watch()));
+  return {
+    as: (actor) => createQueue({ ...parts, log: asActor(parts.log, actor) }),
+    change: (actor, work) => asActor(parts.log, actor).change(work),
+    close: () => parts.log.close(),
+  };
+}
+
+async function openParts(
+  options: OpenQueueOptions,
+  read: JsonReader,
+  ...watching: Parameters<typeof openQueueLog> extends [unknown, unknown, ...infer Rest] ? Rest : never
+): Promise<QueueParts> {
   const { env = process.env, now = Date.now } = checkOptions('openQueue', options);
   const { root, settings } = await findPlace(options, env);
   const state = stateFolderOf(root);
   makeFolder(state);
-  const log = await openQueueLog(state, now);
+  const log = await openQueueLog(state, now, ...watching);
   const policies = createPolicies(root, settings);
-  return createQueue({ log, state, settings: settings.queue, policies, now, read });
+  return { log, state, settings: settings.queue, policies, now, read };
 }
 
 async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions, env: NodeJS.ProcessEnv) {
@@ -120,7 +155,16 @@ function addingVerbs({ log, now }: QueueParts): Pick<Queue, 'add' | 'addMany' | 
   const addManyUnique: Queue['addManyUnique'] = async (jobs) => {
     const areJobs = Array.isArray(jobs) && jobs.every((job) => typeof job === 'object' && job !== null);
     if (!areJobs) throw invalid('What is added', 'a list of jobs', jobs);
-    return await log.change((session) => addJobs(session, jobs, now()));
+    return await log.change(async (session) => {
+      const at = now();
+      const added = await addJobs(session, jobs, at);
+      const fresh = added.filter((each) => each.added);
+      await recordActor(
+        session,
+        fresh.map(({ id }) => ({ at, event: 'job-added', jobId: id })),
+      );
+      return added;
+    });
   };
   const addUnique: Queue['addUnique'] = async (name, data, options = {}) => {
     const job = { ...options, name, ...(data !== undefined && { data }) };
@@ -157,15 +201,21 @@ function endingVerbs(parts: QueueParts): Pick<Queue, 'finish' | 'retry' | 'fail'
   const { log, state, settings, policies, now } = parts;
   const archive = createArchive(settings.archive, (files) => removeOutput(state, files));
   const context = () => ({ at: now(), missedCap: settings.missedCap, archive });
+  // Its run tells how it has ended, and not by whom.
+  const end = (job: JobRef, verb: string, work: (session: VerbSession) => Promise<void>): Promise<void> =>
+    log.change(async (session) => {
+      await work(session);
+      await recordActor(session, [{ at: now(), event: 'job-ended', jobId: readRef(job).id, detail: verb }]);
+    });
   return {
     finish: (job, options = {}) =>
-      log.change((session) => finishRunningJob(session, job, checkOptions('finish', options), context())),
+      end(job, 'finish', (session) => finishRunningJob(session, job, checkOptions('finish', options), context())),
     retry: (job, options = {}) =>
-      log.change((session) => retryRunningJob(session, job, checkEnding('retry', options), context())),
+      end(job, 'retry', (session) => retryRunningJob(session, job, checkEnding('retry', options), context())),
     fail: async (job, options = {}) => {
       const said = checkEnding('fail', options);
       const handlerPolicy = said.mayRetry === true ? await policies() : null;
-      await log.change((session) => failRunningJob(session, job, said, context(), handlerPolicy));
+      await end(job, 'fail', (session) => failRunningJob(session, job, said, context(), handlerPolicy));
     },
     bury: (job, options = {}) => log.change((session) => buryJob(session, job, checkEnding('bury', options), now())),
     cancel: (id) => log.change((session) => cancelJob(session, id, context())),

@@ -387,8 +387,8 @@ export function jobStoryToJson({ job, hold, children, runs, activity }: JobStory
   };
 }
 
-function transitionToJson({ atMs, event, detail, runId }: JobActivity) {
-  return { at: instant(atMs), event, detail, run: runId };
+function transitionToJson({ atMs, event, detail, runId, actor }: JobActivity) {
+  return { at: instant(atMs), event, detail, run: runId, by: actor };
 }
 
 /** `runner activity --json`. */

@@ -530,6 +530,8 @@ export interface NewEvent {
   readonly jobId?: number | null;
   readonly runId?: number | null;
   readonly detail?: string | null;
+  /** Who asked for it through the API. */
+  readonly actor?: string | null;
 }
 
 export interface EventStore {

@@ -274,6 +274,10 @@ export type StoredEvent =
   | 'job-deferred'
   | 'job-kicked'
   | 'job-updated'
+  /** By a caller of the API: what else tells of it does not say who it was. */
+  | 'job-added'
+  | 'job-claimed'
+  | 'job-ended'
   | 'job-requeued'
   | 'job-deleted'
   | 'job-imported'
@@ -282,6 +286,11 @@ export type StoredEvent =
   | 'run-orphaned'
   | 'paused'
   | 'resumed'
+  | 'muted'
+  | 'unmuted'
+  | 'incident-acknowledged'
+  /** Somebody has started a script from the dashboard. */
+  | 'run-requested'
   | 'log-quarantined'
   | 'log-pruned'
   /** A message that was given up. */
@@ -297,6 +306,8 @@ export interface EventsTable {
   readonly run_id: number | null;
   /** Values of the event for people: a name, a reason. No code reads it. */
   readonly detail: string | null;
+  /** Who did it through the API: `token laptop`, `user 1000`; null: a worker, or somebody at a shell. */
+  readonly actor: string | null;
 }
 
 /** What happened, as the view `activity` tells it. */
@@ -319,6 +330,7 @@ export interface ActivityView {
   readonly job_id: number | null;
   readonly run_id: number | null;
   readonly detail: string | null;
+  readonly actor: string | null;
 }
 
 /** How bad what is wrong is. */

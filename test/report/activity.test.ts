@@ -38,13 +38,24 @@ test('what happened to all jobs and workers is told in its order, from either en
   const { activity } = await makeSite();
   const oldest = await activity('--order', 'oldest');
   expect(told(oldest)).toEqual(all);
-  expect(Object.keys(oldest[0] as Entry)).toEqual(['at', 'event', 'detail', 'run', 'job', 'name', 'worker']);
+  expect(Object.keys(oldest[0] as Entry)).toEqual(['at', 'event', 'detail', 'run', 'by', 'job', 'name', 'worker']);
   expect(oldest[1]).toMatchObject({ detail: null, run: 1, job: 1, worker: 1 });
   expect(await activity()).toEqual(oldest.toReversed());
   expect(told(await activity('--limit', '3', '--order', 'oldest'))).toEqual(all.slice(0, 3));
   expect(told(await activity('--limit', '1'))).toEqual(all.slice(-1));
   expect(await activity('--since', '1h', '--order', 'oldest')).toEqual(oldest);
   expect(await activity('--until', '1h')).toEqual([]);
+});
+
+test('who did it stands in a column of its own, if somebody did', async () => {
+  const { root, activity } = await makeSite();
+  await inRoot(root, 'job', '3', 'kick');
+  changeLog(root, `insert into events (at, event, detail, actor) values (${Date.now()}, 'paused', '*', 'token \x1b[2J')`);
+  const [last] = await activity('--limit', '1');
+  expect(last).toMatchObject({ event: 'paused', by: 'token \u001b[2J' });
+  const { stdout } = await inRoot(root, 'activity', '--limit', '1');
+  expect(stdout).toMatch(/what +by +why\n/);
+  expect(stdout).toMatch(/paused +token +\*\n/);
 });
 
 test('one worker, or one job, can be asked for', async () => {

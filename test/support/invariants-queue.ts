@@ -26,6 +26,9 @@ const steps: Partial<Record<ActivityEvent, Step>> = {
   'job-kicked': [['failed', ...waiting], anew],
   'job-requeued': ['any', anew],
   'job-updated': ['any', 'same'],
+  'job-added': ['any', 'same'],
+  'job-claimed': ['any', 'same'],
+  'job-ended': ['any', 'same'],
   'job-lease-expired': [['running', ...waiting], 'same'],
 };
 

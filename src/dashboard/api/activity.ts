@@ -33,6 +33,7 @@ const activitySchema = z
     text: z.string().openapi({ description: 'The event in words' }),
     detail: knownText,
     run: z.int().nullable(),
+    by: knownText.openapi({ description: 'Who did it through the API; null: a worker, or somebody at a shell' }),
     job: z.int().nullable(),
     name: knownText.openapi({ description: "The job's; null: it concerns none, or one that was deleted" }),
     worker: z.int().nullable(),

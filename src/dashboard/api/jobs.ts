@@ -156,7 +156,13 @@ const jobRoute = defineRoute('read', {
           children: z.array(z.object({ id: z.int(), name: z.string(), state: jobStateSchema })),
           runs: z.array(runSchema),
           activity: z.array(
-            z.object({ at: knownInstant, event: z.string(), detail: knownText, run: z.int().nullable() }),
+            z.object({
+              at: knownInstant,
+              event: z.string(),
+              detail: knownText,
+              run: z.int().nullable(),
+              by: knownText,
+            }),
           ),
         })
         .openapi('JobStory'),

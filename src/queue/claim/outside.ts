@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { withoutParameters } from '../../settings/readers.ts';
 import type { QueueSettings } from '../../settings/settings.ts';
-import type { ClaimedRow, RunStart, Store, StoreSession } from '../../store/contract.ts';
+import type { ChangeWatch, ClaimedRow, EventStore, RunStart, Store, StoreSession } from '../../store/contract.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { openStore } from '../../store/sqlite/open.ts';
@@ -19,6 +19,7 @@ import {
   readJobId,
   readRef,
   readStoredJson,
+  recordActor,
   toJob,
   type VerbSession,
 } from '../read/jobs.ts';
@@ -205,7 +206,7 @@ async function selectionFor(
   return { ...selectionOf({ names: null, isWanted }, pauses, groupLimit), minPriority, id };
 }
 
-async function claimIn(session: StoreSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {
+async function claimIn(session: VerbSession, { settings, now, read }: Claimer, wanted: Wanted): Promise<ClaimedJob[]> {
   const at = now();
   const rows = await claimJobs(session, {
     // Asked in the transaction: what was paused while it waited for the log's lock counts.
@@ -219,6 +220,10 @@ async function claimIn(session: StoreSession, { settings, now, read }: Claimer, 
     missedCap: settings.missedCap,
   });
   await session.runs.start(rows.map((job) => ({ ...startOf(job), ...unknownProcess })));
+  await recordActor(
+    session,
+    rows.map(({ id }) => ({ at, event: 'job-claimed', jobId: id })),
+  );
   const claimed: ClaimedJob[] = [];
   for (const row of rows) claimed.push(await describeClaim(session, row, read));
   return claimed;
@@ -291,10 +296,14 @@ export interface QueueLog {
  */
 type Sleep = (untilMs: number | null, signal: AbortSignal | undefined) => Promise<boolean>;
 
-export async function openQueueLog(state: StateFolder, now: () => number): Promise<QueueLog> {
+export async function openQueueLog(
+  state: StateFolder,
+  now: () => number,
+  watchOf = (store: Store): ChangeWatch => store.watch(),
+): Promise<QueueLog> {
   const store = await openStore(state, { now });
   if (store.quarantined !== null) process.emitWarning(store.quarantined);
-  const watch = store.watch();
+  const watch = watchOf(store);
   let isClosed = false;
   // A connection is not told of its own writes; null: nobody waits for any.
   let ownWrite: AbortController | null = null;
@@ -337,6 +346,19 @@ export async function openQueueLog(state: StateFolder, now: () => number): Promi
       await Promise.allSettled(underWay);
       await store.close();
     },
+  };
+}
+
+/** The same log, of which each change is recorded as this caller's. */
+export function asActor(log: QueueLog, actor: string): QueueLog {
+  return {
+    ...log,
+    change: (work) =>
+      log.change((session) => {
+        const record: EventStore['record'] = (events) =>
+          session.events.record(events.map((each) => ({ ...each, actor })));
+        return work({ ...session, actor, events: { ...session.events, record } });
+      }),
   };
 }
 

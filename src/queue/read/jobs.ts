@@ -1,4 +1,4 @@
-import type { StoreSession } from '../../store/contract.ts';
+import type { NewEvent, StoreSession } from '../../store/contract.ts';
 import type { JobRow } from '../../store/schema.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { invalid } from '../add/values.ts';
@@ -35,6 +35,13 @@ export interface VerbSession extends StoreSession {
   readonly askedAt: number;
   /** Whether a job that is claimed counts as running; else it is waited for, as it begins in a moment. */
   readonly takesClaimed?: boolean;
+  /** Who asks, through the API; null or none: a worker, or somebody at a shell. */
+  readonly actor?: string | null;
+}
+
+/** Records what else would not tell who did it. */
+export async function recordActor({ actor = null, events }: VerbSession, done: readonly NewEvent[]): Promise<void> {
+  if (actor !== null) await events.record(done);
 }
 
 /**

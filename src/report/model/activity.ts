@@ -10,6 +10,8 @@ export interface JobActivity {
   readonly event: ActivityEvent;
   readonly detail: string | null;
   readonly runId: number | null;
+  /** Who did it through the API: `token laptop`; null: a worker, or somebody at a shell. */
+  readonly actor: string | null;
 }
 
 /** One transition of any job or worker. */
@@ -117,7 +119,8 @@ function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['ord
   }
 }
 
-type Row = Omit<Activity, 'name'>;
+/** Only events tell who did it. */
+type Row = Omit<Activity, 'name' | 'actor'> & Partial<Pick<Activity, 'actor'>>;
 
 function compare({ place: one }: Row, { place: other }: Row): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
@@ -278,7 +281,7 @@ function eventOf(outcome: Outcome, leftJob: JobState | null): ActivityEvent {
 const events: Source = async ({ db }, asked) => {
   const [at, id] = [sql.ref('at'), sql.ref('id')];
   const { rows } = await sql<Omit<Row, 'place' | 'atMs'> & { id: number; at: number }>`
-    select id, at, event, detail, run_id as "runId", worker_id as "workerId", job_id as "jobId" from events
+    select id, at, event, detail, run_id as "runId", worker_id as "workerId", job_id as "jobId", actor from events
     where ${ofWanted(asked)} and ${conditionOf(asked, ranks.event, at, id)} ${endOf(asked, at, id)}`.execute(db);
   return rows.map(({ id: number, at: atMs, ...row }) => ({
     ...row,
@@ -295,5 +298,5 @@ async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity
     const jobs = await db.selectFrom('jobs').select(['id', 'name']).where('id', 'in', ids).execute();
     for (const { id, name } of jobs) names.set(id, name);
   }
-  return rows.map((each) => ({ ...each, name: names.get(each.jobId ?? 0) ?? null }));
+  return rows.map((each) => ({ ...each, actor: each.actor ?? null, name: names.get(each.jobId ?? 0) ?? null }));
 }

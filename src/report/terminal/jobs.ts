@@ -123,10 +123,11 @@ function describeChild({ id, name, state }: JobChild): string {
   return `job ${id} · ${printableLine(name)} · ${state}`;
 }
 
-function describeActivity({ atMs, event, detail, runId }: JobActivity, screen: Screen): string[] {
+function describeActivity({ atMs, event, detail, runId, actor }: JobActivity, screen: Screen): string[] {
   const parts = [
     `${screen.clock.dateTime(atMs)}  ${describeEvent(event)}`,
     runId === null ? '' : `run ${runId}`,
+    actor === null ? '' : `by ${printableLine(actor)}`,
     detail === null ? '' : firstLine(detail),
   ];
   return joinFitting(parts.filter(Boolean), screen.columns);
@@ -136,7 +137,7 @@ function describeActivity({ atMs, event, detail, runId }: JobActivity, screen: S
 export function renderActivity(activity: readonly Activity[], isCut: boolean, screen: Screen): string {
   if (activity.length === 0) return 'Nothing of that kind is in the log.\n';
   const { palette, clock } = screen;
-  const table = renderTable(fitColumns(activityColumns(screen), activity, screen.columns), activity, {
+  const table = renderTable(fitColumns(activityColumns(screen, activity), activity, screen.columns), activity, {
     palette,
     indent: '',
   });
@@ -144,8 +145,14 @@ export function renderActivity(activity: readonly Activity[], isCut: boolean, sc
   return `${[...table, '', palette.dim(`${cut}times in ${clock.zone}`)].join('\n')}\n`;
 }
 
-function activityColumns({ clock }: Screen): readonly Column<Activity>[] {
+function activityColumns({ clock }: Screen, activity: readonly Activity[]): readonly Column<Activity>[] {
   const number = (id: number | null): string => (id === null ? '' : String(id));
+  const by: Column<Activity> = {
+    title: 'by',
+    rank: 4,
+    text: ({ actor }) => printableLine(actor ?? ''),
+    shrinks: { first: 16, last: 16 },
+  };
   return [
     { title: 'when', text: ({ atMs }) => clock.dateTime(atMs) },
     { title: 'worker', rank: 2, text: ({ workerId }) => number(workerId), align: 'right' },
@@ -153,6 +160,7 @@ function activityColumns({ clock }: Screen): readonly Column<Activity>[] {
     { title: 'name', text: ({ name }) => printableLine(name ?? ''), shrinks: { first: 32, last: 12 } },
     { title: 'run', rank: 3, text: ({ runId }) => number(runId), align: 'right' },
     { title: 'what', text: ({ event }) => describeEvent(event) },
+    ...(activity.some(({ actor }) => actor !== null) ? [by] : []),
     { title: 'why', rank: 1, text: ({ detail }) => firstLine(detail ?? ''), shrinks: { first: 16, last: 16 } },
   ];
 }

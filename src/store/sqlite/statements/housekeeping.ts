@@ -21,12 +21,12 @@ export function eventStatements(db: Statements): Sync<EventStore> {
   };
 }
 
-const eventText = `insert into events (at, event, worker_id, job_id, run_id, detail)
-  values (?, ?, ?, ?, ?, ?)`;
+const eventText = `insert into events (at, event, worker_id, job_id, run_id, detail, actor)
+  values (?, ?, ?, ?, ?, ?, ?)`;
 
 export function recordEvent(db: Statements, event: NewEvent): void {
-  const { at, event: code, workerId = null, jobId = null, runId = null, detail = null } = event;
-  const id = db.insert(eventText, [at, code, workerId, jobId, runId, detail]);
+  const { at, event: code, workerId = null, jobId = null, runId = null, detail = null, actor = null } = event;
+  const id = db.insert(eventText, [at, code, workerId, jobId, runId, detail, actor]);
   if (code === 'job-failed' || code === 'job-buried') new LateRows(db).event(id, at);
 }
 
