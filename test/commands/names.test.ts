@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { describeUnhandled, findPausable } from '../../src/commands/shared/names.ts';
+import { describeUnhandled } from '../../src/commands/shared/names.ts';
+import { findPausable } from '../../src/report/model/pausables.ts';
 
 const tier = (name: string, ...labels: string[]) => ({
   name,

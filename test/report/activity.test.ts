@@ -50,7 +50,10 @@ test('what happened to all jobs and workers is told in its order, from either en
 test('who did it stands in a column of its own, if somebody did', async () => {
   const { root, activity } = await makeSite();
   await inRoot(root, 'job', '3', 'kick');
-  changeLog(root, `insert into events (at, event, detail, actor) values (${Date.now()}, 'paused', '*', 'token \x1b[2J')`);
+  changeLog(
+    root,
+    `insert into events (at, event, detail, actor) values (${Date.now()}, 'paused', '*', 'token \x1b[2J')`,
+  );
   const [last] = await activity('--limit', '1');
   expect(last).toMatchObject({ event: 'paused', by: 'token \u001b[2J' });
   const { stdout } = await inRoot(root, 'activity', '--limit', '1');

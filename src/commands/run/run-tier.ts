@@ -1,6 +1,7 @@
+import { findTier } from '../../discovery/find-script.ts';
 import { runTier } from '../../worker/start/run-tier.ts';
+import { readBudget } from '../shared/budget.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import { findTier, readBudget } from '../shared/tiers.ts';
 import { runAndShow } from './live.ts';
 
 export interface RunTierOptions {

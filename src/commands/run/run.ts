@@ -17,7 +17,7 @@ export function runCommand(context: CommandContext): Command {
     .addHelpText('after', RUN_HELP)
     .action(async (name: string, _options: unknown, command: Command) => {
       const { openRunner } = await import('../shared/context.ts');
-      const { findScript } = await import('../shared/tiers.ts');
+      const { findScript } = await import('../../discovery/find-script.ts');
       const { runAndShow } = await import('./live.ts');
       const runner = await openRunner(context, command.optsWithGlobals().root);
       const { tier, script } = await findScript(runner, name);
@@ -71,7 +71,7 @@ export function dueCommand(context: CommandContext): Command {
 }
 
 async function due(context: CommandContext, options: RunTierOptions): Promise<void> {
-  const { readBudget } = await import('../shared/tiers.ts');
+  const { readBudget } = await import('../shared/budget.ts');
   const { openRunner } = await import('../shared/context.ts');
   const { runAndShow } = await import('./live.ts');
   const { runDue } = await import('../../worker/start/run-due.ts');

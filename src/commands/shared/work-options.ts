@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { findScript, findTier } from '../../discovery/find-script.ts';
 import { readPatterns } from '../../queue/patterns.ts';
 import {
   type Reader,
@@ -11,7 +12,7 @@ import {
 import { defaultSettings } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
-import { findScript, findTier, readBudget } from './tiers.ts';
+import { readBudget } from './budget.ts';
 
 /** As they stand on the command line. */
 export interface WorkOptions {

@@ -1,7 +1,6 @@
 import { Command } from 'commander';
-import type { Mute, Store, StoreSession } from '../../store/contract.ts';
+import type { Store } from '../../store/contract.ts';
 import type { IncidentRow } from '../../store/schema.ts';
-import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { print, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 
@@ -75,19 +74,11 @@ export function acknowledgeCommand(context: CommandContext): Command {
 }
 
 async function acknowledge(context: CommandContext, word: string, { root, json }: CommonOptions): Promise<void> {
-  const at = context.now();
+  const { acknowledgeIncidents, noSuchIncident } = await import('../../monitor/alert/incidents/by-hand.ts');
   const incidents = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction(async (session) => {
-      const meant = (await session.incidents.current()).filter((each) => isMeant(each, word));
-      const fresh = meant.filter(({ acknowledged_at }) => acknowledged_at === null);
-      await session.incidents.change(fresh.map(({ id }) => ({ id, set: { acknowledged_at: at } })));
-      return meant.map((each) => ({ ...each, acknowledged_at: each.acknowledged_at ?? at }));
-    }),
+    store.transaction((session) => acknowledgeIncidents(session, word, context.now())),
   );
-  if (incidents === null || incidents.length === 0) {
-    const what = /^\d+$/.test(word) ? `number ${word}` : `subject ${JSON.stringify(word)}`;
-    throw new UsageError(`No open incident has the ${what}; \`runner incidents\` lists them.`);
-  }
+  if (incidents === null || incidents.length === 0) throw noSuchIncident(word);
   if (json) {
     const { formatJson, incidentToJson } = await import('../../report/json.ts');
     return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentToJson) }));
@@ -96,10 +87,6 @@ async function acknowledge(context: CommandContext, word: string, { root, json }
   for (const { id, subject } of incidents) {
     context.stdout.write(`Acknowledged: #${id} ${printableLine(subject)}. You will still be told when it is over.\n`);
   }
-}
-
-function isMeant({ id, subject }: IncidentRow, word: string): boolean {
-  return /^\d+$/.test(word) ? id === Number(word) : [word, `queue/${word}`].includes(subject);
 }
 
 const MUTE_HELP = `
@@ -129,40 +116,20 @@ export function muteCommand(context: CommandContext): Command {
 }
 
 async function mute(context: CommandContext, patterns: readonly string[], options: MuteOptions): Promise<void> {
-  await checkPatterns(patterns);
-  const createdAt = context.now();
-  const until = await readEnd(options.for, createdAt);
-  const mutes = [...new Set(patterns)].map((name): Mute => ({ name, until, createdAt }));
-  await withWritableLog(context, options.root, (store) =>
-    store.transaction(async (session) => {
-      for (const each of mutes) await session.incidents.mute(each);
-    }),
-  );
+  const { readMutes, setMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const at = context.now();
+  const mutes = readMutes(patterns, options.for, at);
+  await withWritableLog(context, options.root, (store) => store.transaction((session) => setMutes(session, mutes)));
   if (options.json) {
     const { formatJson, muteToJson } = await import('../../report/json.ts');
     return void context.stdout.write(formatJson({ mutes: mutes.map(muteToJson) }));
   }
   const { createClock } = await import('../../report/text/clock.ts');
   const { printableLine } = await import('../../system/base/text.ts');
-  const clock = createClock(createdAt);
+  const clock = createClock(at);
+  const until = mutes[0]?.until ?? null;
   const end = until === null ? 'until `runner unmute`' : `until ${clock.dateTime(until)} (${clock.zone})`;
   for (const { name } of mutes) context.stdout.write(`Nobody is told about ${printableLine(name)} ${end}.\n`);
-}
-
-async function checkPatterns(patterns: readonly string[]): Promise<void> {
-  const { matchesNothing } = await import('../../queue/glob.ts');
-  const wrong = patterns.find((pattern) => pattern.trim() === '' || matchesNothing(pattern));
-  if (wrong === undefined) return;
-  const expected = "a name or a glob with * and ?, such as hourly/import or 'mail/*'";
-  throw new UsageError(`The pattern expects ${expected}, found ${JSON.stringify(wrong)}.`);
-}
-
-async function readEnd(text: string | undefined, nowMs: number): Promise<number | null> {
-  if (text === undefined) return null;
-  const { expectedDuration, parseDurationMs } = await import('../../settings/readers.ts');
-  const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return nowMs + durationMs;
-  throw new UsageError(`--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}.`);
 }
 
 const UNMUTE_HELP = `
@@ -188,8 +155,10 @@ async function unmute(
   patterns: readonly string[],
   { root, json }: CommonOptions,
 ): Promise<void> {
+  const { endMutes } = await import('../../monitor/alert/incidents/by-hand.ts');
+  const meant = patterns.length === 0 ? null : patterns;
   const ended = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction((session) => endMutes(session, patterns, context.now())),
+    store.transaction((session) => endMutes(session, meant, context.now())),
   );
   const names = (ended ?? []).map(({ name }) => name);
   if (json) {
@@ -202,11 +171,4 @@ async function unmute(
   const lines = [...told, ...others.map((pattern) => `${printableLine(pattern)} was not muted.`)];
   if (lines.length === 0) lines.push('Nothing was muted.');
   context.stdout.write(`${lines.join('\n')}\n`);
-}
-
-async function endMutes({ incidents }: StoreSession, patterns: readonly string[], at: number): Promise<Mute[]> {
-  const names = patterns.length > 0 ? patterns : (await incidents.mutes(at)).map(({ name }) => name);
-  const ended = await incidents.unmute(names);
-  if (ended.length > 0) await incidents.lookAgain(at);
-  return ended;
 }

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import type { Pause } from '../../store/contract.ts';
-import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 
@@ -38,16 +37,13 @@ export function pauseCommand(context: CommandContext): Command {
 
 async function pauseNames(context: CommandContext, words: readonly string[], options: PauseOptions): Promise<void> {
   const { EVERYTHING, pause: record } = await import('../../queue/pauses.ts');
+  const { findPausables, readPauses } = await import('../../report/model/pausables.ts');
   const { withWritableLog } = await import('../shared/open.ts');
   const root = rootOf(context, options.root);
-  const createdAt = context.now();
-  const until = await readEnd(options.for, createdAt);
-  const names = words.length === 0 ? [EVERYTHING] : await findNames(root, words);
-  const pauses: Pause[] = [];
-  for (const name of names) {
-    const kind = options.fail === true ? await failFast(name) : ('pause' as const);
-    pauses.push({ name, kind, until, createdAt });
-  }
+  const at = context.now();
+  // What is wrong with an option is told before names are looked for.
+  readPauses([], options, at);
+  const pauses = readPauses(words.length === 0 ? [EVERYTHING] : await findPausables(root, words), options, at);
   await withWritableLog(context, options.root, (store) =>
     store.transaction(async (session) => {
       for (const pause of pauses) await record(session, pause);
@@ -57,37 +53,10 @@ async function pauseNames(context: CommandContext, words: readonly string[], opt
   for (const pause of pauses) context.stdout.write(`${await describeDone(context, pause)}\n`);
 }
 
-async function findNames(root: string, words: readonly string[]): Promise<readonly string[]> {
-  const { findPausable, readPausables } = await import('../shared/names.ts');
-  const pausables = await readPausables(root);
-  return [...new Set(words.map((word) => findPausable(word, pausables)))];
-}
-
 async function formatPauses(pauses: readonly Pause[]): Promise<string> {
   const { formatJson, pauseToJson } = await import('../../report/json.ts');
   const told = pauses.map(pauseToJson);
   return formatJson(told.length > 1 ? { pauses: told } : (told[0] as object));
-}
-
-/** Scripts have no queue that fills up while they wait. */
-async function failFast(name: string): Promise<'fail-fast'> {
-  const { EVERYTHING, pausedPattern } = await import('../../queue/pauses.ts');
-  if (name !== EVERYTHING && pausedPattern(name) !== null) return 'fail-fast';
-  throw new UsageError(
-    "--fail expects names of jobs of the queue, such as `runner pause 'mail/*' --fail`, or " +
-      '`runner pause queue --fail` for all of them.',
-  );
-}
-
-async function readEnd(text: string | undefined, nowMs: number): Promise<number | null> {
-  if (text === undefined) return null;
-  const { expectedDuration, parseDurationMs } = await import('../../settings/readers.ts');
-  const durationMs = parseDurationMs(text.trim());
-  if (durationMs !== null) return nowMs + durationMs;
-  throw new UsageError(
-    `--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}; ` +
-      'without it the pause lasts until `runner resume`.',
-  );
 }
 
 async function describeDone(context: CommandContext, pause: Pause): Promise<string> {
@@ -141,6 +110,7 @@ async function resumeNames(
 ): Promise<Resumed> {
   const root = rootOf(context, rootOption);
   const { findPause, resume } = await import('../../queue/pauses.ts');
+  const { findPausedNames } = await import('../../report/model/pausables.ts');
   const { withWritableLogIfAny } = await import('../shared/open.ts');
   const resumed = await withWritableLogIfAny(context, rootOption, async (store) => {
     const at = context.now();
@@ -168,22 +138,6 @@ async function describe(context: CommandContext, { names, ended, wider }: Resume
   const lines = await describeEnded(names, ended);
   for (const pause of wider) lines.push(await describeWider(context, pause));
   return lines.map((line) => `${line}\n`).join('');
-}
-
-/** Whatever is paused can be resumed, be it in `jobs/` or not. */
-async function findPausedNames(
-  root: string,
-  words: readonly string[],
-  pauses: readonly Pause[],
-): Promise<readonly string[]> {
-  const { EVERYTHING, pauseNameOf } = await import('../../queue/pauses.ts');
-  const names = pauses.map(({ name }) => name);
-  const found: string[] = [];
-  for (const word of words) {
-    const ways = [...(word === EVERYTHING ? [] : [word]), pauseNameOf(word)];
-    found.push(ways.find((name) => names.includes(name)) ?? ((await findNames(root, [word]))[0] as string));
-  }
-  return [...new Set(found)];
 }
 
 async function describeEnded(names: readonly string[], ended: readonly string[]): Promise<string[]> {

@@ -377,7 +377,7 @@ async function dueWords({ due, budget }: CronOptions): Promise<readonly string[]
     throw new UsageError('--budget needs --due beside it: only that line can have one.');
   }
   if (!due) return null;
-  const { readBudget } = await import('../shared/tiers.ts');
+  const { readBudget } = await import('../shared/budget.ts');
   readBudget(budget);
   return budget === undefined ? [] : ['--budget', budget];
 }

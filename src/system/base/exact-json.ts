@@ -46,6 +46,20 @@ export function memberOf({ text }: ExactJson, key: string): ExactJson | undefine
   return found;
 }
 
+/** The texts of a list's items. */
+export function itemsOf({ text }: ExactJson): ExactJson[] {
+  const items: ExactJson[] = [];
+  let [depth, start] = [0, 1];
+  for (const { 0: word, index } of text.matchAll(words)) {
+    if (word === ']' || word === '}') depth -= 1;
+    const isEnd = (depth === 1 && word === ',') || depth === 0;
+    if (isEnd && index > start) items.push(new ExactJson(text.slice(start, index)));
+    if (isEnd) start = index + 1;
+    if (word === '[' || word === '{') depth += 1;
+  }
+  return items;
+}
+
 /** Not among TypeScript's types yet. */
 const { rawJSON } = JSON as unknown as {
   /** Stands for this text wherever it is written as JSON. */

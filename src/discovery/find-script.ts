@@ -1,12 +1,11 @@
 import { join } from 'node:path';
-import { discover } from '../../discovery/discover.ts';
-import type { Script, Tier } from '../../discovery/script.ts';
-import { WHOLE_QUEUE } from '../../queue/pauses.ts';
-import { expectedDuration, parseDurationMs } from '../../settings/readers.ts';
-import type { Runner } from '../../settings/settings.ts';
-import { UsageError } from '../../system/base/errors.ts';
-import { nearestName } from '../../system/base/suggest.ts';
-import { printableName } from '../../system/base/values.ts';
+import type { Runner } from '../settings/settings.ts';
+import { UsageError } from '../system/base/errors.ts';
+import { nearestName } from '../system/base/suggest.ts';
+import { printableName } from '../system/base/values.ts';
+import { discover } from './discover.ts';
+import { QUEUE_TIER } from './place.ts';
+import type { Script, Tier } from './script.ts';
 
 type Place = Pick<Runner, 'root' | 'settings'>;
 
@@ -24,7 +23,7 @@ export async function findScript(
 ): Promise<{ readonly tier: Tier; readonly script: Script }> {
   const [tierName = '', ...rest] = withoutJobsFolder(name).split('/');
   if (rest.length === 0) throw await withoutTier(runner, name);
-  if (tierName === WHOLE_QUEUE) throw namesHandler(rest.join('/'));
+  if (tierName === QUEUE_TIER) throw namesHandler(rest.join('/'));
   const tier = await findTier(runner, tierName);
   const script = tier.scripts.find((each) => each.name === name);
   if (script === undefined) throw unknownScript(runner.root, name, tier.scripts);
@@ -60,13 +59,4 @@ function unknownScript(root: string, name: string, scripts: readonly Script[]): 
     `There is no script ${JSON.stringify(name)} in ${root}/jobs${guess} ` +
       '`runner list` shows all scripts, and ignored files with the reason.',
   );
-}
-
-/** Milliseconds of `--budget`; null where it is not given. */
-export function readBudget(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const budgetMs = parseDurationMs(text.trim());
-  if (budgetMs !== null) return budgetMs;
-  const expected = expectedDuration(text, '55s or 14m');
-  throw new UsageError(`--budget expects ${expected}, found ${JSON.stringify(text)}.`);
 }

@@ -1,0 +1,72 @@
+import { matchesNothing } from '../../../queue/glob.ts';
+import { expectedDuration, parseDurationMs } from '../../../settings/readers.ts';
+import type { Mute, StoreSession } from '../../../store/contract.ts';
+import type { IncidentRow } from '../../../store/schema.ts';
+import { UsageError } from '../../../system/base/errors.ts';
+
+/**
+ * Ends the reminders of an incident: by its number, or of all that are open of a subject. One that was acknowledged
+ * stays so. To be called in a transaction.
+ *
+ * @returns those that are meant; none: no open incident is
+ */
+export async function acknowledgeIncidents(session: StoreSession, word: string, at: number): Promise<IncidentRow[]> {
+  const meant = (await session.incidents.current()).filter((each) => isMeant(each, word));
+  const fresh = meant.filter(({ acknowledged_at }) => acknowledged_at === null);
+  await session.incidents.change(fresh.map(({ id }) => ({ id, set: { acknowledged_at: at } })));
+  await session.events.record(
+    fresh.map(({ id, subject }) => ({ at, event: 'incident-acknowledged', detail: `#${id} ${subject}` })),
+  );
+  return meant.map((each) => ({ ...each, acknowledged_at: each.acknowledged_at ?? at }));
+}
+
+function isMeant({ id, subject }: IncidentRow, word: string): boolean {
+  return /^\d+$/.test(word) ? id === Number(word) : [word, `queue/${word}`].includes(subject);
+}
+
+export function noSuchIncident(word: string): UsageError {
+  const what = /^\d+$/.test(word) ? `number ${word}` : `subject ${JSON.stringify(word)}`;
+  return new UsageError(`No open incident has the ${what}; \`runner incidents\` lists them.`);
+}
+
+/**
+ * What is to be muted from now on.
+ *
+ * @param duration `2h`; undefined: until it is taken back
+ * @throws {UsageError} that says what is expected
+ */
+export function readMutes(patterns: readonly string[], duration: string | undefined, at: number): Mute[] {
+  const wrong = patterns.find((pattern) => pattern.trim() === '' || matchesNothing(pattern));
+  if (wrong !== undefined) {
+    const expected = "a name or a glob with * and ?, such as hourly/import or 'mail/*'";
+    throw new UsageError(`The pattern expects ${expected}, found ${JSON.stringify(wrong)}.`);
+  }
+  const until = readEnd(duration, at);
+  return [...new Set(patterns)].map((name) => ({ name, until, createdAt: at }));
+}
+
+function readEnd(text: string | undefined, at: number): number | null {
+  if (text === undefined) return null;
+  const durationMs = parseDurationMs(text.trim());
+  if (durationMs !== null) return at + durationMs;
+  throw new UsageError(`--for expects ${expectedDuration(text, '30m, 2h or 7d')}, found ${JSON.stringify(text)}.`);
+}
+
+/** A mute that was there of the same name is replaced. To be called in a transaction. */
+export async function setMutes(session: StoreSession, mutes: readonly Mute[]): Promise<void> {
+  for (const mute of mutes) {
+    const { name, until, createdAt: at } = mute;
+    await session.incidents.mute(mute);
+    const detail = until === null ? name : `${name} until ${new Date(until).toISOString()}`;
+    await session.events.record([{ at, event: 'muted', detail }]);
+  }
+}
+
+/** Ends the mutes of these names, or all there are; those that were. To be called in a transaction. */
+export async function endMutes(session: StoreSession, names: readonly string[] | null, at: number): Promise<Mute[]> {
+  const { incidents, events } = session;
+  const ended = await incidents.unmute(names ?? (await incidents.mutes(at)).map(({ name }) => name));
+  if (ended.length > 0) await incidents.lookAgain(at);
+  await events.record(ended.map(({ name: detail }) => ({ at, event: 'unmuted', detail })));
+  return ended;
+}
