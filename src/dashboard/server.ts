@@ -44,7 +44,7 @@ export interface RunningServer {
  *   can log in
  */
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
-  const site = openSite(place.site);
+  const site = openSite({ ...place.site, distFolder: place.distFolder });
   const page = readBuiltPage(place.distFolder);
   const log = await lookAtLog(site);
   if (log.tokens === 0 && !isOfThisMachine(place.host) && !place.needsLogin) throw noToken(place.host);
@@ -68,7 +68,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
       // Viewers are told by the end of what they follow.
       site.feed.close();
       await closeServer(server);
-      site.close();
+      await site.close();
     },
   };
 }

@@ -12,6 +12,7 @@ import { openExistingStore } from '../store/sqlite/open.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
+import { type Changes, openChanges } from './changes.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
@@ -23,6 +24,8 @@ export interface Site {
   readonly env: NodeJS.ProcessEnv;
   /** This package's version. */
   readonly version: string;
+  /** The folder of the built command. */
+  readonly distFolder: string;
   /** UTC epoch milliseconds. */
   readonly now: () => number;
   /** Lets the log be read as it is now. Nothing in it is changed by reading. */
@@ -33,8 +36,10 @@ export interface Site {
   revision(): Promise<string>;
   /** Tells of changes, for all who look. */
   readonly feed: ChangeFeed;
-  /** Ends the feed, and closes the log once nobody reads it any more. */
-  close(): void;
+  /** Opens the log for writing once something is changed. */
+  readonly changes: Changes;
+  /** Ends the feed and what waits, and closes the log once nobody uses it any more. */
+  close(): Promise<void>;
 }
 
 /** What an answer is made of. */
@@ -50,7 +55,7 @@ export interface SiteLog {
   readonly view: LogView;
 }
 
-type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now'>;
+export type SitePlace = Pick<Site, 'root' | 'env' | 'version' | 'now' | 'distFolder'>;
 
 export function openSite(place: SitePlace): Site {
   const state = stateFolderOf(place.root);
@@ -70,13 +75,16 @@ export function openSite(place: SitePlace): Site {
     changed: (since, ms, signal) => log.use((opened) => waitForChange(opened, since, ms, signal)),
     isBusy: () => read(({ view }) => hasOpenWork(view)),
   });
+  const changes = openChanges(place);
   return {
     ...place,
     ...{ state, read, revision, feed },
     states: [state, ...trustedFallbacksOf(place.root)],
     knownTiers: () => findKnownTiers(place.root),
-    close: () => {
+    changes,
+    close: async () => {
       feed.close();
+      await changes.close();
       log.close();
     },
   };

@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-import { discoverScripts, lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import type { Palette, Screen } from '../../report/terminal/screen.ts';
 import { widthOf, wrap } from '../../report/terminal/table.ts';
 import type { Why, WhyFinding } from '../../report/why/explain.ts';

@@ -9,6 +9,9 @@ import { UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
 import type { Site } from '../site.ts';
 import { addActivityRoutes } from './activity.ts';
+import { addJobChangeRoutes } from './change/change-jobs.ts';
+import { addSiteChangeRoutes } from './change/change-site.ts';
+import { addClaimRoutes } from './change/claim.ts';
 import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
 import { addJobRoutes } from './jobs.ts';
@@ -57,6 +60,9 @@ export function createApi(site: Site, access: Access | Caller): Api {
   });
   addSessionRoutes(api, refuse);
   addOverviewRoutes(api);
+  addClaimRoutes(api);
+  addJobChangeRoutes(api);
+  addSiteChangeRoutes(api);
   addEventRoutes(api);
   addScriptRoutes(api);
   addRunRoutes(api);
@@ -71,8 +77,9 @@ export function createApi(site: Site, access: Access | Caller): Api {
   return api;
 }
 
-/** Data of jobs may have 1 MiB; nothing else is long. */
-const limitOfJobs = limitTo(1.1 * 1_048_576);
+/** Data of a job may have 1 MiB, and so may its result; several are added at once. Nothing else is long. */
+const limitOfList = limitTo(16 * 1_048_576);
+const limitOfJobs = limitTo(2.2 * 1_048_576);
 const limitOfOthers = limitTo(65_536);
 
 function limitTo(bytes: number): MiddlewareHandler<ApiEnv> {
@@ -81,8 +88,12 @@ function limitTo(bytes: number): MiddlewareHandler<ApiEnv> {
   return bodyLimit({ maxSize, onError: () => problem(413, { detail }) });
 }
 
-const limitBody: MiddlewareHandler<ApiEnv> = (c, next) =>
-  (/^\/api\/jobs(?:\/|$)/.test(c.req.path) ? limitOfJobs : limitOfOthers)(c, next);
+const limitBody: MiddlewareHandler<ApiEnv> = (c, next) => limitOf(c.req.path)(c, next);
+
+function limitOf(path: string): MiddlewareHandler<ApiEnv> {
+  if (path === '/api/jobs') return limitOfList;
+  return path.startsWith('/api/jobs/') ? limitOfJobs : limitOfOthers;
+}
 
 /** Within this process: all is asked by one. */
 function openTo(caller: Caller): Access {

@@ -27,9 +27,13 @@ type Plain<T> = T extends readonly (infer Item)[]
     : T;
 
 /** JSON as `--json` writes it: data is passed on letter by letter, and nothing in it can harm a terminal. */
-export function answer<T>(c: Context, body: T): Response & TypedResponse<Plain<T>, 200, 'json'> {
+export function answer<T, Status extends 200 | 201 | 202 = 200>(
+  c: Context,
+  body: T,
+  status: Status = 200 as Status,
+): Response & TypedResponse<Plain<T>, Status, 'json'> {
   const text = formatJsonLine(body);
-  return c.body(text, 200, { 'content-type': 'application/json' }) as never;
+  return c.body(text, status, { 'content-type': 'application/json' }) as never;
 }
 
 const oneText = z.string({ error: 'expects one value' });

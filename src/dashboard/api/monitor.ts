@@ -36,7 +36,7 @@ const incidentsRoute = defineRoute('read', {
   responses: { 200: jsonResponse('Incidents', listOf(incidentSchema)) },
 });
 
-const muteSchema = z.object({ name: z.string(), until: knownInstant, since: knownInstant }).openapi('Mute');
+export const muteSchema = z.object({ name: z.string(), until: knownInstant, since: knownInstant }).openapi('Mute');
 
 const mutesRoute = defineRoute('read', {
   method: 'get',

@@ -49,13 +49,13 @@ const general = [
 export async function makeStaticReport(place: ReportPlace): Promise<StaticReport> {
   const { distFolder, isWithOutput = false, mostBytes = 2 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
-  const site = openSite(place.site);
+  const site = openSite({ ...place.site, distFolder: place.distFolder });
   try {
     const answers = await askAll(createApi(site, { name: 'report', permission: 'read' }), isWithOutput);
     const madeAt = new Date(site.now()).toISOString();
     return fitInto(page, { madeAt, isWithOutput, ...answers }, mostBytes);
   } finally {
-    site.close();
+    await site.close();
   }
 }
 

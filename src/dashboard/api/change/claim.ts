@@ -1,0 +1,142 @@
+import type { ServerResponse } from 'node:http';
+import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { HTTPException } from 'hono/http-exception';
+import type { ClaimedJob, ClaimOptions } from '../../../queue/api.ts';
+import type { SharedQueue } from '../../../queue/queue.ts';
+import { claimedJobToJson } from '../../../report/json.ts';
+import { parseDelayMs } from '../../../settings/readers.ts';
+import { answer, wholeNumber } from '../fields.ts';
+import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
+import { durationSchema, jobNameSchema, optional, optionalJsonBody, prioritySchema, readExactly } from './bodies.ts';
+import { idParam, jobSchema } from './change-jobs.ts';
+
+const LONGEST_WAIT_MS = 5 * 60_000;
+
+const waitSchema = durationSchema
+  .refine((text) => (parseDelayMs(text.trim()) ?? Number.POSITIVE_INFINITY) <= LONGEST_WAIT_MS, {
+    error: 'expects a duration of at most 5m, such as 30s',
+  })
+  .openapi({ description: 'How long to wait for the first job; at most 5m. Default: not at all', example: '30s' });
+
+const endedSchema = z.array(z.object({ id: z.int(), name: z.string(), data: z.unknown(), result: z.unknown() }));
+
+const claimedSchema = jobSchema
+  .extend({
+    token: z.string().openapi({ description: 'Needed to end the job as its claimant' }),
+    attempt: z.int(),
+    parentData: z.unknown(),
+    children: z.object({ finished: endedSchema, failed: endedSchema, cancelled: endedSchema }),
+  })
+  .openapi('ClaimedJob');
+
+const claimsSchema = z.object({ jobs: z.array(claimedSchema).openapi({ description: 'Empty: none came in time' }) });
+
+const MOST_AT_ONCE = 1_000;
+
+const names = z.union([jobNameSchema, z.array(jobNameSchema).max(100)]);
+const namesDescription = 'Names or globs of jobs: `mail/*`; may be repeated. Default: all';
+
+const queryRoute = defineRoute('manage', {
+  method: 'get',
+  path: '/api/jobs/claim',
+  summary: 'Claims jobs, or waits for one; ends when the caller goes, without a claim',
+  description:
+    'The jobs must be ended by their token before the lease expires: finish, retry, fail or bury; touch renews it.',
+  request: {
+    query: z.strictObject({
+      wait: waitSchema.optional(),
+      names: names.optional().openapi({ description: namesDescription }),
+      count: wholeNumber(1, MOST_AT_ONCE).optional(),
+      lease: durationSchema.optional(),
+      minPriority: z
+        .string()
+        .regex(/^-?\d{1,16}$/, 'expects a whole number')
+        .transform(Number)
+        .optional()
+        .openapi({ type: 'integer' }),
+    }),
+  },
+  responses: { 200: jsonResponse('The jobs', claimsSchema) },
+});
+
+const bodyRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/jobs/claim',
+  summary: 'The same, as a request that says that it changes something',
+  request: optionalJsonBody(
+    z.strictObject({
+      wait: optional(waitSchema),
+      names: optional(names).openapi({ description: namesDescription }),
+      count: optional(z.int().min(1).max(MOST_AT_ONCE)),
+      lease: optional(durationSchema),
+      minPriority: optional(prioritySchema),
+    }),
+  ),
+  responses: { 200: jsonResponse('The jobs', claimsSchema) },
+});
+
+const oneRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/jobs/{id}/claim',
+  summary: 'Claims this job, even if it is not due yet or has failed: then it is kicked first',
+  request: { params: idParam, ...optionalJsonBody(z.strictObject({ lease: optional(durationSchema) })) },
+  responses: { 200: jsonResponse('The job', claimedSchema) },
+});
+
+/** Claims for workers that ask over HTTP. */
+export function addClaimRoutes(api: Api): void {
+  api.openapi(queryRoute, async (c) => answer(c, { jobs: await claim(c, c.req.valid('query')) }));
+  api.openapi(bodyRoute, async (c) => answer(c, { jobs: await claim(c, await readExactly(c, c.req.valid('json'))) }));
+  api.openapi(oneRoute, async (c) => {
+    const { id } = c.req.valid('param');
+    const options = await readExactly(c, c.req.valid('json'));
+    const [job] = await claimFor(c, async (shared) => [await shared.as(c.var.caller.name).claimJob(id, options)]);
+    return answer(c, job as ReturnType<typeof claimedJobToJson>);
+  });
+}
+
+interface Wanted extends Pick<ClaimOptions, 'wait' | 'lease' | 'minPriority'> {
+  readonly names?: string | readonly string[];
+  readonly count?: number;
+}
+
+async function claim(
+  c: Context<ApiEnv>,
+  { names = '*', count = 1, ...options }: { [K in keyof Wanted]?: Wanted[K] | undefined },
+) {
+  const { site, caller } = c.var;
+  // A caller that has gone, or a server that ends, waits no longer.
+  const signal = AbortSignal.any([c.req.raw.signal, site.changes.closing]);
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  return await claimFor(c, (shared) => shared.as(caller.name).claimMany(names, count, { ...given, signal }));
+}
+
+/** What cannot be handed over never reached its caller: it is given back at once, and this was no try. */
+async function claimFor(c: Context<ApiEnv>, take: (shared: SharedQueue) => Promise<ClaimedJob[]>) {
+  const { site, caller } = c.var;
+  // It would be answered without the jobs.
+  if (c.req.method === 'HEAD') throw new HTTPException(405, { message: 'Jobs are claimed by GET or POST.' });
+  const jobs = await site.changes.use(take);
+  const giveBack = () =>
+    site.changes.use((shared) =>
+      shared.as(caller.name).requeue(
+        jobs.map(({ id }) => id),
+        { forgetTry: true },
+      ),
+    );
+  if (jobs.length > 0) site.changes.hold(wasRead(c).then((isRead) => (isRead ? 0 : giveBack())));
+  return jobs.map(claimedJobToJson);
+}
+
+/** Whether the answer has left this process in whole. */
+async function wasRead({ env, req }: Context): Promise<boolean> {
+  const outgoing = (env as { readonly outgoing?: ServerResponse } | undefined)?.outgoing;
+  // Called in process: whoever asks gets it, unless they have turned away.
+  if (outgoing === undefined) return !req.raw.signal.aborted;
+  if (outgoing.destroyed || outgoing.closed) return outgoing.writableFinished;
+  return await new Promise((resolve) => {
+    outgoing.once('finish', () => resolve(true));
+    outgoing.once('close', () => resolve(outgoing.writableFinished));
+  });
+}
