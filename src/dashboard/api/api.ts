@@ -16,6 +16,7 @@ import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
 import { addJobRoutes } from './jobs.ts';
 import { addMonitorRoutes } from './monitor.ts';
+import { addOutputRoute } from './output.ts';
 import { addOverviewRoutes } from './overview.ts';
 import {
   type Access,
@@ -66,6 +67,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
   addEventRoutes(api);
   addScriptRoutes(api);
   addRunRoutes(api);
+  addOutputRoute(api);
   addJobRoutes(api);
   addTierRoutes(api);
   addActivityRoutes(api);

@@ -2,7 +2,6 @@ import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
 import { changeToJson, runToJson } from '../../report/json.ts';
 import { findNames } from '../../report/model/history.ts';
-import { readRunOutput } from '../../report/model/output.ts';
 import type { LogView, RunRecord } from '../../report/model/run.ts';
 import { readRunSummary, selectNeighbours, selectRunPage } from '../../report/model/run-pages.ts';
 import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../report/model/runs.ts';
@@ -20,7 +19,6 @@ import {
   readLog,
   readWindow,
   textSchema,
-  wholeNumber,
   windowFields,
   wordsOf,
   writeCursor,
@@ -72,23 +70,6 @@ const runRoute = defineRoute('read', {
   },
 });
 
-const outputRoute = defineRoute('read', {
-  method: 'get',
-  path: '/api/runs/{id}/output',
-  summary: 'All that is kept of what a run wrote, or has written so far; from a byte on',
-  request: {
-    params: idParam,
-    query: z.strictObject({ from: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
-  },
-  responses: {
-    200: {
-      description: 'The text as it was written, terminal sequences included. `X-Next`: where what follows begins',
-      headers: z.object({ 'X-Next': z.string() }),
-      content: { 'text/plain': { schema: z.string() } },
-    },
-  },
-});
-
 export function addRunRoutes(api: Api): void {
   api.openapi(runsRoute, async (c) => {
     const { site } = c.var;
@@ -126,16 +107,6 @@ export function addRunRoutes(api: Api): void {
     });
     return answer(c, found);
   });
-  api.openapi(outputRoute, async (c) => {
-    const { id } = c.req.valid('param');
-    const { from } = c.req.valid('query');
-    const text = await readLog(c.var.site, async ({ view }) => {
-      const pieces: string[] = [];
-      for await (const piece of readRunOutput(view.state, await findRun(view, id), true)) pieces.push(piece);
-      return Buffer.from(pieces.join(''));
-    });
-    return c.text(text.subarray(from).toString(), 200, { 'X-Next': String(Math.max(from, text.length)) });
-  });
 }
 
 /** A run, and what is said of it. */
@@ -147,7 +118,8 @@ async function tellRun(view: LogView, run: RunRecord, clock: Clock) {
   };
 }
 
-async function findRun(view: LogView, id: number): Promise<RunWithOutput> {
+/** @throws {HTTPException} where there is none */
+export async function findRun(view: LogView, id: number): Promise<RunWithOutput> {
   const run = await selectRun(view, id);
   if (run !== null) return run;
   const newest = await selectHighestRunId(view.db);

@@ -14,7 +14,7 @@ export async function keepOutput(output: WrittenOutput): Promise<CountedOutput> 
   const { size } = fstatSync(output.fd);
   const bytes = size + droppedBytes;
   if (bytes <= ROW_BYTES) {
-    return { text: readText(output, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
+    return { text: readMasked(output, 0, size), bytes, droppedBytes, file: null, fileBytes: null };
   }
   const text = readEnds(output, size, bytes);
   return { text, bytes, ...(await keepFile(output, size)) };
@@ -42,14 +42,18 @@ async function keepFile(output: WrittenOutput, size: number): Promise<KeptFile> 
 
 /** A script can cut the file itself: `> /dev/stderr` does, as it does to any file. */
 function readEnds(output: WrittenOutput, size: number, bytes: number): string {
-  const head = readText(output, 0, Math.min(size, HALF_ROW_BYTES));
+  const head = readMasked(output, 0, Math.min(size, HALF_ROW_BYTES));
   const tailBytes = Math.min(size - Math.min(size, HALF_ROW_BYTES), HALF_ROW_BYTES);
-  const tail = readText(output, size - tailBytes, tailBytes);
+  const tail = readMasked(output, size - tailBytes, tailBytes);
   return head + omission(bytes - Math.min(size, ROW_BYTES)) + tail;
 }
 
 /** Text that SQLite's own shell can show: no NUL, no broken UTF-8, and no secrets. */
-function readText({ fd, masker }: WrittenOutput, position: number, length: number): string {
+export function readMasked(
+  { fd, masker }: Pick<WrittenOutput, 'fd' | 'masker'>,
+  position: number,
+  length: number,
+): string {
   const before = Math.min(position, masker.reach);
   const buffer = Buffer.alloc(before + length + masker.reach);
   const read = readSync(fd, buffer, 0, buffer.length, position - before);

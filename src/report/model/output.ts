@@ -134,7 +134,8 @@ async function waitForOutput({ pollMs, signal }: LiveOutput): Promise<void> {
   await wait(pollMs, undefined, { signal }).catch(() => undefined);
 }
 
-function openIfThere(path: string): number | null {
+/** Null: there is no such file. */
+export function openIfThere(path: string): number | null {
   try {
     return openPlainFile(path);
   } catch (error) {

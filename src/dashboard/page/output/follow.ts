@@ -46,14 +46,18 @@ export function useOutput(run: number, isRunning: boolean): FollowedOutput {
 
 /** What has come so far. */
 class Gathered {
-  readonly text = new TerminalText();
-  readonly pieces: string[] = [];
+  text = new TerminalText();
+  pieces: string[] = [];
   next = 0;
   version = 0;
   isWhole = false;
 
-  add(text: string): void {
-    if (text === '') return;
+  /** @param isAnew whether it stands for all that came before, too */
+  add(text: string, isAnew: boolean): void {
+    if (isAnew && this.pieces.length > 0) {
+      this.text = new TerminalText();
+      this.pieces = [];
+    } else if (text === '') return;
     this.pieces.push(text);
     this.text.append(text);
     this.version += 1;
@@ -65,7 +69,7 @@ async function readMore(run: number, gathered: Gathered, signal: AbortSignal): P
   const params = { path: { id: run }, query: { from: gathered.next } };
   const { data, error, response } = await client.GET('/api/runs/{id}/output', { params, parseAs: 'text', signal });
   if (data === undefined) return error?.detail ?? 'The output cannot be read.';
-  gathered.add(data);
+  gathered.add(data, response.headers.get('x-anew') === 'true');
   gathered.next = Number(response.headers.get('x-next') ?? gathered.next);
   return null;
 }
