@@ -28,12 +28,17 @@ export interface View {
   readonly size?: 'phone' | 'desktop';
   /** Default: light. */
   readonly scheme?: 'light' | 'dark';
+  /** What the browser says of its language, be it nonsense. Default: British English. */
+  readonly language?: string;
 }
 
 const sizes = { phone: { width: 390, height: 844 }, desktop: { width: 1360, height: 900 } };
 
 /** A page of its own, with its own cookies. What the page or its script complains of fails the test. */
-export async function openPage(url: string, { size = 'desktop', scheme = 'light' }: View = {}): Promise<Page> {
+export async function openPage(
+  url: string,
+  { size = 'desktop', scheme = 'light', language }: View = {},
+): Promise<Page> {
   launched ??= launch();
   const context = await (await launched).newContext({
     viewport: sizes[size],
@@ -42,6 +47,11 @@ export async function openPage(url: string, { size = 'desktop', scheme = 'light'
     timezoneId: 'Europe/Berlin',
     hasTouch: size === 'phone',
   });
+  if (language !== undefined) {
+    await context.addInitScript((value) => {
+      Object.defineProperty(navigator, 'language', { value, configurable: true });
+    }, language);
+  }
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));

@@ -1,3 +1,5 @@
+// Before all that formats numbers as it is loaded.
+import './preferences.ts';
 import { render } from 'preact';
 import { Frame } from './frame.tsx';
 import { logInByAddress } from './login.tsx';

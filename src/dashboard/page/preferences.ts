@@ -33,3 +33,14 @@ function keep(key: string, value: string): void {
     // It holds until the page is closed.
   }
 }
+
+// Where a system names no language, Chromium makes up one that Intl refuses, and uPlot asks with it once it is loaded.
+if (!isLanguage(navigator.language)) Object.defineProperty(navigator, 'language', { value: 'en' });
+
+function isLanguage(tag: string): boolean {
+  try {
+    return Intl.NumberFormat.supportedLocalesOf(tag).length >= 0;
+  } catch {
+    return false;
+  }
+}
