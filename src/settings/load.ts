@@ -58,6 +58,12 @@ export async function loadSettingsIfRight(
   }
 }
 
+/** The name of the root's settings file; null: it has none, or several, of which none counts. */
+export function findSettingsFile(root: string): string | null {
+  const [name = null, other] = fileNames.filter((file) => existsSync(join(root, file)));
+  return other === undefined ? name : null;
+}
+
 async function loadFile(root: string, allowUnsafe: boolean): Promise<Settings> {
   const [name, other] = fileNames.filter((file) => existsSync(join(root, file)));
   if (name === undefined) return defaultSettings;

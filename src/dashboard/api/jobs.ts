@@ -1,10 +1,12 @@
 import { z } from '@hono/zod-openapi';
-import { countJobs, jobStates, totalJobs } from '../../queue/read/list.ts';
-import { countToJson, heldJobToJson, jobStoryToJson, totalsToJson } from '../../report/json.ts';
-import { noJobs, readJobs } from '../../report/model/jobs.ts';
+import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../queue/read/list.ts';
+import { countToJson, heldJobToJson, instant, jobStoryToJson, totalsToJson } from '../../report/json.ts';
+import { asFound, findLostClaims, noJobs, readJobs } from '../../report/model/jobs.ts';
 import { readStory } from '../../report/model/story.ts';
 import { readJobStates } from '../../report/text/filters.ts';
 import { findHold } from '../../report/text/words.ts';
+import type { Store } from '../../store/contract.ts';
+import { parseExactly } from '../../system/base/exact-json.ts';
 import type { Site } from '../site.ts';
 import {
   answer,
@@ -79,9 +81,23 @@ const jobsRoute = defineRoute('read', {
       state: wordsOf(stateWords).optional().openapi({ description: '`ready` or `delayed` stand alone' }),
       name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
       parent: idSchema.optional(),
+      search: textSchema.max(200, 'expects at most 200 characters').optional().openapi({
+        description: 'In data, result or reason, as it stands there, A to Z in either case; with asc and desc only',
+      }),
     }),
   },
-  responses: { 200: jsonResponse('Jobs', listOf(heldJobSchema)) },
+  responses: {
+    200: jsonResponse(
+      'Jobs',
+      z.object({
+        ...listOf(heldJobSchema).shape,
+        searched: z.int().nullable().openapi({
+          description:
+            'How many jobs the search has looked at: it stops after a while, and goes on at `next`; null: no search',
+        }),
+      }),
+    ),
+  },
 });
 
 const patternQuery = z.strictObject({ name: textSchema.default('*').openapi({ example: 'mail/*' }) });
@@ -98,6 +114,7 @@ const countsRoute = defineRoute('read', {
         z
           .object({
             name: z.string(),
+            dueSince: knownInstant.openapi({ description: 'When the first of those that are due was; null: none is' }),
             ready: z.int(),
             delayed: z.int(),
             running: z.int(),
@@ -173,10 +190,13 @@ const jobRoute = defineRoute('read', {
 export function addJobRoutes(api: Api): void {
   api.openapi(countsRoute, async (c) => {
     const { name } = c.req.valid('query');
-    const counts = await readLog(c.var.site, async ({ store, nowMs }) =>
-      store === null ? [] : await countJobs(store, name, nowMs),
-    );
-    return answer(c, { items: counts.map(countToJson), next: null });
+    const items = await readLog(c.var.site, async ({ store, nowMs }) => {
+      if (store === null) return [];
+      const dueSince = await readDueSince(store, nowMs);
+      const counts = await countJobs(store, name, nowMs);
+      return counts.map((count) => ({ ...countToJson(count), dueSince: instant(dueSince.get(count.name) ?? null) }));
+    });
+    return answer(c, { items, next: null });
   });
   api.openapi(totalsRoute, async (c) => {
     const { name } = c.req.valid('query');
@@ -190,13 +210,29 @@ export function addJobRoutes(api: Api): void {
   });
 }
 
+/** More need not be looked at to say how old the oldest are. */
+const MOST_DUE = 20_000;
+
+/** By the jobs' names without parameters. */
+async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<string, number>> {
+  const since = new Map<string, number>();
+  for (const { name, oldest } of await (await store.checks()).due(nowMs, MOST_DUE)) {
+    const [handler = name] = name.split('?');
+    since.set(handler, Math.min(oldest, since.get(handler) ?? oldest));
+  }
+  return since;
+}
+
 type JobQuery = z.infer<typeof jobsRoute.request.query>;
 
 async function readJobPage(site: Site, query: JobQuery) {
-  const { limit, cursor, offset = 0, order, state, name: pattern, parent, ...window } = query;
+  const { limit, cursor, offset = 0, order, state, name: pattern, parent, search, ...window } = query;
   const [last] = readCursor(cursor, 1) ?? [];
   const isByNumber = order === 'asc' || order === 'desc';
   if (last !== undefined && !isByNumber) throw new InvalidParameter('cursor', 'goes with the orders asc and desc only');
+  if (search !== undefined && !isByNumber)
+    throw new InvalidParameter('search', 'goes with the orders asc and desc only');
+  if (search !== undefined && offset > 0) throw new InvalidParameter('offset', 'does not go with a search');
   const states = state === undefined ? {} : readStates(state);
   return await readLog(site, async ({ store, nowMs }) => {
     const { sinceMs, untilMs } = readWindow(window, nowMs);
@@ -207,17 +243,41 @@ async function readJobPage(site: Site, query: JobQuery) {
       ...(sinceMs === undefined ? {} : { since: sinceMs }),
       ...(untilMs === undefined ? {} : { until: untilMs }),
       ...(last === undefined ? {} : { [order === 'asc' ? 'after' : 'before']: last }),
-      ...(offset === 0 ? {} : { offset }),
-      order: order === 'asc' ? ('oldest' as const) : order === 'desc' ? ('newest' as const) : order,
       limit,
     };
-    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, filter, nowMs);
+    if (store !== null && search !== undefined) {
+      const asked = { ...filter, order: order === 'asc' ? ('oldest' as const) : ('newest' as const), text: search };
+      return await readFound(store, asked, nowMs);
+    }
+    const listed = {
+      ...filter,
+      ...(offset === 0 ? {} : { offset }),
+      order: order === 'asc' ? ('oldest' as const) : order === 'desc' ? ('newest' as const) : order,
+    };
+    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
     const end = isCut && isByNumber ? jobs.at(-1) : undefined;
     return {
       items: jobs.map((job) => heldJobToJson(job, findHold(pauses, job))),
       next: end === undefined ? null : writeCursor(end.id),
+      searched: null,
     };
   });
+}
+
+/** Nobody else is answered meanwhile. */
+const LONGEST_SEARCH_MS = 200;
+
+async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, nowMs: number) {
+  const begin = performance.now();
+  const isLate = (): boolean => performance.now() - begin > LONGEST_SEARCH_MS;
+  const { jobs, looked, last } = await searchJobs(store, { ...asked, isLate }, nowMs, parseExactly);
+  const lost = await findLostClaims(store, nowMs);
+  const pauses = await store.pauses.inForce(nowMs);
+  return {
+    items: jobs.map((job) => heldJobToJson(asFound(job, lost), findHold(pauses, job))),
+    next: last === null ? null : writeCursor(last),
+    searched: looked,
+  };
 }
 
 function readStates(words: readonly string[]) {

@@ -1,9 +1,11 @@
 import { z } from '@hono/zod-openapi';
 import { hostZone } from '../../schedule/repeat/time.ts';
-import { loadSettings } from '../../settings/load.ts';
+import { ALERTS_VARIABLE } from '../../settings/channels.ts';
+import { findSettingsFile, loadSettings } from '../../settings/load.ts';
 import type { ScriptOptions } from '../../settings/readers.ts';
 import { type ChannelSettings, defaultSettings, presets, type Settings } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { OVERRIDE_VARIABLE } from '../../system/place/trust.ts';
 import { answer, knownNumber, knownText } from './fields.ts';
 import { type Api, defineRoute, jsonResponse } from './route.ts';
 import { scriptFileSchema } from './schemas.ts';
@@ -80,7 +82,17 @@ const settingsRoute = defineRoute('read', {
           nodeVersion: z.string(),
           zone: z.string().openapi({ description: 'The time zone of the server' }),
           problem: knownText.openapi({ description: 'What is wrong with them: then nothing is started' }),
+          file: knownText.openapi({ description: '`runner.config.ts`; null: there is none' }),
           settings: inForceSchema,
+          standard: inForceSchema.openapi({ description: 'What is in force where nobody has set anything' }),
+          changed: z
+            .array(
+              z.object({
+                path: z.array(z.string()).openapi({ example: ['queue', 'leaseMs'] }),
+                from: z.string().openapi({ description: 'The file or the variable that says so' }),
+              }),
+            )
+            .openapi({ description: 'The values that differ from the standard' }),
         })
         .openapi('Settings'),
     ),
@@ -91,8 +103,13 @@ export function addSettingsRoutes(api: Api): void {
   api.openapi(settingsRoute, async (c) => {
     const { root, version, env } = c.var.site;
     const { settings, problem } = await loadOrTell(root, env);
+    const file = findSettingsFile(root);
+    const ofFile =
+      file === null ? defaultSettings : (await loadOrTell(root, { ...env, [ALERTS_VARIABLE]: '' })).settings;
+    const [inForce, standard] = [settingsToJson(settings), settingsToJson(defaultSettings)];
+    const changed = findChanged(inForce, standard).map((path) => ({ path, from: sourceOf(path, file, ofFile) }));
     const place = { root, version, nodeVersion: process.versions.node, zone: hostZone() };
-    return answer(c, { ...place, problem, settings: settingsToJson(settings) });
+    return answer(c, { ...place, problem, file, settings: inForce, standard, changed });
   });
 }
 
@@ -103,6 +120,25 @@ async function loadOrTell(root: string, env: NodeJS.ProcessEnv) {
     if (!(error instanceof UsageError)) throw error;
     return { settings: defaultSettings, problem: error.message };
   }
+}
+
+/** The paths of all values that are others than by standard; a list is one value. */
+function findChanged(value: unknown, standard: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (!isGroup(value)) return JSON.stringify(value) === JSON.stringify(standard) ? [] : [path];
+  const others = isGroup(standard) ? standard : {};
+  return Object.entries(value).flatMap(([key, each]) => findChanged(each, others[key], [...path, key]));
+}
+
+function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** What variables say counts only where the file says nothing. */
+function sourceOf([group, key]: readonly string[], file: string | null, ofFile: Settings): string {
+  const isOfVariable =
+    (group === 'alerts' && key === 'channels' && ofFile.alerts.channels.length === 0) || file === null;
+  if (!isOfVariable && file !== null) return file;
+  return group === 'allowUnsafe' ? OVERRIDE_VARIABLE : ALERTS_VARIABLE;
 }
 
 function settingsToJson({ defaults, tiers, scripts, env, alerts, ...others }: Settings) {
