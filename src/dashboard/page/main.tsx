@@ -9,5 +9,9 @@ import './style/frame.css';
 import './style/components.css';
 import './style/table.css';
 import './style/overview.css';
+import './style/manage.css';
+import './style/queue.css';
+import './style/activity.css';
+import './style/incidents.css';
 
 if (!(await logInByAddress())) render(<Frame />, document.getElementById('app') as HTMLElement);

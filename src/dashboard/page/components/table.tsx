@@ -5,6 +5,8 @@ import { Icon } from './icon.tsx';
 
 export interface Column<Row> {
   readonly title: string;
+  /** It is for screen readers only. */
+  readonly isTitleHidden?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
   /** By which its header sorts; without it, it does not. What is unknown (null) comes last. */
   readonly sortBy?: (row: Row) => string | number | null;
@@ -70,8 +72,13 @@ function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
   return (
     <>
       <tr role="row" class={note === null ? '' : 'has-note'}>
-        {columns.map(({ title, cell, isNumber, onPhone = 'line' }) => (
-          <td key={title} role="cell" class={`${isNumber ? 'number' : ''} phone-${onPhone}`} data-title={title}>
+        {columns.map(({ title, isTitleHidden, cell, isNumber, onPhone = 'line' }) => (
+          <td
+            key={title}
+            role="cell"
+            class={`${isNumber ? 'number' : ''} phone-${onPhone}`}
+            data-title={isTitleHidden ? '' : title}
+          >
             {cell(row)}
           </td>
         ))}
@@ -93,14 +100,18 @@ interface HeaderProps<Row> {
   readonly onSort: (sorting: Sorting) => void;
 }
 
-function Header<Row>({ column: { title, sortBy, isNumber = false }, sorted, onSort }: HeaderProps<Row>) {
+function Header<Row>({
+  column: { title, isTitleHidden = false, sortBy, isNumber = false },
+  sorted,
+  onSort,
+}: HeaderProps<Row>) {
   const isSorted = sorted?.title === title;
   const sort = () => onSort({ title, isDescending: isSorted ? !sorted.isDescending : isNumber });
   const order = isSorted ? (sorted.isDescending ? 'descending' : 'ascending') : sortBy ? 'none' : undefined;
   return (
     <th scope="col" role="columnheader" aria-sort={order} class={isNumber ? 'number' : ''}>
       {sortBy === undefined ? (
-        title
+        <span class={isTitleHidden ? 'hidden' : ''}>{title}</span>
       ) : (
         <button type="button" class="sort" onClick={sort}>
           {title}

@@ -2,18 +2,33 @@ import { signal } from '@preact/signals';
 
 const LASTS_MS = 6000;
 
-const told = signal<{ readonly text: string; readonly isBad: boolean } | null>(null);
+interface Told {
+  readonly text: string;
+  readonly isBad: boolean;
+  /** A page that shows more of it. */
+  readonly link: { readonly href: string; readonly words: string } | null;
+  /** Brings back what was before. */
+  readonly undo: { readonly words: string; readonly act: () => void } | null;
+}
+
+const told = signal<Told | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Says in a sentence what came of something the viewer did; what failed stays until they close it. */
-export function tell(text: string, { isBad = false } = {}): void {
+/**
+ * Says in a sentence what came of something the viewer did. What failed, or leads somewhere, stays until they close
+ * it: who uses the keyboard needs a while to get there.
+ */
+export function tell(
+  text: string,
+  { isBad = false, link = null, undo = null }: Partial<Omit<Told, 'text'>> = {},
+): void {
   clearTimeout(timer);
-  told.value = { text, isBad };
-  if (!isBad) {
-    timer = setTimeout(() => {
-      told.value = null;
-    }, LASTS_MS);
-  }
+  told.value = { text, isBad, link, undo };
+  if (!isBad && link === null && undo === null) timer = setTimeout(close, LASTS_MS);
+}
+
+function close(): void {
+  told.value = null;
 }
 
 /** Where that is read, aloud by screen readers; once in the frame. */
@@ -22,17 +37,19 @@ export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live={last?.isBad ? 'assertive' : 'polite'}>
       {last !== null && (
-        <p class={`toast ${last.isBad ? 'bad' : ''}`}>
-          <span>{last.text}</span>
-          <button
-            type="button"
-            onClick={() => {
-              told.value = null;
-            }}
-          >
+        <div class={`toast ${last.isBad ? 'bad' : ''}`}>
+          <p>
+            {last.text} {last.link && <a href={last.link.href}>{last.link.words}</a>}
+          </p>
+          {last.undo && (
+            <button type="button" onClick={last.undo.act}>
+              {last.undo.words}
+            </button>
+          )}
+          <button type="button" onClick={close}>
             Close
           </button>
-        </p>
+        </div>
       )}
     </div>
   );

@@ -1,12 +1,18 @@
 import type { ComponentType } from 'preact';
 import type { IconName } from '../components/icon.tsx';
 import type { PagePath } from '../router.ts';
+import { ActivityPage } from './activity/activity.tsx';
+import { Incidents } from './incidents/incidents.tsx';
 import { MetricsPage } from './metrics/metrics.tsx';
 import { Overview } from './overview/overview.tsx';
+import { OneJob } from './queue/job.tsx';
+import { Queue } from './queue/queue.tsx';
 import { RunPage } from './runs/run.tsx';
 import { RunsPage } from './runs/runs.tsx';
 import { ScriptPage } from './script/script.tsx';
 import { Scripts } from './scripts/scripts.tsx';
+import { SettingsPage } from './settings/settings.tsx';
+import { Workers } from './workers/workers.tsx';
 
 export interface PageProps {
   /** What of it: `hourly/clean-tmp`, `17`. */
@@ -28,5 +34,11 @@ export const pages: readonly PageEntry[] = [
   { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: Overview },
   { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ScriptPage },
   { path: '/runs', navigation: { words: 'Runs', icon: 'runs' }, View: RunsPage, OneView: RunPage },
+  { path: '/queue', navigation: { words: 'Queue', icon: 'queue' }, View: Queue },
+  { path: '/jobs', OneView: OneJob },
+  { path: '/incidents', navigation: { words: 'Incidents', icon: 'incidents' }, View: Incidents },
+  { path: '/workers', navigation: { words: 'Workers', icon: 'workers' }, View: Workers },
+  { path: '/activity', navigation: { words: 'Activity', icon: 'activity' }, View: ActivityPage },
   { path: '/metrics', navigation: { words: 'Metrics', icon: 'metrics' }, View: MetricsPage },
+  { path: '/settings', navigation: { words: 'Settings', icon: 'settings' }, View: SettingsPage },
 ];

@@ -8,6 +8,7 @@ import { Figure, Figures, Page, Section } from '../../components/page.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
+import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
 import { FAILED, Failures } from './failures.tsx';
 import { FirstSteps } from './first-steps.tsx';
@@ -199,6 +200,7 @@ function Pauses({ pauses }: Status) {
             <Paused pause={pause} of={pause.name} />
             <strong>{pause.name === '*' ? 'everything' : <Name text={pause.name} />}</strong>
             {pause.kind === 'fail-fast' && <span class="quiet"> fails when it is due</span>}
+            <PauseButton name={pause.name} pause={pause} />
           </li>
         ))}
       </ul>

@@ -4,6 +4,7 @@ import { State } from '../../components/state.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
+import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
 import type { Overview, Status } from './judge.ts';
 
@@ -36,6 +37,11 @@ const columns: readonly Column<TierRow>[] = [
   },
   { title: 'Last pass', cell: ({ pass, lastPass }) => <LastPassed pass={pass} at={lastPass?.startedAt ?? null} /> },
   { title: 'Next', cell: (row) => <NextCall {...row} /> },
+  {
+    title: 'Pause',
+    isTitleHidden: true,
+    cell: ({ tier, pause }) => <PauseButton name={tier} pause={pause} />,
+  },
 ];
 
 function LastPassed({ pass, at }: { readonly pass: LastPass; readonly at: string | null }) {

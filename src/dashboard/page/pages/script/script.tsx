@@ -6,6 +6,8 @@ import { Sparkline } from '../../components/sparkline.tsx';
 import { State } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
+import { PauseButton } from '../../manage/pause.tsx';
+import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place } from '../../router.ts';
 import { Output } from '../runs/run-output.tsx';
 import { Runs } from '../runs/run-table.tsx';
@@ -21,9 +23,20 @@ export type Script = components['schemas']['Script'];
 export function ScriptPage({ item }: { readonly item: string }) {
   const asked = useAnswer('/api/scripts/{name}', { params: { path: { name: item } } });
   return (
-    <Page title={item} aside={asked.data === null ? null : <StateOf script={asked.data} />}>
+    <Page title={item} aside={asked.data === null ? null : <Aside script={asked.data} />}>
       <Answered asked={asked}>{(script) => <Told script={script} />}</Answered>
     </Page>
+  );
+}
+
+function Aside({ script }: { readonly script: Script }) {
+  const { script: name, tier, presence, pause } = script;
+  return (
+    <>
+      <StateOf script={script} />
+      {presence === 'present' && tier !== 'queue' && <RunNow script={name} />}
+      {presence !== 'gone' && <PauseButton name={name} pause={pause} />}
+    </>
   );
 }
 

@@ -9,6 +9,7 @@ import { type Column, Table } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
+import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { filterRows, makeRows, rankOf, type ScriptRow, type Standing } from './rows.ts';
 
@@ -158,6 +159,11 @@ const columns: readonly Column<ScriptRow>[] = [
     title: 'Next',
     sortBy: ({ nextAt }) => (nextAt === null ? null : Date.parse(nextAt)),
     cell: ({ nextAt }) => (nextAt === null ? '–' : <Time at={nextAt} as="relative" />),
+  },
+  {
+    title: 'Run now',
+    isTitleHidden: true,
+    cell: ({ script, tier, presence }) => presence === 'present' && tier !== 'queue' && <RunNow script={script} />,
   },
 ];
 

@@ -1,0 +1,25 @@
+import { useState } from 'preact/hooks';
+import { tell } from '../components/toast.tsx';
+import { client } from '../data.ts';
+import { hrefOf } from '../router.ts';
+import { attempt, written } from './act.ts';
+import { mayManage } from './session.ts';
+
+/** Starts a script at once, as `runner run <script>` does; nothing for who may not. */
+export function RunNow({ script }: { readonly script: string }) {
+  const [isSent, setIsSent] = useState(false);
+  if (!mayManage.value) return null;
+  const run = async () => {
+    setIsSent(true);
+    await attempt(async () => {
+      await written(client.POST('/api/runs', { body: { script } }));
+      tell(`${script} is started.`, { link: { href: hrefOf('/scripts', script), words: 'Its runs' } });
+    });
+    setIsSent(false);
+  };
+  return (
+    <button type="button" disabled={isSent} onClick={run}>
+      Run now <span class="hidden">{script}</span>
+    </button>
+  );
+}

@@ -1,0 +1,33 @@
+import { computed, signal } from '@preact/signals';
+import { client, isStatic } from '../data.ts';
+
+/** Who looks, and what they may do; null: not known yet, or nobody in a report. */
+export const session = signal<Session | null>(null);
+
+interface Session {
+  readonly name: string;
+  readonly permission: 'read' | 'manage';
+  readonly csrf: string | null;
+}
+
+/** Whether the viewer may change something: without it, no verb is shown. */
+export const mayManage = computed(() => session.value?.permission === 'manage');
+
+/** Asks the server who looks. */
+export async function readSession(): Promise<void> {
+  const { data } = await client.GET('/api/session');
+  session.value = data ?? null;
+}
+
+if (!isStatic) {
+  // The one place where what changes something is marked as the page's own.
+  client.use({
+    onRequest: ({ request }) => {
+      const csrf = session.peek()?.csrf;
+      if (request.method !== 'GET' && csrf) request.headers.set('x-csrf-token', csrf);
+    },
+  });
+  readSession().catch(() => {
+    // Whatever else is asked for tells that the server cannot be reached.
+  });
+}

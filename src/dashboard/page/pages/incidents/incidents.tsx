@@ -1,0 +1,190 @@
+import { countOf } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
+import { More } from '../../components/fields.tsx';
+import { Answered, Empty, Notice } from '../../components/notice.tsx';
+import { Page, Section } from '../../components/page.tsx';
+import { State } from '../../components/state.tsx';
+import { Name, Words } from '../../components/text.tsx';
+import { Time } from '../../components/time.tsx';
+import { useAnswer } from '../../data.ts';
+import { Acknowledge, MuteButton, UnmuteButton } from '../../manage/incident-verbs.tsx';
+import { mayManage } from '../../manage/session.ts';
+import { hrefOf } from '../../router.ts';
+import { usePages } from '../paged.ts';
+
+type Incident = components['schemas']['Incident'];
+type Mute = components['schemas']['Mute'];
+
+/** What is wrong, since when, why and what now; what is muted; and what is over. */
+export function Incidents() {
+  const open = usePages('/api/incidents', { state: 'open', limit: 100 });
+  const over = usePages('/api/incidents', { state: 'over', limit: 20 });
+  const mutes = useAnswer('/api/mutes', {});
+  const wrong = open.pages?.flatMap(({ items }) => items) ?? [];
+  const past = over.pages?.flatMap(({ items }) => items) ?? [];
+  const muted = mutes.data?.items ?? [];
+  return (
+    <Page title="Incidents">
+      {open.problem !== null && <Notice tone="bad" title={open.problem} />}
+      {open.pages !== null && wrong.length === 0 && (
+        <Notice tone="good" title="Nothing is wrong.">
+          <p>Incidents stand here from the first failure until all is well again.</p>
+        </Notice>
+      )}
+      <ul class="incidents">
+        {wrong.map((incident) => (
+          <OpenIncident key={incident.id} incident={incident} mutes={muted} />
+        ))}
+      </ul>
+      {open.more !== null && <More shown={countOf(wrong.length, 'incident')} onMore={open.more} />}
+      <Answered asked={mutes}>{({ items }) => items.length > 0 && <Muted mutes={items} />}</Answered>
+      <Section title="Over">
+        {over.pages !== null && past.length === 0 && <Empty title="Nothing was wrong so far." />}
+        <ul class="incidents">
+          {past.map((incident) => (
+            <PastIncident key={incident.id} incident={incident} />
+          ))}
+        </ul>
+        {past.length > 0 && <More shown={countOf(past.length, 'incident')} onMore={over.more} />}
+      </Section>
+    </Page>
+  );
+}
+
+interface OpenIncidentProps {
+  readonly incident: Incident;
+  readonly mutes: readonly Mute[];
+}
+
+function OpenIncident({ incident, mutes }: OpenIncidentProps) {
+  const { id, subject, severity, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
+  const isMuted = mutes.some(({ name }) => name === subject || name === '*');
+  return (
+    <li class={`card incident ${severity}`} aria-label={`Incident ${id} of ${subject}`}>
+      <header>
+        <State state={severity} />
+        <h2>
+          <Subject subject={subject} />
+        </h2>
+        <span class="quiet small">#{id}</span>
+        {mayManage.value && (
+          <span class="buttons">
+            {acknowledgedAt === null && <Acknowledge id={id} subject={subject} />}
+            {!isMuted && <MuteButton subject={subject} />}
+          </span>
+        )}
+      </header>
+      {error !== null && (
+        <p class="incident-error">
+          <Words text={error} />
+        </p>
+      )}
+      {hint !== null && (
+        <p>
+          → <Words text={hint} />
+        </p>
+      )}
+      <p class="small quiet">
+        since <Time at={openedAt} /> · {countOf(occurrences, 'time')}
+        {occurrences > 1 && (
+          <>
+            , last <Time at={lastAt} as="relative" />
+          </>
+        )}
+        {lastRun !== null && (
+          <>
+            {' '}
+            · <a href={hrefOf('/runs', lastRun)}>run {lastRun}</a>
+          </>
+        )}
+      </p>
+      <p class="small quiet">
+        <Told incident={incident} />
+        {isMuted && <State state="muted" />}
+      </p>
+    </li>
+  );
+}
+
+function Subject({ subject }: Pick<Incident, 'subject'>) {
+  if (!subject.includes('/')) return <Name text={subject} />;
+  return (
+    <a href={hrefOf('/scripts', subject)}>
+      <Name text={subject} />
+    </a>
+  );
+}
+
+/** Whether people know of it. */
+function Told({ incident: { toldAt, remindedAt, acknowledgedAt } }: { readonly incident: Incident }) {
+  if (acknowledgedAt !== null) {
+    return (
+      <>
+        <State state="acknowledged" /> <Time at={acknowledgedAt} />{' '}
+      </>
+    );
+  }
+  if (toldAt === null) return <>nobody was told yet </>;
+  return (
+    <>
+      told <Time at={toldAt} />
+      {remindedAt !== null && (
+        <>
+          , reminded <Time at={remindedAt} as="relative" />
+        </>
+      )}{' '}
+    </>
+  );
+}
+
+function Muted({ mutes }: { readonly mutes: readonly Mute[] }) {
+  return (
+    <Section title="Muted">
+      <ul class="mutes">
+        {mutes.map(({ name, until }) => (
+          <li key={name}>
+            <State state="muted" /> <Name text={name} />{' '}
+            <span class="quiet small">
+              {until === null ? (
+                'until it is unmuted'
+              ) : (
+                <>
+                  until <Time at={until} />
+                </>
+              )}
+            </span>
+            {mayManage.value && <UnmuteButton pattern={name} />}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function PastIncident({ incident }: { readonly incident: Incident }) {
+  const { subject, occurrences, error, openedAt, recoveredAt, lastRun } = incident;
+  return (
+    <li class="card incident past">
+      <header>
+        <State state="recovered" word="over" />
+        <h3>
+          <Subject subject={subject} />
+        </h3>
+        <span class="quiet small">
+          <Time at={openedAt} as="short" /> – <Time at={recoveredAt} /> · {countOf(occurrences, 'time')}
+          {lastRun !== null && (
+            <>
+              {' '}
+              · <a href={hrefOf('/runs', lastRun)}>run {lastRun}</a>
+            </>
+          )}
+        </span>
+      </header>
+      {error !== null && (
+        <p class="small">
+          <Words text={error} />
+        </p>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,40 @@
+import type { components } from '../../../client/paths.ts';
+import { State } from '../../components/state.tsx';
+import { Time } from '../../components/time.tsx';
+
+export type Job = Omit<components['schemas']['HeldJob'], 'data' | 'result'>;
+
+/** How a job stands, in the words of its queue: one that is queued is due, or delayed. */
+export function JobState({ job: { state, runAt, pause }, nowMs }: { readonly job: Job; readonly nowMs: number }) {
+  if (pause !== null) return <State state="paused" word={pause.kind === 'pause' ? 'held by a pause' : 'will fail'} />;
+  if (state === 'claimed') return <State state="running" />;
+  if (state === 'paused') return <State state="waiting" tone="waiting" word="waits for others" />;
+  if (state !== 'queued') return <State state={state} />;
+  return runAt !== null && Date.parse(runAt) > nowMs ? <State state="delayed" /> : <State state="ready" word="due" />;
+}
+
+/** When it is due, or has begun, or has ended, as its state asks for. */
+export function JobTime({ job, nowMs }: { readonly job: Job; readonly nowMs: number }) {
+  const { state, runAt, startedAt, finishedAt } = job;
+  if (state === 'running' || state === 'claimed') {
+    return (
+      <>
+        since <Time at={startedAt} />
+      </>
+    );
+  }
+  if (finishedAt !== null) return <Time at={finishedAt} />;
+  if (state === 'paused') return <>when its parent or children have ended</>;
+  const isDue = runAt !== null && Date.parse(runAt) <= nowMs;
+  return (
+    <>
+      {isDue && 'due since '}
+      <Time at={runAt} />
+    </>
+  );
+}
+
+/** `1 of 4`; without the number of tries that only its handler knows: `1`. */
+export function describeTries({ attempts, maxAttempts }: Pick<Job, 'attempts' | 'maxAttempts'>): string {
+  return maxAttempts === null ? String(attempts) : `${attempts} of ${maxAttempts}`;
+}

@@ -1,0 +1,121 @@
+import { countOf, formatCount } from '../../../../report/text/format.ts';
+import { now } from '../../clock.ts';
+import { More } from '../../components/fields.tsx';
+import { Empty, Loading, Notice } from '../../components/notice.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import { Name, Words } from '../../components/text.tsx';
+import { mayManage } from '../../manage/session.ts';
+import { hrefOf } from '../../router.ts';
+import { usePages } from '../paged.ts';
+import type { JobFilters } from './filters.tsx';
+import { describeTries, type Job, JobState, JobTime } from './job-words.tsx';
+import { type Selection, useSelection } from './selection.ts';
+import { JobVerbs } from './verbs.tsx';
+
+/** At a glance; more when asked for. */
+const PAGE = 50;
+
+/** The newest jobs, or those that the filters choose, with verbs for the rows that are chosen. */
+export function JobList({ filters }: { readonly filters: JobFilters }) {
+  const { pages, problem, more } = usePages('/api/jobs', { ...filters, limit: PAGE });
+  const jobs = pages?.flatMap(({ items }) => items) ?? [];
+  const selection = useSelection(jobs.map(({ id }) => id));
+  const searched = pages?.reduce((sum, page) => sum + (page.searched ?? 0), 0) ?? 0;
+  const shown = filters.search
+    ? `${countOf(jobs.length, 'job')} found among ${formatCount(searched)}${more ? ', and there are further ones to search' : ''}`
+    : countOf(jobs.length, 'job');
+  return (
+    <>
+      {problem !== null && <Notice tone="bad" title={problem} />}
+      {pages === null && problem === null && <Loading />}
+      {pages !== null && jobs.length === 0 && <NoJobs filters={filters} />}
+      {jobs.length > 0 && (
+        <>
+          {mayManage.value && <ChosenBar jobs={jobs} selection={selection} />}
+          <JobTable jobs={jobs} selection={mayManage.value ? selection : null} />
+        </>
+      )}
+      {pages !== null && (jobs.length > 0 || more !== null) && <More shown={shown} onMore={more} />}
+    </>
+  );
+}
+
+function NoJobs({ filters }: { readonly filters: JobFilters }) {
+  if (Object.values(filters).some(Boolean)) return <Empty title="No job is like that." />;
+  return (
+    <Empty title="The queue is empty.">
+      <p>
+        A job is added by <code>runner add mail/welcome '{'{"to":"a@example.org"}'}'</code>, by <code>openQueue()</code>
+        , or by plain SQL; its handler is a script in <code>jobs/queue/</code>.
+      </p>
+    </Empty>
+  );
+}
+
+interface ChosenBarProps {
+  readonly jobs: readonly Job[];
+  readonly selection: Selection;
+}
+
+/** Follows the list down the screen, so that what can be done to the chosen rows is always at hand. */
+function ChosenBar({ jobs, selection }: ChosenBarProps) {
+  const chosen = jobs.filter(({ id }) => selection.ids.has(id));
+  const isAll = chosen.length === jobs.length;
+  return (
+    <fieldset class="bar chosen" aria-label="Chosen jobs" data-empty={chosen.length === 0}>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isAll}
+          ref={(box) => {
+            if (box) box.indeterminate = chosen.length > 0 && !isAll;
+          }}
+          onChange={selection.toggleAll}
+        />
+        {chosen.length === 0 ? `Choose all ${jobs.length} shown` : `${countOf(chosen.length, 'job')} chosen`}
+      </label>
+      {chosen.length > 0 && <JobVerbs jobs={chosen} nowMs={now.value} onDone={selection.clear} />}
+    </fieldset>
+  );
+}
+
+interface JobTableProps {
+  readonly jobs: readonly Job[];
+  /** Null: rows cannot be chosen. */
+  readonly selection: Selection | null;
+}
+
+function JobTable({ jobs, selection }: JobTableProps) {
+  const nowMs = now.value;
+  const columns: readonly Column<Job>[] = [
+    ...(selection === null ? [] : [chooseColumn(selection)]),
+    { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
+    { title: 'Name', cell: ({ name }) => <Name text={name} />, onPhone: 'title' },
+    { title: 'State', cell: (job) => <JobState job={job} nowMs={nowMs} /> },
+    { title: 'When', cell: (job) => <JobTime job={job} nowMs={nowMs} /> },
+    { title: 'Tries', cell: describeTries, isNumber: true },
+  ];
+  const whyOf = ({ reason }: Job) =>
+    reason && (
+      <span class="quiet small">
+        <Words text={reason} />
+      </span>
+    );
+  return <Table caption="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} below={whyOf} />;
+}
+
+function chooseColumn(selection: Selection): Column<Job> {
+  return {
+    title: 'Choose',
+    isTitleHidden: true,
+    cell: ({ id }) => (
+      <input
+        type="checkbox"
+        aria-label={`Choose job ${id}`}
+        checked={selection.ids.has(id)}
+        // A change does not say whether shift is held.
+        onClick={({ shiftKey }) => selection.toggle(id, shiftKey)}
+      />
+    ),
+  };
+}

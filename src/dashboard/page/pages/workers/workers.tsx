@@ -1,0 +1,169 @@
+import { countOf, formatDuration } from '../../../../report/text/format.ts';
+import type { components } from '../../../client/paths.ts';
+import { Choice, More } from '../../components/fields.tsx';
+import { Empty, Loading, Notice } from '../../components/notice.tsx';
+import { Page, Section } from '../../components/page.tsx';
+import { State } from '../../components/state.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import { Name, Words } from '../../components/text.tsx';
+import { Elapsed, Time } from '../../components/time.tsx';
+import { useAnswer } from '../../data.ts';
+import { hrefOf, place, setQuery } from '../../router.ts';
+import { usePages } from '../paged.ts';
+
+type Worker = components['schemas']['Worker'];
+type Waiter = components['schemas']['Waiter'];
+
+const states: readonly (readonly [value: string, words: string])[] = [
+  ['', 'any'],
+  ['running', 'at work'],
+  ['finished', 'finished'],
+  ['skipped', 'skipped'],
+  ['crashed', 'died'],
+];
+
+/** Who works now, who waits for jobs, and who has worked: passes of tiers and workers of the queue. */
+export function Workers() {
+  const { state = '' } = place.value.query;
+  const running = usePages('/api/workers', { state: 'running', limit: 100 });
+  const { pages, problem, more } = usePages('/api/workers', { state: state || undefined, limit: 50 });
+  const atWork = running.pages?.flatMap(({ items }) => items) ?? [];
+  const waiting = running.pages?.[0]?.waiting ?? [];
+  const workers = pages?.flatMap(({ items }) => items) ?? [];
+  return (
+    <Page title="Workers">
+      {(problem ?? running.problem) !== null && <Notice tone="bad" title={problem ?? running.problem ?? ''} />}
+      <Section title="Now">
+        {running.pages === null && <Loading />}
+        {running.pages !== null && atWork.length + waiting.length === 0 && <Empty title="Nobody is at work." />}
+        {atWork.length > 0 && <AtWork workers={atWork} />}
+        {waiting.length > 0 && <Waiting waiting={waiting} />}
+      </Section>
+      <Section
+        title="So far"
+        aside={<Choice label="State" value={state} options={states} onChange={(value) => setQuery({ state: value })} />}
+      >
+        {pages !== null && workers.length === 0 && <Empty title="There are none of that kind." />}
+        {workers.length > 0 && <SoFar workers={workers} />}
+        {workers.length > 0 && <More shown={countOf(workers.length, 'worker')} onMore={more} />}
+      </Section>
+    </Page>
+  );
+}
+
+/** `pass of hourly`, `hourly by hand`, `worker of the queue`. */
+function describeWorker({ kind, tier }: Worker): string {
+  if (kind === 'queue' || tier === null) return 'worker of the queue';
+  return { tier: `pass of ${tier}`, script: `script of ${tier}, by hand`, backlog: `what was left of ${tier}` }[kind];
+}
+
+const triggerWords: Readonly<Record<Worker['trigger'], string>> = {
+  cron: 'cron',
+  due: 'runner due',
+  manual: 'by hand',
+};
+
+const common: readonly Column<Worker>[] = [
+  {
+    title: 'Who',
+    cell: (worker) => <a href={hrefOf('/activity', null, { worker: String(worker.id) })}>{describeWorker(worker)}</a>,
+    onPhone: 'title',
+  },
+  {
+    title: 'State',
+    cell: ({ state, liveness }) =>
+      state === 'running' && liveness === 'dead' ? (
+        <State state="crashed" word="died" />
+      ) : (
+        <WorkerState state={state} />
+      ),
+  },
+];
+
+function WorkerState({ state }: Pick<Worker, 'state'>) {
+  return state === 'crashed' ? <State state="crashed" word="died" /> : <State state={state} />;
+}
+
+const processColumn: Column<Worker> = {
+  title: 'Process',
+  cell: ({ pid, host }) => (
+    <>
+      pid {pid} on <Name text={host} />
+    </>
+  ),
+};
+
+function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
+  const { data } = useAnswer('/api/status', {});
+  const runningOf = ({ tier, kind }: Worker) =>
+    data?.running.filter(({ script }) =>
+      kind === 'queue' ? script.startsWith('queue/') : script.startsWith(`${tier}/`),
+    ) ?? [];
+  const columns: readonly Column<Worker>[] = [
+    ...common,
+    { title: 'For', cell: ({ startedAt }) => <Elapsed since={startedAt} />, isNumber: true },
+    {
+      title: 'Runs now',
+      cell: (worker) =>
+        runningOf(worker).map(({ id, script }) => (
+          <div key={id}>
+            <a href={hrefOf('/runs', id)}>
+              <Name text={script} />
+            </a>
+          </div>
+        )),
+    },
+    processColumn,
+    { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] },
+  ];
+  return <Table caption="Who is at work" columns={columns} rows={workers} keyOf={({ id }) => id} />;
+}
+
+const waitingColumns: readonly Column<Waiter>[] = [
+  {
+    title: 'Waits for',
+    cell: ({ patterns }) => <Name text={patterns.length === 0 ? 'any job' : patterns.join(', ')} />,
+    onPhone: 'title',
+  },
+  { title: 'For', cell: ({ since }) => <Elapsed since={since} />, isNumber: true },
+  {
+    title: 'Process',
+    cell: ({ pid, host }) => (
+      <>
+        pid {pid} on <Name text={host} />
+      </>
+    ),
+  },
+];
+
+function Waiting({ waiting }: { readonly waiting: readonly Waiter[] }) {
+  return (
+    <Table
+      caption="Other processes that wait for jobs"
+      columns={waitingColumns}
+      rows={waiting}
+      keyOf={({ host, pid }) => `${host} ${pid}`}
+    />
+  );
+}
+
+function SoFar({ workers }: { readonly workers: readonly Worker[] }) {
+  const columns: readonly Column<Worker>[] = [
+    ...common,
+    { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
+    { title: 'Took', cell: (worker) => formatDuration(durationOf(worker)), isNumber: true },
+    processColumn,
+    { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] },
+  ];
+  const reasonOf = ({ reason }: Worker) =>
+    reason && (
+      <span class="small quiet">
+        <Words text={reason} />
+      </span>
+    );
+  return <Table caption="Who has worked" columns={columns} rows={workers} keyOf={({ id }) => id} below={reasonOf} />;
+}
+
+function durationOf({ startedAt, finishedAt }: Worker): number | null {
+  return startedAt === null || finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt);
+}
