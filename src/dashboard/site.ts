@@ -1,6 +1,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { discoverNames } from '../discovery/discover.ts';
+import { lookIntoJobs } from '../discovery/look-into-jobs.ts';
 import type { KnownTier } from '../report/model/overview.ts';
 import { hasOpenWork, type LogView } from '../report/model/run.ts';
 import { checkStateFolder } from '../settings/access.ts';
@@ -32,6 +33,8 @@ export interface Site {
   read<T>(use: (log: SiteLog) => Promise<T>): Promise<T>;
   /** The scripts and handlers of `jobs/` by name; undefined: it cannot be read. */
   knownTiers(): Promise<KnownTier[] | undefined>;
+  /** What is in `jobs/`, each file read. */
+  lookIntoJobs(): ReturnType<typeof lookIntoJobs>;
   /** Which log is there, and which of its commits is seen: another text after each commit. */
   revision(): Promise<string>;
   /** Tells of changes, for all who look. */
@@ -81,6 +84,7 @@ export function openSite(place: SitePlace): Site {
     ...{ state, read, revision, feed },
     states: [state, ...trustedFallbacksOf(place.root)],
     knownTiers: () => findKnownTiers(place.root),
+    lookIntoJobs: () => lookIntoJobs(place.root),
     changes,
     close: async () => {
       feed.close();

@@ -169,12 +169,50 @@ test('a setting writes it after each pass; that it cannot is mailed once a day',
 });
 
 test('with 500 scripts a report is at most 2 MB', async () => {
-  const names = Array.from({ length: 500 }, (_, index) => `jobs/hourly/script-${index}.sh`);
-  const root = makeTemporaryRoot(Object.fromEntries(names.map((name) => [name, executable('#!/bin/sh\n')])));
-  const { addRun } = await writeLog(root);
-  await addRun('hourly/script-0', Date.now() - 60_000);
+  const labels = Array.from({ length: 500 }, (_, index) => `script-${String(index).padStart(3, '0')}`);
+  const files = labels.map((label) => [`jobs/hourly/${label}.sh`, executable('#!/bin/sh\n')]);
+  const root = makeTemporaryRoot(Object.fromEntries(files));
+  await writeNights(root, labels, 3);
   const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });
-  const { html, runsSince } = await makeStaticReport({ site: { root, env, version, now }, distFolder });
+  const make = async (mostBytes?: number) =>
+    await makeStaticReport({ site: { root, env, version, now }, distFolder, ...(mostBytes && { mostBytes }) });
+  const { html, runsSince } = await make();
   expect(html.length).toBeLessThan(2 * 1024 * 1024);
   expect(runsSince).toBeNull();
 });
+
+test('where they would be too many bytes, the oldest runs are left out', async () => {
+  const root = makeTemporaryRoot(scripts);
+  await writeNights(root, ['clean', 'import'], 200);
+  const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });
+  const make = async (mostBytes?: number) =>
+    await makeStaticReport({ site: { root, env, version, now }, distFolder, ...(mostBytes && { mostBytes }) });
+  const whole = await make();
+  const most = whole.html.length - 1000;
+  const { html, runsSince } = await make(most);
+  expect(html.length).toBeLessThanOrEqual(most);
+  const file = join(root, 'report.html');
+  writeFileSync(file, html);
+  const { runs } = readReport(file);
+  expect(runs).toHaveLength(200);
+  expect(runs.at(-1)).toMatchObject({ startedAt: runsSince });
+});
+
+/** So many hours, in which each of these scripts of `hourly` has run once. */
+async function writeNights(root: string, labels: readonly string[], hours: number): Promise<void> {
+  const { store, addRun } = await writeLog(root);
+  const db = store.connection;
+  const first = Date.now() - hours * 3_600_000;
+  db.exec('pragma synchronous = off');
+  for (const label of labels) await addRun(`hourly/${label}`, first);
+  const columns = db.prepare("select name from pragma_table_info('runs') where name <> 'id'").all([]) as {
+    name: string;
+  }[];
+  const names = columns.map(({ name }) => `"${name}"`);
+  const values = columns.map(({ name }) => {
+    if (name === 'duration_ms') return 'abs(random()) % 100000';
+    return /_at$/.test(name) ? `"${name}" + n * 3600000` : `"${name}"`;
+  });
+  db.exec(`insert into runs (${names.join()}) with recursive times (n) as
+    (select 1 union all select n + 1 from times where n < ${hours - 1}) select ${values.join()} from times, runs`);
+}

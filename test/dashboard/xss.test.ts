@@ -66,8 +66,8 @@ function addressesIn(root: string, scripts: readonly string[]): string[] {
     lookIntoLog(root, (log) => log.all<{ id: number }>(`select id from ${table} order by id`)).map(({ id }) => id);
   const items: Readonly<Record<string, readonly (string | number)[]>> = {
     '/scripts': scripts,
-    '/runs': ids('runs').filter((id) => id < 8 || id % 4 === 0),
-    '/jobs': ids('jobs').filter((id) => id < 8 || id % 8 === 0),
+    '/runs': ids('runs').filter((id) => id < 6 || id % 16 === 0),
+    '/jobs': ids('jobs').filter((id) => id < 6 || id % 16 === 0),
     '/calendar': scripts.slice(0, 1),
   };
   const encode = (item: string | number) => String(item).split('/').map(encodeURIComponent).join('/');

@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi';
-import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import type { Discovery, Script } from '../../discovery/script.ts';
 import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../report/json.ts';
 import { findNames } from '../../report/model/history.ts';
@@ -160,7 +159,7 @@ type WindowWords = z.infer<z.ZodObject<typeof windowFields>>;
 
 async function readScript(site: Site, word: string, words: WindowWords) {
   const known = await site.knownTiers();
-  const { discovery } = await lookIntoJobs(site.root);
+  const { discovery } = await site.lookIntoJobs();
   return await readLog(site, async ({ nowMs, pauses, store, view }) => {
     const script = findScript(word, await findNames(view, known));
     const window = readClosedWindow(words, nowMs, WEEK_MS);
@@ -201,9 +200,9 @@ export function fileToJson(script: Script, pauses: readonly Pause[]) {
 
 function addWhyRoute(api: Api): void {
   api.openapi(whyRoute, async (c) => {
-    const { root, states, read } = c.var.site;
+    const { root, states, read, lookIntoJobs } = c.var.site;
     const { name: word } = c.req.valid('param');
-    const found = await lookIntoJobs(root);
+    const found = await lookIntoJobs();
     const why = await read(({ nowMs, pauses, problem: logProblem, view }) => {
       const place = { word, cwd: root, root, states, clock: createClock(nowMs), nowMs };
       return readWhy(view, { ...found, ...place, pauses, logProblem });

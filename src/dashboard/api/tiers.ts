@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
 import { tierNames } from '../../discovery/jobs-folder.ts';
-import { lookIntoJobs } from '../../discovery/look-into-jobs.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { listWaiters } from '../../queue/claim/waiters.ts';
 import { instant, tierStateToJson, upcomingToJson, waiterToJson } from '../../report/json.ts';
@@ -135,7 +134,7 @@ const workersRoute = defineRoute('read', {
 export function addTierRoutes(api: Api): void {
   api.openapi(tiersRoute, async (c) => {
     const { site } = c.var;
-    const { discovery, settingsProblem } = await lookIntoJobs(site.root);
+    const { discovery, settingsProblem } = await site.lookIntoJobs();
     const { tiers, handlers, unread, ignored, warnings } = discovery;
     const found = await readLog(site, async (log) => ({
       items: await readTiers(site, log, tiers),
@@ -147,7 +146,7 @@ export function addTierRoutes(api: Api): void {
   api.openapi(tierRoute, async (c) => {
     const { site } = c.var;
     const { tier: name } = c.req.valid('param');
-    const { tiers } = (await lookIntoJobs(site.root)).discovery;
+    const { tiers } = (await site.lookIntoJobs()).discovery;
     const wanted = tiers.filter((tier) => tier.name === name);
     if (wanted.length === 0) {
       const names = tiers.map((tier) => tier.name);

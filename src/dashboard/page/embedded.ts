@@ -48,6 +48,8 @@ export async function answerFromPage(request: Request): Promise<Response> {
 const NOT_HERE = 'This report does not hold it. The command line shows all that was recorded.';
 
 function find({ answers, details }: Embedded, path: string, query: URLSearchParams): unknown {
+  // Its days are those of the server's zone, of the year in which it was made.
+  if (path === '/api/calendar') return answers[`${path}?script=${query.get('script')}`];
   const exact = answers[`${path}?${query}`];
   if (exact !== undefined) return exact;
   const run = /^\/api\/runs\/(\d+)/.exec(path)?.[1];

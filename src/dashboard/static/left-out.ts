@@ -18,7 +18,7 @@ const unsaid = new Set([
 const secret = new Set(['ping', 'environment', 'env']);
 
 /** Of these, what the runner itself says stays. */
-const sayings = new Set(['reason', 'lastError', 'message', 'error', 'lastReason']);
+const sayings = new Set(['reason', 'lastError', 'message', 'error', 'summary']);
 
 /** A pass has no words of a script: "another pass of hourly is running". */
 const ofPasses = new Set(['lastPass', 'lastSkippedPass', 'holder']);

@@ -26,18 +26,23 @@ export const REPORT_MARK = '<meta name="generator" content="folder-runner report
 
 const MEGABYTE = 1024 * 1024;
 
-/** How many runs all scripts have together, and each of them, unless they are too many bytes. */
+/** How many of the newest runs it holds unless they are too many bytes; of each script at least so many. */
 const MOST_RUNS = 10_000;
-const RUNS_OF_SCRIPT = { least: 20, most: 500 };
+const LEAST_RUNS = 20;
 
-/** How many runs have their details: of those that failed, and of all. */
+/** What the page of metrics can be asked for. */
+const spans = ['1h?since=6h', '1h?since=24h', '6h?since=7d', '1d?since=30d', '1d?since=90d', '1w?since=365d'];
+
+/** So many scripts have calendars and charts of their metrics. */
+const MOST_IN_DETAIL = 100;
+
+/** How many jobs have their details, and how many runs: of those that failed, and of all. */
 const DETAILS = 50;
 
 /** What a page asks for that is about the whole site. */
 const general = [
   ...['overview', 'status', 'tiers', 'scripts', 'incidents', 'health', 'pauses', 'mutes', 'workers', 'schedule'],
   ...['activity?limit=200', 'jobs?limit=200', 'jobs/counts', 'jobs/totals'],
-  ...['metrics/hour', 'metrics/day', 'metrics/week'],
 ].map((route) => `/api/${route}`);
 
 /**
@@ -49,14 +54,24 @@ const general = [
 export async function makeStaticReport(place: ReportPlace): Promise<StaticReport> {
   const { distFolder, isWithOutput = false, mostBytes = 2 * MEGABYTE } = place;
   const page = readBuiltPage(distFolder);
-  const site = openSite({ ...place.site, distFolder: place.distFolder });
+  const site = openSite({ ...place.site, distFolder });
+  const asked = { ...site, knownTiers: once(site.knownTiers), lookIntoJobs: once(site.lookIntoJobs) };
   try {
-    const answers = await askAll(createApi(site, { name: 'report', permission: 'read' }), isWithOutput);
+    const answers = await askAll(createApi(asked, { name: 'report', permission: 'read' }), isWithOutput);
     const madeAt = new Date(site.now()).toISOString();
     return fitInto(page, { madeAt, isWithOutput, ...answers }, mostBytes);
   } finally {
     await site.close();
   }
+}
+
+/** It does not change while the report is made, as far as the report tells. */
+function once<T>(look: () => Promise<T>): () => Promise<T> {
+  let found: Promise<T> | undefined;
+  return () => {
+    found ??= look();
+    return found;
+  };
 }
 
 /** What the page's `embedded.ts` reads. */
@@ -79,14 +94,17 @@ interface Embedded extends Answers {
 
 interface Run {
   readonly id: number;
+  readonly script: string;
   readonly outcome: string | null;
   readonly startedAt: string | null;
 }
 
+type Ask = (path: string) => Promise<unknown>;
+
 async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
   const answers: Record<string, unknown> = {};
   const problems: Record<string, unknown> = {};
-  const ask = async (path: string): Promise<unknown> => {
+  const ask: Ask = async (path) => {
     const response = await api.request(path);
     // It may have been removed meanwhile.
     if (response.status === 404) return undefined;
@@ -98,21 +116,44 @@ async function askAll(api: Api, isWithOutput: boolean): Promise<Answers> {
     const body: unknown = await response.json();
     return isWithOutput ? body : leaveOut(body);
   };
-  const keep = async (path: string): Promise<void> => {
+  const keep = async (path: string, shorten = (answer: unknown) => answer): Promise<void> => {
     const answer = await ask(path);
-    if (answer !== undefined) answers[keyOf(path)] = answer;
+    if (answer !== undefined) answers[keyOf(path)] = shorten(answer);
   };
   for (const path of general) await keep(path);
   const scripts = scriptsIn(answers['/api/overview']);
-  for (const script of scripts) await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
+  const isLarge = scripts.length > MOST_IN_DETAIL;
+  for (const span of spans) await keep(`/api/metrics/${span}`, isLarge ? withoutScriptsBuckets : undefined);
+  for (const script of scripts) {
+    await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
+    if (!isLarge) await keep(`/api/calendar?script=${encodeURIComponent(script)}`);
+  }
+  for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) await keep(`/api/jobs/${id}`);
   const runs = await askRuns(ask, scripts);
+  return { answers, problems, runs, details: await askDetails(ask, runs, isWithOutput) };
+}
+
+/** A year in hours of 500 scripts would be 30 MB. */
+function withoutScriptsBuckets(metrics: unknown): unknown {
+  const { series } = metrics as { series: readonly { readonly kind: string }[] };
+  return {
+    ...Object(metrics),
+    series: series.map((each) => (each.kind === 'script' ? { ...each, buckets: [] } : each)),
+  };
+}
+
+async function askDetails(ask: Ask, runs: readonly Run[], isWithOutput: boolean): Promise<Answers['details']> {
   const details: Record<number, Record<string, unknown>> = {};
   for (const { id } of runsWithDetails(runs)) {
     const paths = [`/api/runs/${id}`, ...(isWithOutput ? [`/api/runs/${id}/output`] : [])];
     const found = await Promise.all(paths.map(async (path) => [path, await ask(path)] as const));
     details[id] = Object.fromEntries(found.filter(([, answer]) => answer !== undefined));
   }
-  return { answers, problems, runs, details };
+  return details;
+}
+
+function itemsOf<Item>(answer: unknown): readonly Item[] {
+  return (answer as { readonly items?: readonly Item[] } | undefined)?.items ?? [];
 }
 
 /** A name as it is, and no query but one that tells apart: the page makes the same of what it asks. */
@@ -125,14 +166,21 @@ function scriptsIn(overview: unknown): readonly string[] {
   return scripts.map(({ script }) => script);
 }
 
-async function askRuns(ask: (path: string) => Promise<unknown>, scripts: readonly string[]): Promise<Run[]> {
-  const { least, most } = RUNS_OF_SCRIPT;
-  const limit = Math.min(most, Math.max(least, Math.floor(MOST_RUNS / Math.max(1, scripts.length))));
+/** The newest of all, and of what runs too seldom to be among them. */
+async function askRuns(ask: Ask, scripts: readonly string[]): Promise<Run[]> {
   const byId = new Map<number, Run>();
-  const paths = ['/api/runs?', ...scripts.map((script) => `/api/runs?script=${encodeURIComponent(script)}&`)];
-  for (const path of paths) {
-    const { items = [] } = ((await ask(`${path}limit=${limit}`)) ?? {}) as { items?: readonly Run[] };
-    for (const run of items) byId.set(run.id, run);
+  const askPage = async (query: string): Promise<string | null> => {
+    const answer = await ask(`/api/runs?${query}`);
+    for (const run of itemsOf<Run>(answer)) byId.set(run.id, run);
+    return (answer as { readonly next?: string } | undefined)?.next ?? null;
+  };
+  let next = await askPage('limit=500');
+  while (next !== null && byId.size < MOST_RUNS) next = await askPage(`limit=500&cursor=${encodeURIComponent(next)}`);
+  if (next !== null) {
+    const counts = new Map(scripts.map((script) => [script, 0]));
+    for (const { script } of byId.values()) counts.set(script, (counts.get(script) ?? 0) + 1);
+    const seldom = scripts.filter((script) => (counts.get(script) ?? 0) < LEAST_RUNS);
+    for (const script of seldom) await askPage(`script=${encodeURIComponent(script)}&limit=${LEAST_RUNS}`);
   }
   return [...byId.values()].sort((one, other) => other.id - one.id);
 }
