@@ -54,11 +54,13 @@ async function openWatched(allowed: readonly string[]): Promise<{ readonly page:
 }
 
 const source = readFileSync(join(import.meta.dirname, '../../src/dashboard/page/pages/pages.ts'), 'utf8');
-const entries = [...source.matchAll(/^ {2}\{[\s\S]*?\}(?=,\n)/gm)].map(([entry]) => ({
+const entries = [...source.matchAll(/^ {2}\{(?:.+|\n[\s\S]+?\n {2})\},$/gm)].map(([entry]) => ({
   path: /path: '([^']+)'/.exec(entry)?.[1] as string,
   hasAll: /\bView:/.test(entry),
   hasOne: /\bOneView:/.test(entry),
 }));
+if (entries.length !== source.match(/\bpath: '/g)?.length)
+  throw new Error('There are pages that this test does not see.');
 
 /** The addresses of all pages, and of what each of them can show one of. */
 function addressesIn(root: string, scripts: readonly string[]): string[] {
@@ -86,7 +88,7 @@ async function visit(page: Page, url: string, addresses: readonly string[]) {
   for (const address of addresses) {
     await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
     await page.locator('main h1').waitFor();
-    await page.waitForFunction(`document.querySelector('main [aria-busy=true], main .loading') === null`);
+    await page.locator('main:not(:has([aria-busy=true], .loading))').waitFor();
     const seen = (await page.evaluate(look)) as Seen;
     if (seen.ran !== null || seen.violations.length > 0 || seen.foreign.length > 0) wrong[address] = seen;
     shown.push(await page.locator('main').innerText());
