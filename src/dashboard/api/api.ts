@@ -10,6 +10,7 @@ import { rememberAnswers } from '../live/memo.ts';
 import type { Site } from '../site.ts';
 import { addActivityRoutes } from './activity.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
+import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
 import { apiDocument } from './document.ts';
@@ -62,6 +63,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
   addSessionRoutes(api, refuse);
   addOverviewRoutes(api);
   addClaimRoutes(api);
+  addManyRoutes(api);
   addJobChangeRoutes(api);
   addSiteChangeRoutes(api);
   addEventRoutes(api);
@@ -75,7 +77,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
   addSettingsRoutes(api);
   api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => problem(404, { detail: 'There is nothing at this address.' }));
-  api.onError((error) => describeError(error));
+  api.onError((error) => describeError(error, (text) => withoutPlaces(text, site)));
   return api;
 }
 
@@ -133,15 +135,21 @@ const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
   'deadline-soon': 409,
 };
 
-function describeError(error: Error): Response {
-  if (error instanceof HTTPException) return problem(error.status, { detail: error.message });
+/** Whoever asks from afar learns nothing of where the site lies on its machine. */
+function withoutPlaces(text: string, { root, states, distFolder }: Site): string {
+  const places = [...states.map(({ path }) => path), root, distFolder].filter((place) => place.length > 1);
+  return places.reduce((left, place) => left.replaceAll(place, place.startsWith(root) ? '<root>' : '<runner>'), text);
+}
+
+function describeError(error: Error, tell: (text: string) => string): Response {
+  if (error instanceof HTTPException) return problem(error.status, { detail: tell(error.message) });
   if (error instanceof InvalidParameter) {
     const { parameter: name, message: detail } = error;
     return problem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
   }
-  if (error instanceof QueueError) return problem(statusOfCodes[error.code], { detail: error.message });
-  if (error instanceof UsageError) return problem(400, { detail: error.message });
-  if (error instanceof StoreUnavailable) return problem(503, { detail: error.message });
+  if (error instanceof QueueError) return problem(statusOfCodes[error.code], { detail: tell(error.message) });
+  if (error instanceof UsageError) return problem(400, { detail: tell(error.message) });
+  if (error instanceof StoreUnavailable) return problem(503, { detail: tell(error.message) });
   process.stderr.write(`runner: a request failed unexpectedly. ${error.stack}\n`);
   return problem(500, { detail: 'The server failed; its own output tells more.' });
 }
