@@ -1,0 +1,23 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeSite, packageOf, replace } from '../support/package-site.ts';
+import { startProcess } from '../support/start-command.ts';
+import { until } from '../support/until.ts';
+
+test('goes on after the package was replaced, with all of its own version', async () => {
+  const root = makeSite({ 'jobs/hourly/a.sh': '' });
+  const args = [join(packageOf(root), 'dist/bin.cjs'), 'web', '--port', '0'];
+  const started = startProcess(process.execPath, args, { cwd: root, env: { HOME: root, PATH: '/usr/bin:/bin' } });
+  await until('it listens', () => /http:\S+\n/.test(started.printed()));
+  const url = /http:\S+/.exec(started.printed())?.[0] as string;
+  const document = await fetch(new URL('api/openapi.json', url));
+  const { paths } = (await document.json()) as { paths: Record<string, { get?: unknown }> };
+  replace(root);
+  // What none of these has asked for is loaded only now.
+  const plain = Object.keys(paths).filter((path) => paths[path]?.get !== undefined && !/[{]|events|claim/.test(path));
+  const answers = await Promise.all(['/', ...plain].map((path) => fetch(new URL(path.slice(1), url))));
+  expect(answers.filter(({ status }) => status >= 500).map((answer) => answer.url)).toEqual([]);
+  expect(await answers[0]?.text()).toContain('<!doctype html>');
+  started.kill('SIGTERM');
+  expect(await started.ended).toMatchObject({ status: 0, stderr: '' });
+});
