@@ -233,6 +233,7 @@ async function readJobPage(site: Site, query: JobQuery) {
   if (search !== undefined && !isByNumber)
     throw new InvalidParameter('search', 'goes with the orders asc and desc only');
   if (search !== undefined && offset > 0) throw new InvalidParameter('offset', 'does not go with a search');
+  if (order === 'kick' && offset > 0) throw new InvalidParameter('offset', 'does not go with the order kick');
   const states = state === undefined ? {} : readStates(state);
   return await readLog(site, async ({ store, nowMs }) => {
     const { sinceMs, untilMs } = readWindow(window, nowMs);

@@ -64,6 +64,7 @@ const inForceSchema = z
       perHour: z.int(),
     }),
     checks: z.record(z.string(), knownNumber),
+    report: z.object({ html: knownText, withOutput: z.boolean(), protect: z.boolean() }),
   })
   .openapi('SettingsInForce');
 
@@ -141,17 +142,35 @@ function sourceOf([group, key]: readonly string[], file: string | null, ofFile: 
   return group === 'allowUnsafe' ? OVERRIDE_VARIABLE : ALERTS_VARIABLE;
 }
 
-function settingsToJson({ defaults, tiers, scripts, env, alerts, ...others }: Settings) {
-  const mapOptions = <Options extends ScriptOptions>(all: Readonly<Record<string, Options>>) =>
-    Object.fromEntries(Object.entries(all).map(([name, options]) => [name, withoutPing(options)]));
+/** Each by its name: what settings are to come may be secrets. */
+function settingsToJson(settings: Settings) {
+  const { defaults, tiers, scripts, concurrency, exitZeroOnFailure, env, retention, maxOutputBytes } = settings;
+  const { limits, queue, workers, allowUnsafe, secrets, alerts, checks, report } = settings;
+  const { channels, after, remindMs, quiet, perHour } = alerts;
   return {
-    ...others,
     defaults: withoutPing(defaults),
     tiers: mapOptions(tiers),
     scripts: mapOptions(scripts),
+    ...{
+      concurrency,
+      exitZeroOnFailure,
+      retention,
+      maxOutputBytes,
+      limits,
+      queue,
+      workers,
+      allowUnsafe,
+      checks,
+      secrets,
+    },
     env: Object.keys(env),
-    alerts: { ...alerts, channels: alerts.channels.map(channelToJson) },
+    alerts: { channels: channels.map(channelToJson), after, remindMs, quiet, perHour },
+    report: { html: report.html, withOutput: report.withOutput, protect: report.protect },
   };
+}
+
+function mapOptions<Options extends ScriptOptions>(all: Readonly<Record<string, Options>>) {
+  return Object.fromEntries(Object.entries(all).map(([name, options]) => [name, withoutPing(options)]));
 }
 
 /** Whoever knows the URL of a ping can tell the service that all is well. */
