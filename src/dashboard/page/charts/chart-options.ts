@@ -65,20 +65,20 @@ export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, p
       x: { time: true, range: () => toPair(spec().range) },
       y: { range: (_, __, max) => [0, max === null || max <= 0 ? 1 : max * 1.12] },
     },
-    series: [{}, ...series.map((each) => seriesOptions(each))],
+    series: [{}, ...series.map((each, index) => seriesOptions(each, index))],
     axes: axes(unit),
     cursor: {
       drag: { x: true, y: false, setScale: false },
       points: { size: 8 },
-      // Ended by the chart's own double click, which shows everything again.
-      bind: { dblclick: () => () => showAll(listeners) },
+      // Listened to together with the single click.
+      bind: { dblclick: () => null },
       ...(group === undefined ? {} : { sync: { key: group, setSeries: false } }),
     },
     hooks: {
       draw: [(u) => drawEvents(u, spec()), (u) => drawMarks(u, spec())],
       setCursor: [(u) => listeners.point(u.cursor.idx ?? null, u.cursor.left ?? 0)],
       setSelect: [(u) => readSelection(u, listeners)],
-      ready: [(u) => openOnClick(u, listeners)],
+      ready: [(u) => listenToClicks(u, listeners)],
     },
   };
 }
@@ -93,12 +93,16 @@ function colorOf(u: uPlot, name: string): string {
   return getComputedStyle(u.root).getPropertyValue(name).trim() || '#888';
 }
 
-function seriesOptions({ label, color, look }: ChartSeries): uPlot.Series {
+/** Lines of one chart are told apart by more than their colour. */
+const dashes = [[], [7, 4], [2, 3]] as const;
+
+function seriesOptions({ label, color, look }: ChartSeries, index: number): uPlot.Series {
   const stroke = (u: uPlot) => colorOf(u, color);
-  const base: uPlot.Series = { label, stroke, width: 1.5, spanGaps: false };
+  const dash = [...(dashes[index] ?? [])];
+  const base: uPlot.Series = { label, stroke, width: 1.5, spanGaps: false, dash };
   if (look === 'dots') return { ...base, width: 1, points: { show: isSparse, size: 5, fill: stroke } };
-  const fill = (u: uPlot) => `color-mix(in srgb, ${colorOf(u, color)} 22%, transparent)`;
-  if (look === 'bars') return { ...base, width: 1, fill, points: { show: false }, paths: drawBars };
+  const fill = (u: uPlot) => `color-mix(in srgb, ${colorOf(u, color)} ${look === 'bars' ? 70 : 22}%, transparent)`;
+  if (look === 'bars') return { ...base, width: 0, fill, points: { show: false }, paths: drawBars };
   return { ...base, ...(look === 'area' ? { fill } : {}), points: { show: isSparse, size: 4, fill: stroke } };
 }
 
@@ -114,7 +118,13 @@ function axes(unit: Unit): uPlot.Axis[] {
   const line = { stroke: (u: uPlot) => colorOf(u, '--chart-grid'), width: 1 };
   const lines = { grid: line, ticks: { ...line, size: 5 } };
   return [
-    { ...look, ...lines, space: 72, values: (_, at, __, ___, step) => timeTicks(at, step) },
+    {
+      ...look,
+      ...lines,
+      space: 72,
+      size: (_, at) => (at?.some((text) => text?.includes('\n')) ? 46 : 32),
+      values: (_, at, __, ___, step) => timeTicks(at, step),
+    },
     {
       ...look,
       ...lines,
@@ -139,15 +149,20 @@ function readSelection(u: uPlot, { zoom }: ChartListeners): void {
   zoom(range);
 }
 
-function showAll({ zoom }: ChartListeners): null {
-  zoom(null);
-  return null;
-}
+/** So long a click may become a double click. */
+const DOUBLE_MS = 300;
 
-function openOnClick(u: uPlot, { open }: ChartListeners): void {
-  // uPlot keeps those clicks back that end a drag.
+/** One click opens a point, two show everything again. uPlot keeps those clicks back that end a drag. */
+function listenToClicks(u: uPlot, { open, zoom }: ChartListeners): void {
+  let clicked: ReturnType<typeof setTimeout> | undefined;
   u.over.addEventListener('click', () => {
-    if (typeof u.cursor.idx === 'number') open(u.cursor.idx);
+    clearTimeout(clicked);
+    const { idx } = u.cursor;
+    if (typeof idx === 'number') clicked = setTimeout(() => open(idx), DOUBLE_MS);
+  });
+  u.over.addEventListener('dblclick', () => {
+    clearTimeout(clicked);
+    zoom(null);
   });
 }
 

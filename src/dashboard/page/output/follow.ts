@@ -26,7 +26,7 @@ export function useOutput(run: number, isRunning: boolean): FollowedOutput {
     const gathered = new Gathered();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
-      const told = await readMore(run, gathered, abort.signal).catch(() => 'The server cannot be reached.');
+      const told = await readMore({ run, isRunning }, gathered, abort.signal).catch(() => 'The server cannot be reached.');
       if (abort.signal.aborted) return;
       gathered.isWhole = !isRunning;
       setProblem(told);
@@ -64,12 +64,18 @@ class Gathered {
   }
 }
 
+interface FollowedRun {
+  readonly run: number;
+  readonly isRunning: boolean;
+}
+
 /** Null: it was read; else why not. */
-async function readMore(run: number, gathered: Gathered, signal: AbortSignal): Promise<string | null> {
-  const params = { path: { id: run }, query: { from: gathered.next } };
+async function readMore(of: FollowedRun, gathered: Gathered, signal: AbortSignal): Promise<string | null> {
+  // From a byte on, only head and tail of long outputs are told: enough to follow one.
+  const params = { path: { id: of.run }, query: of.isRunning ? { from: gathered.next } : {} };
   const { data, error, response } = await client.GET('/api/runs/{id}/output', { params, parseAs: 'text', signal });
-  if (data === undefined) return error?.detail ?? 'The output cannot be read.';
-  gathered.add(data, response.headers.get('x-anew') === 'true');
+  if (!response.ok) return error?.detail ?? 'The output cannot be read.';
+  gathered.add(data ?? '', response.headers.get('x-anew') === 'true');
   gathered.next = Number(response.headers.get('x-next') ?? gathered.next);
   return null;
 }

@@ -11,6 +11,8 @@ interface OutputViewProps {
   readonly version: number;
   /** It is still being written: its end stays in view, unless the reader scrolls up. */
   readonly isLive?: boolean;
+  /** What counts is how it ended: that is seen first. */
+  readonly isEndFirst?: boolean;
   /** What it is the output of. */
   readonly label: string;
   /** The name of the file that is downloaded: `run-12.txt`. Default: it cannot be. */
@@ -21,12 +23,12 @@ interface OutputViewProps {
 const WINDOW = 1000;
 
 /** What a script has written: a window of it, whatever its size, with search over all of it. */
-export function OutputView({ output, version, isLive = false, label, download }: OutputViewProps) {
+export function OutputView({ output, version, isLive = false, isEndFirst = false, label, download }: OutputViewProps) {
   const box = useRef<HTMLElement>(null);
-  const [isPinned, setPinned] = useState(isLive);
+  const [isPinned, setPinned] = useState(isLive || isEndFirst);
   const [start, setStart] = useState<number | null>(null);
   const last = Math.max(0, output.count - WINDOW);
-  const from = isPinned ? last : Math.min(start ?? (isLive ? last : 0), last);
+  const from = isPinned ? last : Math.min(start ?? (isLive || isEndFirst ? last : 0), last);
   const search = useSearch(output, version, (line) => {
     setPinned(false);
     setStart(Math.max(0, Math.min(last, line - WINDOW / 2)));
@@ -36,6 +38,12 @@ export function OutputView({ output, version, isLive = false, label, download }:
   useEffect(() => {
     if (current !== null) box.current?.querySelector('mark.current')?.scrollIntoView({ block: 'center' });
   }, [current, from]);
+  const scrolled = (element: HTMLElement) => {
+    const isFollowing = isLive && isAtEnd(element) && from === last;
+    // What is read stays where it is, whatever comes.
+    if (isPinned && !isFollowing) setStart(from);
+    setPinned(isFollowing);
+  };
   const move = (to: number) => {
     setPinned(false);
     setStart(to);
@@ -58,7 +66,7 @@ export function OutputView({ output, version, isLive = false, label, download }:
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
         tabIndex={0}
         aria-label={label}
-        onScroll={({ currentTarget }) => isLive && setPinned(isAtEnd(currentTarget) && from === last)}
+        onScroll={({ currentTarget }) => scrolled(currentTarget)}
       >
         <pre>
           <Lines output={output} from={from} version={version} search={search} />

@@ -13,7 +13,7 @@ import { useAnswer } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
 import { Costs } from './costs.tsx';
 import { JobStates } from './job-states.tsx';
-import { plotAll } from './plots.ts';
+import { type Plot, plotAll } from './plots.ts';
 import './metrics.css';
 
 type Metrics = components['schemas']['Metrics'];
@@ -123,6 +123,7 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
             <figcaption>
               <h3>{title}</h3>
               <p class="quiet small">{what}</p>
+              {series.length > 1 && <Keys series={series} />}
             </figcaption>
             <TimeChart
               label={`${title}: ${what}`}
@@ -139,6 +140,20 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
         ))}
       </div>
     </Section>
+  );
+}
+
+/** Which line is which: by its colour, and by how it is drawn. */
+function Keys({ series }: Pick<Plot, 'series'>) {
+  return (
+    <p class="chart-keys small">
+      {series.map(({ label, color, look }, index) => (
+        <span key={label}>
+          <i class={look === 'bars' ? 'key-bar' : `key-line key-line-${index}`} style={{ '--key': `var(${color})` }} />
+          {label}
+        </span>
+      ))}
+    </p>
   );
 }
 

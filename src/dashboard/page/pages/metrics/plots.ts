@@ -28,7 +28,9 @@ export function plotAll({ since, until, series, workers }: Metrics, of: string, 
   };
   const found = byTime(series.find(({ subject }) => subject === of)?.buckets ?? []);
   const tiers = workers.filter(({ tier }) => tier === of || of === '*').map(({ buckets }) => byTime(buckets));
-  return { times, plots: [...plotRuns(found), ...plotService(found), ...plotWorkers(tiers, count)] };
+  const plots = [...plotRuns(found), ...plotService(found), ...plotWorkers(tiers, count)];
+  const isKnown = (values: ChartSeries['values']) => values.some((value) => value !== null);
+  return { times, plots: plots.filter((each) => each.series.some(({ values }) => isKnown(values))) };
 }
 
 function plot(title: string, what: string, unit: Unit, ...series: readonly ChartSeries[]): Plot {

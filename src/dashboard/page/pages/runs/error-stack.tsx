@@ -33,8 +33,9 @@ interface Stack {
 
 const isFrame = /^\s+at /;
 
-/** Code that who wrote the script did not write. */
-const isForeignFrame = /[/\\]node_modules[/\\]|\(?node:|\bat (?:async )?Promise\.|<anonymous>\)?$/;
+/** Of Node, of packages, and of what the runner loads into a script. */
+const isForeignFrame =
+  /[/\\]node_modules[/\\]|[/\\](?:probe|handler-host)-[\w.-]+\.cjs|\(?node:|\bat (?:async )?Promise\.|<anonymous>\)?$/;
 
 function readStack({ name, message, stack }: ThrownError): Stack {
   const said = [name, message].filter(Boolean).join(': ');

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
 import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
-import { State } from '../../components/state.tsx';
 import { Difference } from '../../output/difference.tsx';
 import { useOutput } from '../../output/follow.ts';
 import { OutputView } from '../../output/output-view.tsx';
@@ -26,23 +25,30 @@ export function RunOutput({ run }: { readonly run: OneRun }) {
       {isCompared && run.lastGood !== null ? (
         <Compared run={run.id} good={run.lastGood} />
       ) : (
-        <Output run={run.id} isRunning={run.outcome === 'running'} />
+        <Output run={run.id} isRunning={run.outcome === 'running'} isEndFirst={run.reason !== null} />
       )}
     </Section>
   );
 }
 
+interface OutputProps {
+  readonly run: number;
+  readonly isRunning: boolean;
+  /** How it ended counts more than how it began. */
+  readonly isEndFirst?: boolean;
+}
+
 /** Of one that runs, as it comes in. */
-export function Output({ run, isRunning }: { readonly run: number; readonly isRunning: boolean }) {
+export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
   const { text, version, raw, problem } = useOutput(run, isRunning);
   return (
     <>
       {problem !== null && <Notice tone="warning" title={problem} />}
-      {isRunning && <State state="running" word="live" />}
       <OutputView
         output={text}
         version={version}
         isLive={isRunning}
+        isEndFirst={isEndFirst}
         label={`Output of run ${run}`}
         download={{ file: `run-${run}.txt`, text: raw }}
       />

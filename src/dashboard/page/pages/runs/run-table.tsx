@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countOf, formatBytes, formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { More } from '../../components/fields.tsx';
@@ -41,7 +41,9 @@ interface Further {
 /** The newest runs, again after each change, and older ones as they are asked for. */
 export function useRuns(query: RunQuery): FoundRuns {
   const key = JSON.stringify(query);
-  const { data, problem } = useAnswer('/api/runs', { params: { query: query as never } });
+  const asked = useAnswer('/api/runs', { params: { query: query as never } });
+  const { problem } = asked;
+  const data = useNewest(key, asked.data);
   const [further, setFurther] = useState<Further>({ key, runs: [] });
   const [failure, setFailure] = useState<string | null>(null);
   const isOf = further.key === key;
@@ -64,6 +66,13 @@ export function useRuns(query: RunQuery): FoundRuns {
   const runs = useMemo(() => (data === null ? null : join(isOf ? further.runs : [], data.items)), [data, further]);
   const refused = () => setFailure('The server cannot be reached.');
   return { runs, problem: problem ?? failure, more: next === null ? null : () => void more().catch(refused) };
+}
+
+/** An answer stays until there is a newer one: to another question it is none. */
+function useNewest<Body>(key: string, data: Body | null): Body | null {
+  const last = useRef<{ readonly key: string; readonly old: Body | null }>({ key, old: null });
+  if (last.current.key !== key) last.current = { key, old: data };
+  return data === last.current.old ? null : data;
 }
 
 /** Newer answers count; newest first. */

@@ -65,7 +65,7 @@ function Ending({ run }: { readonly run: OneRun }) {
     <>
       {said !== null && tone === 'bad' && (
         <Notice tone="bad" title={said}>
-          {run.reason !== null && run.reason !== said && <p>{run.reason}</p>}
+          {run.reason !== null && !run.reason.includes(said) && <p>{run.reason}</p>}
           {run.changeText !== null && <p>{run.changeText}</p>}
         </Notice>
       )}

@@ -48,7 +48,8 @@ export function ScriptHistory({ script }: { readonly script: string }) {
       </div>
       {problem !== null && <Notice tone="bad" title={problem} />}
       {runs === null && problem === null && <Loading />}
-      {runs !== null && (
+      {runs !== null && runs.length < 2 && <p class="quiet">There are too few runs in this time for a chart.</p>}
+      {runs !== null && runs.length >= 2 && (
         <RunCharts
           runs={runs}
           range={range}

@@ -95,7 +95,7 @@ function Head({ script }: { readonly script: Script }) {
   const { lastRun, file } = script;
   return (
     <>
-      {file?.options.description !== undefined && <p>{file.options.description}</p>}
+      {file?.options.description !== undefined && <p class="lead">{file.options.description}</p>}
       <Schedule script={script} />
       <Figures>
         <Figure label="Last run">
@@ -139,12 +139,12 @@ function Schedule({ script }: { readonly script: Script }) {
   const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
   return (
-    <p class="quiet">
+    <p class="quiet lead">
       {script.tier}
       {period !== null && `, ${period}`}
       {tier?.nextCall && (
         <>
-          {' · next '}
+          {tier.isOverdue ? ' · overdue since ' : ' · next '}
           <Time at={tier.nextCall} />
         </>
       )}

@@ -1,3 +1,4 @@
+import type { components } from '../../../client/paths.ts';
 import { Answered } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
 import { State, type Tone } from '../../components/state.tsx';
@@ -5,7 +6,7 @@ import { isStatic, useAnswer } from '../../data.ts';
 
 const tones: Readonly<Record<string, Tone>> = { fine: 'good', notable: 'warning', wrong: 'bad' };
 
-/** Why it did or didn't run: one sentence, and on request what it was concluded from. */
+/** Why it did or didn't run: one sentence, what is unusual, and on request all that it was concluded from. */
 export function Why({ script }: { readonly script: string }) {
   const asked = useAnswer('/api/why/{name}', { params: { path: { name: script } } });
   // A report may have been made without it.
@@ -16,20 +17,32 @@ export function Why({ script }: { readonly script: string }) {
         {({ conclusion, findings }) => (
           <>
             <p>{conclusion}</p>
-            <details open={findings.some(({ verdict }) => verdict === 'wrong')}>
-              <summary>What that was concluded from</summary>
-              <ul class="findings">
-                {findings.map(({ topic, verdict, text, cure }) => (
-                  <li key={`${topic} ${text}`}>
-                    <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <span>{text}</span>
-                    {cure !== null && <span class="quiet"> → {cure}</span>}
-                  </li>
-                ))}
-              </ul>
+            <Findings findings={findings.filter(({ verdict }) => verdict !== 'fine')} />
+            <details>
+              <summary>All that was looked at</summary>
+              <Findings findings={findings} />
             </details>
           </>
         )}
       </Answered>
     </Section>
+  );
+}
+
+interface FindingsProps {
+  readonly findings: components['schemas']['Why']['findings'];
+}
+
+function Findings({ findings }: FindingsProps) {
+  if (findings.length === 0) return null;
+  return (
+    <ul class="findings">
+      {findings.map(({ topic, verdict, text, cure }) => (
+        <li key={`${topic} ${text}`}>
+          <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <span>{text}</span>
+          {cure !== null && <span class="quiet"> → {cure}</span>}
+        </li>
+      ))}
+    </ul>
   );
 }
