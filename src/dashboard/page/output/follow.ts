@@ -26,7 +26,9 @@ export function useOutput(run: number, isRunning: boolean): FollowedOutput {
     const gathered = new Gathered();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
-      const told = await readMore({ run, isRunning }, gathered, abort.signal).catch(() => 'The server cannot be reached.');
+      const told = await readMore({ run, isRunning }, gathered, abort.signal).catch(
+        () => 'The server cannot be reached.',
+      );
       if (abort.signal.aborted) return;
       gathered.isWhole = !isRunning;
       setProblem(told);
