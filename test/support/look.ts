@@ -18,7 +18,7 @@ export async function lookAt(page: Page, name: string): Promise<void> {
     if (!isOpposite && process.env.SCREENSHOTS === undefined) continue;
     await page.setViewportSize(viewport);
     await page.emulateMedia({ colorScheme: scheme });
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
     expect(overflow, `${name}, ${size}: wider than the screen`).toBeLessThanOrEqual(0);
     await keepScreenshot(page, `${name}-${size}-${scheme}`);
     if (isOpposite) await checkAccess(page, `${name}, ${size}, ${scheme}`);

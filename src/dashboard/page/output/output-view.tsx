@@ -87,7 +87,12 @@ function isAtEnd({ scrollTop, scrollHeight, clientHeight }: HTMLElement): boolea
 
 function usePinned(box: { readonly current: HTMLElement | null }, isPinned: boolean, version: number): void {
   useEffect(() => {
-    if (isPinned) box.current?.scrollTo(0, box.current.scrollHeight);
+    const element = box.current;
+    if (!isPinned || element === null) return;
+    // Also when it gets another width, by which its lines are broken.
+    const resized = new ResizeObserver(() => element.scrollTo(0, element.scrollHeight));
+    resized.observe(element);
+    return () => resized.disconnect();
   }, [isPinned, version]);
 }
 

@@ -1,5 +1,6 @@
 import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
+import { isFailure } from '../../charts/run-charts.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
 import { Figure, Figures, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
@@ -92,7 +93,8 @@ function Told({ script }: { readonly script: Script }) {
 }
 
 function Head({ script }: { readonly script: Script }) {
-  const { lastRun, file } = script;
+  const { lastRun, file, recentRuns } = script;
+  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailure(outcome) }));
   return (
     <>
       {file?.options.description !== undefined && <p class="lead">{file.options.description}</p>}
@@ -112,26 +114,23 @@ function Head({ script }: { readonly script: Script }) {
         </Figure>
         <Figure label="Duration">
           {formatDuration(script.p50DurationMs)}{' '}
-          <span class="quiet small">
-            p95 {formatDuration(script.p95DurationMs)}, at most {formatDuration(script.maxDurationMs)}
-          </span>
+          {script.maxDurationMs !== null && (
+            <span class="quiet small">
+              p95 {formatDuration(script.p95DurationMs)}, at most {formatDuration(script.maxDurationMs)}
+            </span>
+          )}
         </Figure>
         <Figure label="Memory">{formatBytes(script.maxRssBytes)}</Figure>
         <Figure label="CPU a run">{formatDuration(script.cpuMs)}</Figure>
-        <Figure label="Last 20 runs">
-          <Sparkline
-            label="Duration of the last runs"
-            points={script.recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isBad(outcome) }))}
-          />
-        </Figure>
+        {points.some(({ value }) => value !== null) && (
+          <Figure label="Last 20 runs">
+            <Sparkline label="Duration of the last runs" points={points} />
+          </Figure>
+        )}
       </Figures>
       {script.lastError !== null && script.incidents.length === 0 && <Notice tone="bad" title={script.lastError} />}
     </>
   );
-}
-
-function isBad(outcome: string): boolean {
-  return !['succeeded', 'released', 'running'].includes(outcome);
 }
 
 /** Its tier, when that is called next, and what keeps it from running. */
