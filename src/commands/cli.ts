@@ -35,6 +35,7 @@ export const commands: Commands = {
   show: async () => (await import('./show/show.ts')).showCommand,
   activity: async () => (await import('./show/show.ts')).activityCommand,
   tail: async () => (await import('./show/tail.ts')).tailCommand,
+  watch: async () => (await import('./show/watch.ts')).watchCommand,
   backup: async () => (await import('./site/backup.ts')).backupCommand,
   pause: async () => (await import('./site/pause.ts')).pauseCommand,
   resume: async () => (await import('./site/pause.ts')).resumeCommand,

@@ -40,6 +40,7 @@ const readers = [
   'show',
   'activity',
   'tail',
+  'watch',
   'repeat',
   'incidents',
 ];

@@ -40,6 +40,17 @@ export function renderOverview(overview: Overview, screen: Screen): string {
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
 
+/** All scripts in one table: a heading, then a line for each. */
+export function renderScriptTable({ scripts, totals }: Overview, screen: Screen): string[] {
+  const [, ...figures] = scriptColumns(screen, totals.released > 0);
+  const name = (script: ScriptOverview): string => `${printableLine(`${script.tier}/`)}${nameOf(script)}`;
+  const columns: Column<ScriptOverview>[] = [
+    { title: 'script', text: name, shrinks: { first: 24, last: 12 } },
+    ...figures,
+  ];
+  return renderTable(fitColumns(columns, scripts, screen.columns), scripts, { palette: screen.palette, indent: '' });
+}
+
 /** What to do when there is nothing to show yet. */
 export function renderNothing(overview: Overview, root: string, screen: Screen): string {
   const count = overview.scripts.length;

@@ -105,10 +105,18 @@ function renderBody({ runs, isCut }: ScriptRuns, screen: Screen): string[] {
   return isCut ? [...table, '', screen.palette.dim(note)] : table;
 }
 
-export function renderRunTable(runs: readonly RunRecord[], screen: Screen): string[] {
-  const columns = fitColumns(runColumns(screen), runs, screen.columns);
+/** @param isOfAll whether they are of several scripts: then each line names its own */
+export function renderRunTable(runs: readonly RunRecord[], screen: Screen, isOfAll = false): string[] {
+  const [run, ...more] = runColumns(screen) as [Column<RunRecord>, ...Column<RunRecord>[]];
+  const columns = fitColumns(isOfAll ? [run, scriptColumn, ...more] : [run, ...more], runs, screen.columns);
   return renderTable(columns, runs, { palette: screen.palette, indent: '' });
 }
+
+const scriptColumn: Column<RunRecord> = {
+  title: 'script',
+  text: ({ script }) => printableLine(script),
+  shrinks: { first: 24, last: 12 },
+};
 
 function runColumns({ palette, clock }: Screen): readonly Column<RunRecord>[] {
   const figure = (title: string, rank: number, text: Column<RunRecord>['text']) =>

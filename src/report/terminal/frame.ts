@@ -1,0 +1,79 @@
+import type { Palette } from './screen.ts';
+import { truncate, widthOf } from './table.ts';
+
+/** What a whole screen shows. */
+export interface Frame {
+  /** The views by their keys, and which one is shown. */
+  readonly tabs: readonly Tab[];
+  readonly lines: readonly string[];
+  /** Whether lines can be selected. */
+  readonly isList: boolean;
+  /** Which of them is; null: none. */
+  readonly selected: number | null;
+  /** The first line to be shown, where nothing is selected. */
+  readonly top: number;
+  /** The keys, in the last line. */
+  readonly help: string;
+  /** Stands at the right of the tabs. */
+  readonly note: string;
+}
+
+interface Tab {
+  readonly key: string;
+  readonly name: string;
+  readonly isShown: boolean;
+}
+
+interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** Tabs, an empty line, an empty line, the keys. */
+const ROWS_AROUND = 4;
+
+/** How many lines there is room for. */
+export function roomOf({ rows }: Size): number {
+  return Math.max(1, rows - ROWS_AROUND);
+}
+
+/** Just as many lines as the screen has, none of them wider. */
+export function drawFrame(frame: Frame, size: Size, palette: Palette): string[] {
+  const room = roomOf(size);
+  const top = topOf(frame, room);
+  const body = frame.lines.slice(top, top + room).map((line, index) => {
+    if (!frame.isList) return line;
+    return top + index === frame.selected ? palette.bold(`${MARK}${line}`) : `${NO_MARK}${line}`;
+  });
+  const rest = Array.from({ length: Math.max(0, room - body.length) }, () => '');
+  const below = frame.lines.length - top - room;
+  const more = below > 0 ? palette.dim(`↓ ${below} more`) : '';
+  const lines = [drawTabs(frame, size, palette), '', ...body, ...rest, more, palette.dim(frame.help)];
+  return lines.slice(0, size.rows).map((line) => cut(line, size.columns));
+}
+
+/** Without colours, too, it is seen which line is selected. */
+export const MARK = '› ';
+const NO_MARK = '  ';
+
+/** The selected line is in the middle, where it can be. */
+function topOf({ lines, selected, top }: Frame, room: number): number {
+  const wanted = selected === null ? top : selected - Math.floor(room / 2);
+  return Math.max(0, Math.min(wanted, lines.length - room));
+}
+
+function drawTabs({ tabs, note }: Frame, { columns }: Size, { bold, dim }: Palette): string {
+  const names = tabs
+    .map(({ key, name, isShown }) => (isShown ? bold(`[${key} ${name}]`) : ` ${key} ${name} `))
+    .join('');
+  const width = tabs.reduce((sum, { key, name }) => sum + key.length + name.length + 3, 0);
+  const gap = columns - width - widthOf(note);
+  return gap < 1 ? names : names + ' '.repeat(gap) + dim(note);
+}
+
+const STYLES_OFF = '\x1b[0m';
+
+function cut(line: string, columns: number): string {
+  const short = truncate(line, columns);
+  return short === line || !short.includes('\x1b') ? short : short + STYLES_OFF;
+}
