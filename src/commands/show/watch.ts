@@ -42,9 +42,10 @@ async function watch(context: CommandContext, options: CommonOptions): Promise<v
   const { openFullScreen } = await import('./full-screen.ts');
   const { Watch } = await import('./watch-screen.ts');
   const site = openSite({ root, env, version, now, distFolder });
+  // First: from then on the terminal is given back.
+  const signals = awaitSignal();
   const screen = openFullScreen({ stdin, stdout });
   const shown = new Watch(site, screen, context);
-  const signals = awaitSignal();
   const timer = setInterval(() => shown.tick(), REDRAW_MS);
   const unfollow = site.feed.follow(() => shown.reload());
   try {
