@@ -24,6 +24,8 @@ export interface ServerPlace {
   readonly needsLogin: boolean;
   /** The folder of the built command and its page. */
   readonly distFolder: string;
+  /** How long requests may take to come in; a test has less patience. */
+  readonly patience?: Partial<Patience>;
 }
 
 export interface RunningServer {
@@ -53,7 +55,7 @@ export async function startServer(place: ServerPlace): Promise<RunningServer> {
     setApp = resolve;
   });
   const isHttps = place.url?.protocol === 'https:';
-  const server = makeServer(place.url, async (request, env) =>
+  const server = makeServer(place, async (request, env) =>
     secureAnswer(await (await app).fetch(request, env), isHttps),
   );
   await listen(server, place);
@@ -112,28 +114,34 @@ type Answer = Parameters<typeof getRequestListener>[0];
 const LONGEST_SILENCE_MS = 300_000;
 
 /** Whoever sends slowly, or too much, or nothing, is cut off. */
-const limits = {
-  maxHeaderSize: 16_384,
+const usualPatience = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 2_000,
   keepAliveTimeout: 10_000,
-} as const;
+};
+
+type Patience = typeof usualPatience;
+
+const MOST_HEADER_BYTES = 16_384;
 
 /** More than may follow changes. */
 const MOST_CONNECTIONS = 1_500;
 
-function makeServer(url: URL | null, answer: Answer): Server {
+function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
   const base = url?.pathname.replace(/\/$/, '') ?? '';
   const listener = getRequestListener(answer);
-  const server = createServer(limits, (incoming, outgoing) => {
-    const { url: path = '/' } = incoming;
-    // Proxies take the base path off, or leave it.
-    if (base !== '' && path.startsWith(`${base}/`)) incoming.url = path.slice(base.length);
-    // The page asks for what is beside it.
-    if (base !== '' && path === base) return void outgoing.writeHead(308, { location: `${base}/` }).end();
-    return listener(incoming, outgoing);
-  });
+  const server = createServer(
+    { maxHeaderSize: MOST_HEADER_BYTES, ...usualPatience, ...patience },
+    (incoming, outgoing) => {
+      const { url: path = '/' } = incoming;
+      // Proxies take the base path off, or leave it.
+      if (base !== '' && path.startsWith(`${base}/`)) incoming.url = path.slice(base.length);
+      // The page asks for what is beside it.
+      if (base !== '' && path === base) return void outgoing.writeHead(308, { location: `${base}/` }).end();
+      return listener(incoming, outgoing);
+    },
+  );
   server.maxConnections = MOST_CONNECTIONS;
   server.setTimeout(LONGEST_SILENCE_MS);
   return server;

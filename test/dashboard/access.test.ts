@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -356,6 +356,32 @@ describe('what comes too often or is too much', () => {
     expect((await ask('/api/session')).status).toBe(401);
   });
 
+  test('the page, to which no limit applies, as it is the same for all', async () => {
+    const { ask } = await startTestServer();
+    const answers = await Promise.all(Array.from({ length: 110 }, () => ask('/')));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  test('requests that come in too slowly', async () => {
+    const patience = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 20 };
+    const { listensAt } = await startTestServer({ patience });
+    const beginnings = [
+      '',
+      'GET / HTTP/1.1\r\nHost: x',
+      'POST /api/session HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
+    ];
+    for (const beginning of beginnings) {
+      const socket = connect(Number(new URL(listensAt).port), '127.0.0.1');
+      onTestFinished(() => void socket.destroy());
+      let answer = '';
+      socket.on('data', (chunk) => (answer += chunk));
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.write(beginning);
+      await closed;
+      expect([beginning, answer.split('\r\n')[0]]).toEqual([beginning, expect.stringMatching(/^HTTP\/1.1 40[38] /)]);
+    }
+  });
+
   test('bodies and headers that are too long, and bodies that are no JSON', async () => {
     const server = await startTestServer({ needsLogin: false });
     const { csrf } = JSON.parse((await server.ask('/api/session')).body) as { csrf: string };
@@ -367,6 +393,21 @@ describe('what comes too often or is too much', () => {
     expect((await post({ body: 'token=x', headers: { 'content-type': 'text/plain' } })).status).toBe(415);
     expect((await server.ask('/', { headers: { 'x-long': 'x'.repeat(20_000) } })).status).toBe(431);
   });
+});
+
+test('a log that cannot be read is told, and not that the token is wrong', async () => {
+  const server = await startTestServer();
+  const token = await server.addToken('laptop', 'read');
+  expect((await server.ask('/api/session', { headers: bearer(token) })).status).toBe(200);
+  const { database } = stateFolderOf(server.root);
+  renameSync(database, `${database}.away`);
+  writeFileSync(database, 'no database');
+  const answer = await server.ask('/api/session', { headers: bearer(token) });
+  expect([answer.status, JSON.parse(answer.body).detail]).toEqual([
+    503,
+    'The activity log cannot be read just now, so no token can be checked.',
+  ]);
+  expect((await server.ask('/api/session')).status).toBe(401);
 });
 
 test('each answer is safe in whatever shows it', async () => {

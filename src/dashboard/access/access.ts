@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { HTTPException } from 'hono/http-exception';
 import type { HashedToken, Store } from '../../store/contract.ts';
-import { isLogFailure } from '../../store/failures.ts';
+import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
 import type { Site } from '../site.ts';
 import { type Address, isForwarded, refuseForeign } from './origin.ts';
@@ -89,6 +90,8 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
   if (demanded === null) return { status: 404, detail: 'There is nothing at this address.' };
   const nowMs = state.site.now();
   const known = demanded === 'none' ? null : await identify(state, c);
+  // The page is the same for all, and costs nothing.
+  if (demanded === 'none' && c.req.method === 'GET') return NOBODY;
   const tooMany = limitRate(state, c, known, nowMs);
   if (tooMany !== null) return tooMany;
   if (!isBodyJson(c)) return { status: 415, detail: 'The body must be JSON, with the content type application/json.' };
@@ -184,16 +187,26 @@ async function useTokens(
   state: AccessState,
   find: (tokens: Store['tokens']) => Promise<HashedToken | null>,
 ): Promise<HashedToken | null> {
-  return await state.site.read(async ({ store, nowMs }) => {
-    const token = store === null ? null : await find(store.tokens);
-    if (store === null || token === null || (token.expiresAt !== null && token.expiresAt <= nowMs)) return null;
-    const day = nowMs - (nowMs % 86_400_000);
-    if (token.lastUsedAt !== day && state.noted.get(token.id) !== day && !store.isReadOnly) {
-      state.noted.set(token.id, day);
-      await noteUse(store, token.id, day);
-    }
-    return token;
-  });
+  try {
+    return await state.site.read(async ({ store, problem, nowMs }) => {
+      if (problem !== null) throw cannotCheck();
+      const token = store === null ? null : await find(store.tokens);
+      if (store === null || token === null || (token.expiresAt !== null && token.expiresAt <= nowMs)) return null;
+      const day = nowMs - (nowMs % 86_400_000);
+      if (token.lastUsedAt !== day && state.noted.get(token.id) !== day && !store.isReadOnly) {
+        state.noted.set(token.id, day);
+        await noteUse(store, token.id, day);
+      }
+      return token;
+    });
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? cannotCheck() : error;
+  }
+}
+
+/** What is wrong with the log is nothing for strangers. */
+function cannotCheck(): HTTPException {
+  return new HTTPException(503, { message: 'The activity log cannot be read just now, so no token can be checked.' });
 }
 
 /** A log that is busy or full keeps nobody out: the day is only for whoever looks through the tokens. */
