@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import parsePrometheus from 'parse-prometheus-text-format';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { createApi } from '../../src/dashboard/api/api.ts';
+import { openSite } from '../../src/dashboard/site.ts';
 import { runFilesOf } from '../../src/execution/run-files.ts';
 import { openQueue } from '../../src/index.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
@@ -329,4 +332,20 @@ test('the next calls of a tier follow its last one, and Prometheus reads what th
   expect(tiers).toEqual([{ tier: 'hourly', calls }]);
   const families = parsePrometheus(await text('/metrics')).map(({ name }) => name);
   expect(families).toContain('runner_runs_total');
+});
+
+test('the document is there for people, too, and nothing but its own styles takes effect in it', async () => {
+  const site = openSite({ root: makeTemporaryRoot(), env: {}, version: '1.2.3', now: Date.now, distFolder: '' });
+  onTestFinished(() => site.close());
+  const response = await createApi(site, { name: 'test', permission: 'read' }).request('/api/docs');
+  const html = await response.text();
+  const [, style = ''] = /<style>(.*?)<\/style>/s.exec(html) ?? [];
+  const hash = createHash('sha256').update(style).digest('base64');
+  expect(response.headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
+  expect(html).not.toMatch(/<script|style=|https?:/);
+  for (const path of Object.keys(readDocument.paths)) expect(html).toContain(` ${path}</h3>`);
+  for (const shape of Object.keys(readDocument.components.schemas)) expect(html).toContain(`<h3 id="${shape}">`);
+  // Each link leads somewhere.
+  const anchors = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+  for (const [, target] of html.matchAll(/href="#([^"]+)"/g)) expect(anchors).toContain(target);
 });
