@@ -1,7 +1,26 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { keepScreenshot, openPage } from '../support/browser.ts';
+import type { FinishedRun } from '../../src/store/schema.ts';
+import { openPage } from '../support/browser.ts';
 import { startDashboard } from '../support/dashboard.ts';
+import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
+import { inRoot } from '../support/in-root.ts';
+import { lookAt } from '../support/look.ts';
 import { executable, makeTemporaryRoot } from '../support/temporary-root.ts';
+
+const night: Readonly<Record<string, Partial<FinishedRun>>> = {
+  'hourly/import-orders': brokenImport,
+  'daily/backup-database': {
+    ...{ outcome: 'timed-out', exit_code: null, signal: 'SIGTERM', duration_ms: 1_800_000 },
+    reason: 'timed out after 30m (limit 30m), ended with SIGTERM',
+  },
+};
+
+const textsOf = async (page: Page, selector: string): Promise<string[]> =>
+  (await page.locator(selector).allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ').trim());
 
 test('where nothing ever ran, the overview tells what to do first', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/clean.sh': executable('#!/bin/sh\nexit 0\n') });
@@ -10,6 +29,146 @@ test('where nothing ever ran, the overview tells what to do first', async () => 
   const page = await openPage(url, { language: 'en-US@posix' });
   await page.getByText('Nothing has run yet; 1 script in jobs/').waitFor();
   await page.getByText('npx runner hourly').waitFor();
-  await keepScreenshot(page, 'overview-empty');
   expect(await page.title()).toBe('Overview · runner');
+  await lookAt(page, 'overview-nothing');
+});
+
+test('after a failing night the overview says what failed, since when and why, and follows what happens next', async () => {
+  const { root, log } = await writeHistory({ failing: night, running: { 'daily/send-newsletter': 65_000 } });
+  const { url } = await startDashboard(root);
+  const page = await openPage(url);
+  await page.getByText('2 scripts are failing').waitFor();
+  const troubles = await textsOf(page, '.trouble');
+  expect(troubles[0]).toMatch(/daily\/backup-database since \d\d:\d\d, [34]m ago timed out after 30m \(limit 30m\)/);
+  expect(troubles[1]).toMatch(/hourly\/import-orders .*Error: orders\.csv:3 has not 3 columns .*run \d+/);
+  expect(await page.locator('.running').innerText()).toMatch(/longer than usual\s+daily\/send-newsletter\s+for 1m \ds/);
+  const tiers = await textsOf(page, 'tbody tr');
+  expect(tiers[1]).toMatch(/^hourly every hour .*1 of 2 failed .* in 55m \d+s/);
+  // The viewer's zone is Berlin's; UTC is what the pointer tells.
+  const shown = await page.locator('.trouble time').first().getAttribute('title');
+  expect(shown).toMatch(/^[\d-]+ [\d:]+ Europe\/Berlin · [\d-]+ [\d:]+ UTC$/);
+  await lookAt(page, 'overview-night');
+  await page.getByText('live', { exact: true }).waitFor();
+  await log.addRun('hourly/clean-uploads', Date.now(), { outcome: 'killed', reason: 'killed by SIGKILL' });
+  await page.locator('.failures').getByText('hourly/clean-uploads').waitFor();
+});
+
+test('the page is used by keyboard: a way past the navigation, the focus at the heading of each page, titles', async () => {
+  const { root } = await writeHistory({ passes: 2 });
+  const { url } = await startDashboard(root);
+  const page = await openPage(url);
+  await page.getByText('Everything is well').waitFor();
+  const focused = () => page.evaluate('document.activeElement.textContent.trim()');
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('Skip to the content');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.id')).toBe('content');
+  const link = page.getByRole('navigation').getByRole('link', { name: 'Scripts' });
+  await link.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Scripts' }).waitFor();
+  expect(await focused()).toBe('Scripts');
+  expect(await page.title()).toBe('Scripts · runner');
+  expect(await link.getAttribute('aria-current')).toBe('page');
+  const header = page.getByRole('columnheader', { name: 'p95' });
+  await header.getByRole('button').focus();
+  await page.keyboard.press('Enter');
+  expect(await header.getAttribute('aria-sort')).toBe('descending');
+  await page.keyboard.press('Enter');
+  expect(await header.getAttribute('aria-sort')).toBe('ascending');
+  await page.getByLabel('Colours').selectOption('dark');
+  await page.reload();
+  expect(await page.evaluate('document.documentElement.dataset.scheme')).toBe('dark');
+  await page.goto(`${url}#/nowhere`);
+  await page.getByText('There is no such page').waitFor();
+});
+
+test('500 scripts: what has one cause is one, and each is found by search, state, tier and order', async () => {
+  const names = [...Array(40).keys()].map((index) => `hourly/import-orders-${String(index + 1).padStart(3, '0')}`);
+  const failing = Object.fromEntries(names.map((name) => [name, brokenImport]));
+  const { root } = await writeHistory({ scripts: 500, passes: 2, failing });
+  const { url } = await startDashboard(root);
+  const page = await openPage(url);
+  await page.getByText('40 scripts are failing').waitFor();
+  expect(await textsOf(page, '.trouble')).toEqual([
+    expect.stringMatching(/40 with the same error: .* and 34 more .*has not 3 columns/),
+  ]);
+  await lookAt(page, 'overview-500');
+  await page.goto(`${url}#/scripts`);
+  await page.getByText('100 of 500 scripts').waitFor();
+  const rows = page.locator('tbody tr:not(.note)');
+  expect(await rows.first().innerText()).toMatch(/hourly\/import-orders-0\d\d\s+failed/);
+  await page.getByLabel('Search names and errors').fill('newsletter 007');
+  await page.getByText('1 script', { exact: true }).waitFor();
+  expect(page.url()).toMatch(/#\/scripts\?q=newsletter\+007$/);
+  await page.getByLabel('Search names and errors').fill('not 3 columns');
+  await page.getByText('40 scripts', { exact: true }).waitFor();
+  await page.getByLabel('Tier').selectOption('daily');
+  await page.getByText('No script fits these filters').waitFor();
+  await page.getByRole('button', { name: 'Show all 500' }).click();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.getByText('200 of 500 scripts').waitFor();
+  expect(await rows.count()).toBe(200);
+});
+
+test('the list of scripts at a glance', async () => {
+  const { root } = await writeHistory({ failing: night });
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts`);
+  const first = page.locator('tbody tr').first();
+  await first.waitFor();
+  expect((await first.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
+    /^hourly\/import-orders failed \d\d:\d\d, [34]m ago 95% 20 [\d.]+m?s [\d.]+m?s [\d.]+MB [\d.]+% in 55m$/,
+  );
+  expect(await first.locator('svg.sparkline').getAttribute('aria-label')).toMatch(/^Durations of the last 20 runs: /);
+  expect(await textsOf(page, 'tr.note')).toContain('Error: orders.csv:3 has not 3 columns');
+  await lookAt(page, 'scripts');
+});
+
+test('a broken log, a lost server, and what comes back, are told as such', async () => {
+  const { root, log } = await writeHistory({ passes: 1 });
+  const { url, stop } = await startDashboard(root);
+  const page = await openPage(url, { expects: /503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE/ });
+  await page.getByText('Everything is well').waitFor();
+  log.store.close();
+  const { state } = log;
+  for (const suffix of ['', '-wal', '-shm']) rmSync(state.database + suffix, { force: true });
+  writeFileSync(state.database, 'no database, but somebody overwrote it. '.repeat(500));
+  await page.reload();
+  await page.getByText('The activity log cannot be read').waitFor();
+  await page.getByText('is damaged').waitFor();
+  await lookAt(page, 'overview-broken');
+  await stop();
+  await page.getByText('reconnecting').waitFor();
+});
+
+test('who must log in gives a token, or comes by the address that was printed', async () => {
+  const { root } = await writeHistory({ passes: 1 });
+  const { url } = await startDashboard(root, '--login');
+  const plain = url.replace(/#.*/, '');
+  const page = await openPage(plain, { expects: /401/ });
+  await page.getByLabel('Token').fill('wrong');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByText('This token is not valid').waitFor();
+  await lookAt(page, 'login');
+  const { stdout } = await inRoot(root, 'web', 'token', 'add', 'laptop', '--read');
+  const token = stdout.split(/\s+/).find((word) => word.length > 30) as string;
+  await page.getByLabel('Token').fill(token);
+  await page.keyboard.press('Enter');
+  await page.getByText('Everything is well').waitFor();
+  const other = await openPage(url, { expects: /401/ });
+  await other.getByText('Everything is well').waitFor();
+  expect(other.url()).toBe(`${plain}#/`);
+});
+
+test('the report as a file tells the same, of the moment that it was made', async () => {
+  const { root } = await writeHistory({ failing: night });
+  await inRoot(root, 'report', '--html', 'report.html', '--with-output');
+  const page = await openPage(pathToFileURL(join(root, 'report.html')).href);
+  await page.getByText('2 scripts are failing').waitFor();
+  expect(await textsOf(page, '.failures li')).toHaveLength(2);
+  await page.getByText('report', { exact: true }).waitFor();
+  await lookAt(page, 'overview-report');
+  await page.getByRole('navigation').getByRole('link', { name: 'Scripts' }).click();
+  await page.locator('tr.note').getByText('has not 3 columns').waitFor();
 });

@@ -30,6 +30,8 @@ export interface View {
   readonly scheme?: 'light' | 'dark';
   /** What the browser says of its language, be it nonsense. Default: British English. */
   readonly language?: string;
+  /** What the browser may complain of: what a server refuses, or that there is none. Default: nothing. */
+  readonly expects?: RegExp;
 }
 
 const sizes = { phone: { width: 390, height: 844 }, desktop: { width: 1360, height: 900 } };
@@ -37,7 +39,7 @@ const sizes = { phone: { width: 390, height: 844 }, desktop: { width: 1360, heig
 /** A page of its own, with its own cookies. What the page or its script complains of fails the test. */
 export async function openPage(
   url: string,
-  { size = 'desktop', scheme = 'light', language }: View = {},
+  { size = 'desktop', scheme = 'light', language, expects }: View = {},
 ): Promise<Page> {
   launched ??= launch();
   const context = await (await launched).newContext({
@@ -56,7 +58,7 @@ export async function openPage(
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text());
+    if (message.type() === 'error' && !expects?.test(message.text())) complaints.push(message.text());
   });
   onTestFinished(async () => {
     await context.close();

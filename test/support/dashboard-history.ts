@@ -68,7 +68,10 @@ export async function writeHistory(options: HistoryOptions = {}): Promise<Histor
     }
   }
   for (const [script, forMs] of Object.entries(open)) {
-    await log.addRun(script, now - forMs, { ...running, pid: process.pid, max_rss_bytes: 64 * 1024 * 1024 });
+    const [at, tier] = [now - forMs, script.split('/')[0] as string];
+    const workerId = await log.addPass(tier, at, { state: 'running', kind: 'script', pid: process.pid });
+    const here = { ...running, worker_id: workerId, pid: process.pid, max_rss_bytes: 64 * 1024 * 1024 };
+    await log.addRun(script, at, here);
   }
   return { root, log, scripts };
 }

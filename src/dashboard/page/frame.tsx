@@ -23,7 +23,7 @@ export function Frame() {
           <a class="brand" href={hrefOf('/')}>
             runner
           </a>
-          <Standing />
+          {!isLoginNeeded.value && <Standing />}
           <SchemeChoice />
         </header>
         {isLoginNeeded.value ? <div /> : <Navigation path={path} />}

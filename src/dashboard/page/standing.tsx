@@ -18,7 +18,7 @@ export function Standing() {
       <span class="states">
         <State state="report" tone="ended" word="report" />
         <span class="quiet small">
-          of <Time at={new Date(now.value).toISOString()} as="whole" />
+          of <Time at={new Date(now.value).toISOString()} as="minute" />
         </span>
       </span>
     );

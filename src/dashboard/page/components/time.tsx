@@ -49,7 +49,7 @@ interface TimeProps {
   /** As the API has it, UTC. */
   readonly at: string | null | undefined;
   /** Default: `both`, `14:05, 3m ago`. */
-  readonly as?: 'both' | 'relative' | 'short' | 'whole';
+  readonly as?: 'both' | 'relative' | 'short' | 'minute' | 'whole';
 }
 
 /** An instant in the viewer's zone; the pointer over it tells UTC. */
@@ -58,7 +58,13 @@ export function Time({ at, as = 'both' }: TimeProps) {
   if (atMs === null) return <>{UNKNOWN}</>;
   const short = formatShort(atMs, now.value);
   const relative = formatRelative(atMs, now.value);
-  const text = { both: `${short}, ${relative}`, relative, short, whole: formatInstant(atMs) }[as];
+  const text = {
+    both: `${short}, ${relative}`,
+    relative,
+    short,
+    minute: formatInstant(atMs).slice(0, 16),
+    whole: formatInstant(atMs),
+  }[as];
   const utc = new Date(atMs).toISOString();
   return (
     <time datetime={utc} title={`${formatInstant(atMs)} ${viewerZone} · ${utc.slice(0, 19).replace('T', ' ')} UTC`}>

@@ -4,6 +4,7 @@ import { State } from '../../components/state.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
+import { isStatic } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
 import type { Overview, Status } from './judge.ts';
@@ -88,6 +89,8 @@ export function NextCall({ isBrief = false, ...state }: NextCallProps) {
       </span>
     );
   }
+  // Nothing comes nearer in a report.
+  if (isStatic) return <Time at={nextCall} as="short" />;
   if (isDueAgain) return <Words text="with the next call of `runner due`" />;
   if (Date.parse(nextCall) <= now.value) return <State state="queued" word="due" />;
   if (isBrief) return <Countdown until={nextCall} />;

@@ -66,7 +66,7 @@ function Subjects({ group }: { readonly group: readonly Trouble[] }) {
   const further = group.length - NAMES_SHOWN;
   return (
     <>
-      {group.length > 1 && <strong>{countOf(group.length, 'time')} the same:</strong>}
+      {group.length > 1 && <strong>{group.length} with the same error:</strong>}
       {group.slice(0, NAMES_SHOWN).map(({ key, subject }) => (
         <strong key={key}>
           {isScript(subject) ? (
