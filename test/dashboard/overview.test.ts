@@ -156,6 +156,9 @@ test('who must log in gives a token, or comes by the address that was printed', 
   await page.getByLabel('Token').fill(token);
   await page.keyboard.press('Enter');
   await page.getByText('Everything is well').waitFor();
+  await page.getByText('token laptop, may only look').waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByLabel('Token').waitFor();
   const other = await openPage(url, { expects: /401/ });
   await other.getByText('Everything is well').waitFor();
   expect(other.url()).toBe(`${plain}#/`);

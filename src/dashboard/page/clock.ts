@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { isStatic } from './data.ts';
-import { embedded } from './embedded.ts';
+import { embedded } from './source/embedded.ts';
 
 /** UTC epoch milliseconds by the server's clock, each second anew; in a report, when that was made. */
 export const now = signal(Date.now());

@@ -3,8 +3,8 @@ import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
-import { answerFromPage, embedded } from './embedded.ts';
-import { type Connection, followChanges } from './live.ts';
+import { answerFromPage, embedded } from './source/embedded.ts';
+import { type Connection, followChanges } from './source/live.ts';
 
 /** Whether this page was written into a file, where nothing changes and nothing can be managed. */
 export const isStatic = embedded !== null;

@@ -1,8 +1,8 @@
 // Before all that formats numbers as it is loaded.
-import './preferences.ts';
+import './frame/preferences.ts';
 import { render } from 'preact';
-import { Frame } from './frame.tsx';
-import { logInByAddress } from './login.tsx';
+import { Frame } from './frame/frame.tsx';
+import { logInByAddress } from './frame/login.tsx';
 import './style/tokens.css';
 import './style/base.css';
 import './style/frame.css';

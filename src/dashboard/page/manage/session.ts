@@ -8,6 +8,8 @@ interface Session {
   readonly name: string;
   readonly permission: 'read' | 'manage';
   readonly csrf: string | null;
+  /** When the viewer has to log in again; null: there was no login. */
+  readonly expiresAt: string | null;
 }
 
 /** Whether the viewer may change something: without it, no verb is shown. */

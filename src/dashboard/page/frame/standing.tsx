@@ -1,9 +1,12 @@
 import { signal } from '@preact/signals';
-import { now } from './clock.ts';
-import { Notice } from './components/notice.tsx';
-import { State } from './components/state.tsx';
-import { Time } from './components/time.tsx';
-import { connection, isStatic } from './data.ts';
+import { now } from '../clock.ts';
+import { Notice } from '../components/notice.tsx';
+import { State } from '../components/state.tsx';
+import { Name } from '../components/text.tsx';
+import { Time } from '../components/time.tsx';
+import { tell } from '../components/toast.tsx';
+import { client, connection, isStatic } from '../data.ts';
+import { session } from '../manage/session.ts';
 
 /** When the server was last known to be there. */
 const heardAt = signal(Date.now());
@@ -44,4 +47,33 @@ export function Offline() {
       </p>
     </Notice>
   );
+}
+
+/** Who looks, whether they may change anything, and their way out. */
+export function Viewer() {
+  const viewer = session.value;
+  if (viewer === null) return null;
+  return (
+    <span class="states">
+      <span class="quiet small">
+        <Name text={viewer.name} />
+        {viewer.permission === 'read' && ', may only look'}
+      </span>
+      {viewer.expiresAt !== null && (
+        <button type="button" onClick={logOut}>
+          Log out
+        </button>
+      )}
+    </span>
+  );
+}
+
+async function logOut(): Promise<void> {
+  try {
+    const { error } = await client.DELETE('/api/session');
+    if (error === undefined) location.reload();
+    else tell(error.detail ?? 'The server refused it.', { isBad: true });
+  } catch {
+    tell('The server cannot be reached.', { isBad: true });
+  }
 }

@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'preact/hooks';
-import { Choice } from './components/fields.tsx';
-import { Icon } from './components/icon.tsx';
-import { Empty } from './components/notice.tsx';
-import { Page } from './components/page.tsx';
-import { Toasts } from './components/toast.tsx';
+import { Choice } from '../components/fields.tsx';
+import { Icon } from '../components/icon.tsx';
+import { Empty } from '../components/notice.tsx';
+import { Page } from '../components/page.tsx';
+import { Toasts } from '../components/toast.tsx';
+import { type PageEntry, pages } from '../pages/pages.ts';
+import { hrefOf, place } from '../router.ts';
 import { isLoginNeeded, Login } from './login.tsx';
-import { type PageEntry, pages } from './pages/pages.ts';
 import { type Scheme, scheme } from './preferences.ts';
-import { hrefOf, place } from './router.ts';
-import { Offline, Standing } from './standing.tsx';
+import { Offline, Standing, Viewer } from './standing.tsx';
 
 /** What is around each page: the way to the others, whether it is live, who looks, light or dark. */
 export function Frame() {
@@ -24,6 +24,7 @@ export function Frame() {
             runner
           </a>
           {!isLoginNeeded.value && <Standing />}
+          {!isLoginNeeded.value && <Viewer />}
           <SchemeChoice />
         </header>
         {isLoginNeeded.value ? <div /> : <Navigation path={path} />}

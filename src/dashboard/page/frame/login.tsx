@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { Page } from './components/page.tsx';
-import { client, isStatic } from './data.ts';
+import { Page } from '../components/page.tsx';
+import { client, isStatic } from '../data.ts';
 
 /** Whether the server has refused to answer without a credential. */
 export const isLoginNeeded = signal(false);
