@@ -25,7 +25,8 @@ const eventsRoute = defineRoute('read', {
 /** More than that are no people. */
 const MOST_VIEWERS = 1000;
 
-export function addEventRoutes(api: Api): void {
+/** @param patienceMs who has not read an event by then is gone */
+export function addEventRoutes(api: Api, patienceMs = 20_000): void {
   api.openapi(eventsRoute, async (c) => {
     const { feed } = c.var.site;
     if (/\bjson\b/.test(c.req.header('accept') ?? '')) {
@@ -35,7 +36,7 @@ export function addEventRoutes(api: Api): void {
       throw new HTTPException(503, { message: 'Too many viewers follow changes; try again later.' });
     }
     const response = streamSSE(c, async (stream) => {
-      await tellViewer(stream, feed);
+      await tellViewer(stream, feed, patienceMs);
       // A connection that is full would stay for as long as its reader likes.
       if (stream.aborted) (c.env as Partial<NodeBindings> | undefined)?.outgoing?.destroy();
     });
@@ -53,13 +54,10 @@ interface NodeBindings {
 /** A proxy takes a connection for dead that is quiet for longer. */
 const HEARTBEAT_MS = 20_000;
 
-/** Who has not read an event by then is gone. */
-const PATIENCE_MS = 20_000;
-
 const RETRY_MS = 2000;
 
 /** Until the viewer goes, or the server ends. Versions that a slow viewer has missed are left out. */
-async function tellViewer(stream: SSEStreamingApi, feed: ChangeFeed): Promise<void> {
+async function tellViewer(stream: SSEStreamingApi, feed: ChangeFeed, patienceMs: number): Promise<void> {
   let version = '';
   let sent = '';
   let wake = new AbortController();
@@ -81,7 +79,7 @@ async function tellViewer(stream: SSEStreamingApi, feed: ChangeFeed): Promise<vo
           ? stream.write(': still there\n\n')
           : stream.writeSSE({ event: 'changed', id: version, data: version, retry: RETRY_MS });
       sent = version;
-      if (!(await isDoneWithin(PATIENCE_MS, writing))) return stream.abort();
+      if (!(await isDoneWithin(patienceMs, writing))) return stream.abort();
       if (version === sent) await wait(HEARTBEAT_MS, undefined, { signal: wake.signal }).catch(() => undefined);
     }
   } finally {

@@ -42,6 +42,8 @@ class Follower {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #version: string | null = null;
   #polls = 0;
+  /** Whether a stream has got through. */
+  #hasStreamed = false;
   /** By `performance.now()`; null: the last answer was one. */
   #lostSince: number | null = null;
 
@@ -79,12 +81,13 @@ class Follower {
     this.#polls = 0;
     this.#after(FIRST_EVENT_MS, () => this.#poll());
     source.addEventListener('changed', ({ data }) => {
+      this.#hasStreamed = true;
       this.#after(SILENCE_MS, () => this.#listen());
       this.#hear(data);
     });
     source.addEventListener('error', () => {
-      // Refused, it is over; else the browser tries again by itself.
-      if (source.readyState === EventSource.CLOSED) this.#poll();
+      // Refused, or blocked from the beginning, it is over; else the browser tries again by itself.
+      if (source.readyState === EventSource.CLOSED || !this.#hasStreamed) this.#poll();
       else {
         this.#after(SILENCE_MS, () => this.#listen());
         this.lose();
@@ -108,7 +111,7 @@ class Follower {
     this.#ask().then(
       (version) => {
         this.#hear(version);
-        if (wasLost && !document.hidden) this.#listen();
+        if (wasLost && this.#hasStreamed && !document.hidden) this.#listen();
       },
       () => this.lose(),
     );
