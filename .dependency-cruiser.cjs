@@ -76,7 +76,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, pathNot: '^src/(index|commands/(bin|cli)|child/|dashboard/(client/generate|page/))' },
+      from: { orphan: true, pathNot: '^src/(index|commands/(bin|cli)|child/|dashboard/(client/|page/))' },
       to: {},
     },
   ],

@@ -178,4 +178,16 @@ export default defineConfig([
       'build:done': ({ options: { outDir } }) => copyFile(join(outDir, 'index.d.mts'), join(outDir, 'index.d.cts')),
     },
   },
+  // For programs elsewhere, and for browsers: it needs nothing but fetch.
+  {
+    ...shared,
+    entry: { client: 'src/dashboard/client/client.ts' },
+    fixedExtension: true,
+    format: 'esm',
+    dts: true,
+    deps: { onlyBundle: false },
+    hooks: {
+      'build:done': ({ options: { outDir } }) => copyFile(join(outDir, 'client.d.mts'), join(outDir, 'client.d.cts')),
+    },
+  },
 ]);

@@ -1,5 +1,8 @@
+import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { createApi } from '../../src/dashboard/api/api.ts';
+import { openSite as openSiteOf } from '../../src/dashboard/site.ts';
 import { startDashboard } from '../support/dashboard.ts';
 import { inRoot } from '../support/in-root.ts';
 import { checkInvariants } from '../support/invariants.ts';
@@ -137,4 +140,20 @@ test('who waits for a job gets it at once, and who went away leaves none claimed
   expect(await send('GET', '/api/jobs/claim?wait=6m')).toMatchObject({ status: 400 });
   expect((await ask('/api/jobs/claim', { method: 'HEAD' })).status).toBe(405);
   checkInvariants(root, { isSettled: false });
+});
+
+test('a job whose answer is not written is given back at once, and that was no try', async () => {
+  const root = makeQueueSite();
+  await inRoot(root, 'add', 'export');
+  const site = openSiteOf({ root, env: {}, version: '0', now: Date.now, distFolder: '' });
+  const api = createApi(site, { name: 'token laptop', permission: 'manage' });
+  const outgoing = Object.assign(new EventEmitter(), { destroyed: false, closed: false, writableFinished: false });
+  const answer = await api.request('http://127.0.0.1/api/jobs/claim', {}, { outgoing });
+  expect(await answer.json()).toMatchObject({ jobs: [{ id: 1 }] });
+  outgoing.emit('close');
+  await site.close();
+  expect(queryLog(root, 'select state, attempts, claim_token from jobs')).toEqual([
+    { state: 'queued', attempts: 0, claim_token: null },
+  ]);
+  checkInvariants(root);
 });

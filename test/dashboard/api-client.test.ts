@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import type { createClient as CreateClient } from '../../src/dashboard/client/client.ts';
+import { startDashboard } from '../support/dashboard.ts';
+import { inRoot } from '../support/in-root.ts';
+import { changeLog, queryLog } from '../support/open-log.ts';
+import { jsonOf, makeQueueSite } from '../support/queue-site.ts';
+import { until } from '../support/until.ts';
+
+const built = new URL('../../dist/client.mjs', import.meta.url).href;
+const { createClient } = (await import(built)) as { createClient: typeof CreateClient };
+
+test('the client of the package manages a site: with a token, or as this user on the same machine', async () => {
+  const root = makeQueueSite();
+  const added = await inRoot(root, 'web', 'token', 'add', 'laptop', '--manage');
+  const [token = ''] = /\S{40,}/.exec(added.stdout) ?? [];
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url, token });
+  const { data } = await runner.POST('/api/jobs', { body: { name: 'export', data: { to: 1 } } });
+  expect(data).toEqual({ items: [{ id: 1, added: true }] });
+  const claimed = await runner.GET('/api/jobs/claim', { params: { query: { names: 'export' } } });
+  expect(claimed.data?.jobs).toMatchObject([{ id: 1, data: { to: 1 } }]);
+  const own = createClient({ url: url.replace(/\/$/, '') });
+  const path = { pattern: 'hourly/clean' };
+  const paused = await own.PUT('/api/pauses/{pattern}', { params: { path }, body: { for: '2h' } });
+  expect(paused.data).toMatchObject({ name: 'hourly/clean', kind: 'pause' });
+  const { error, response } = await own.PUT('/api/pauses/{pattern}', { params: { path: { pattern: 'hourli' } } });
+  expect([response.status, error?.detail]).toEqual([400, expect.stringContaining('did you mean hourly?')]);
+  const read = await own.GET('/api/scripts/{name}', { params: { path: { name: 'hourly/clean' } } });
+  expect(read.data?.script).toBe('hourly/clean');
+  const resumed = await own.DELETE('/api/pauses/{pattern}', { params: { path } });
+  expect(resumed.data).toEqual({ resumed: ['hourly/clean'], pause: null });
+  const by = queryLog<{ event: string; actor: string }>(root, 'select event, actor from events order by id');
+  const me = `user ${process.geteuid?.()}`;
+  expect(by.map(({ event, actor }) => `${event} ${actor}`)).toEqual([
+    ...['job-added token laptop', 'job-claimed token laptop', `paused ${me}`, `resumed ${me}`],
+  ]);
+  expect((await createClient({ url, token: 'wrong' }).GET('/api/session')).response.status).toBe(401);
+});
+
+test('a script is run now; what is unknown, or is no script, is not', async () => {
+  const root = makeQueueSite();
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  const run = async (script: string) => await runner.POST('/api/runs', { body: { script } });
+  expect(await run('hourly/clean')).toMatchObject({ response: { status: 202 }, data: { script: 'hourly/clean' } });
+  await until('it has run', async () => {
+    const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/clean', '--json'));
+    return runs[0]?.outcome === 'succeeded';
+  });
+  const [worker] = queryLog(root, 'select kind, state from workers');
+  expect(worker).toMatchObject({ kind: 'script' });
+  expect(queryLog(root, `select detail from events where event = 'run-requested'`)).toEqual([
+    { detail: 'hourly/clean' },
+  ]);
+  const unknown = await run('hourly/cleam');
+  expect([unknown.response.status, unknown.error?.detail]).toEqual([
+    404,
+    expect.stringContaining('did you mean hourly/clean'),
+  ]);
+  expect(unknown.error?.detail).not.toContain(root);
+  expect((await run('queue/export')).response.status).toBe(404);
+});
+
+test('an incident is acknowledged and muted, and the activity says by whom', async () => {
+  const root = makeQueueSite();
+  await inRoot(root, 'hourly');
+  const columns = 'subject, code, severity, opened_at, last_at';
+  changeLog(root, `insert into incidents (${columns}) values ('hourly/clean', 'script-failing', 'critical', 1, 1)`);
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  const acknowledge = () => runner.POST('/api/incidents/{id}/acknowledge', { params: { path: { id: 1 } } });
+  const { data } = await acknowledge();
+  expect(data?.acknowledgedAt).toEqual(expect.any(String));
+  expect((await acknowledge()).data).toEqual(data);
+  const path = { pattern: 'hourly/*' };
+  expect((await runner.PUT('/api/mutes/{pattern}', { params: { path }, body: { for: '1h' } })).data?.name).toBe(
+    'hourly/*',
+  );
+  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: ['hourly/*'] });
+  expect((await runner.DELETE('/api/mutes/{pattern}', { params: { path } })).data).toEqual({ unmuted: [] });
+  const events = queryLog<{ event: string }>(root, 'select event from events where actor is not null order by id');
+  expect(events.map(({ event }) => event)).toEqual(['incident-acknowledged', 'muted', 'unmuted']);
+});
