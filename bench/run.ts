@@ -9,6 +9,7 @@ import { queueParts } from './queue.ts';
 import { reportParts } from './report.ts';
 import { tierParts } from './tiers.ts';
 import { usualParts } from './usual.ts';
+import { webParts } from './web.ts';
 
 /** `npm run bench -- queue`, `npm run bench -- waking tiers`: those benches or parts; without a name, all of them. */
 const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
@@ -18,6 +19,7 @@ const benches: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
   chores: choreParts,
   usual: usualParts,
   log: logParts,
+  web: webParts,
 };
 
 const wanted = process.argv.slice(2);

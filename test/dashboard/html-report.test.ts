@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { compare } from 'bcryptjs';
 import { expect, test } from 'vitest';
 import { describeUnread } from '../../src/dashboard/static/protect.ts';
@@ -196,6 +197,11 @@ test('where they would be too many bytes, the oldest runs are left out', async (
   const { runs } = readReport(file);
   expect(runs).toHaveLength(200);
   expect(runs.at(-1)).toMatchObject({ startedAt: runsSince });
+});
+
+test('the page is at most 250 KB, gzipped', () => {
+  const { distFolder } = contextOf({ cwd: '/', env: {} });
+  expect(gzipSync(readFileSync(join(distFolder, 'dashboard.html'))).length).toBeLessThan(250 * 1024);
 });
 
 /** So many hours, in which each of these scripts of `hourly` has run once. */

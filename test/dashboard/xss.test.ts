@@ -109,6 +109,7 @@ test('what scripts and jobs are called, print, throw and carry takes effect in n
     const { wrong, shown } = await visit(page, start, addresses);
     expect(wrong).toEqual({});
     expect(strange).toEqual([]);
+    expect(shown).not.toContain('could not be read');
     // Shown as what it is.
     for (const script of scripts) expect(shown).toContain(script);
   }

@@ -1,0 +1,270 @@
+import { execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import type { Bench, Part } from './bench.ts';
+import { alternate, median, quantile, rssOf } from './measure.ts';
+import { installPeers, startRedis } from './peers.ts';
+import { ask } from './queue/contender.ts';
+import { rootWithRuns } from './report/generate.ts';
+import { handlers, makeRoot, runner } from './root.ts';
+
+/** `runner web`: from its start to its first answer, answers under load, many viewers, the page itself. */
+export const webParts: Readonly<Record<string, Part>> = { start, answers, viewers, page, lists };
+
+const RUNS = 1_000_000;
+const JOBS = 10_000;
+
+interface Server {
+  readonly pid: number;
+  readonly url: string;
+  /** From its start to its first answer. */
+  readonly readyMs: number;
+  stop(): Promise<void>;
+}
+
+async function serve(root: string): Promise<Server> {
+  const startMs = performance.now();
+  const child = spawn(process.execPath, [runner, 'web', '--port', '0'], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  const printed = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve));
+  const url = /http:\S+/.exec(printed)?.[0] as string;
+  await (await fetch(url)).text();
+  const stop = async (): Promise<void> => {
+    child.kill('SIGINT');
+    await ended;
+  };
+  return { pid: child.pid as number, url, readyMs: performance.now() - startMs, stop };
+}
+
+async function start(bench: Bench): Promise<void> {
+  const root = makeRoot(bench.disk, { 'hourly/a.sh': '' });
+  const bare = async (): Promise<number> => {
+    const startMs = performance.now();
+    await promisify(execFile)(process.execPath, ['empty.cjs'], { cwd: root });
+    return performance.now() - startMs;
+  };
+  const web = async (): Promise<number> => {
+    const server = await serve(root);
+    await server.stop();
+    return server.readyMs;
+  };
+  const times = await alternate(bench.rounds(15), { 'node empty.cjs': bare, 'runner web, to its first page': web });
+  bench.table(
+    ['', 'ms'],
+    Object.entries(times).map(([name, all]) => [name, median(all).toFixed(0)]),
+  );
+  const [node = [], started = []] = Object.values(times);
+  bench.atMost('the server starts, beyond bare Node, ms', median(started) - median(node), 150);
+}
+
+/** One root for all parts: runs in the log, and jobs of the queue. */
+let filled: Promise<string> | undefined;
+
+async function fill(bench: Bench): Promise<string> {
+  const root = rootWithRuns(bench, RUNS);
+  await ask('ours', 'bulk', root, bench.scaled(JOBS));
+  return root;
+}
+
+function rootOf(bench: Bench): Promise<string> {
+  filled ??= fill(bench);
+  return filled;
+}
+
+/** What the pages ask for; each next question differs from those before, so that none is answered from memory. */
+const questions: Readonly<Record<string, (number: number) => string>> = {
+  overview: (number) => `overview?since=${before(number)}`,
+  scripts: (number) => `scripts?since=${before(number)}`,
+  runs: (number) => `runs?limit=50&until=${new Date(Date.now() - number * 1000).toISOString()}`,
+  jobs: (number) => `jobs?limit=50&offset=${number}`,
+  'metrics/1h': (number) => `metrics/1h?since=${before(number)}`,
+};
+
+const before = (number: number): string => new Date(Date.now() - 7 * 864e5 - number * 1000).toISOString();
+
+async function answers(bench: Bench): Promise<void> {
+  const server = await serve(await rootOf(bench));
+  const rows: string[][] = [];
+  for (const [name, question] of Object.entries(questions)) {
+    const load = await shoot(`${server.url}api/${question(0)}`, bench.scaled(5000));
+    const fresh = await askFresh(`${server.url}api/`, question, bench.scaled(100));
+    const slowest = quantile(fresh, 0.95);
+    rows.push([
+      name,
+      load.perSecond.toFixed(0),
+      load.p50.toFixed(1),
+      load.p95.toFixed(1),
+      median(fresh).toFixed(1),
+      slowest.toFixed(1),
+    ]);
+    bench.atMost(`${name}, asked by 10 at once, p95 in ms`, load.p95, 50);
+    bench.atMost(`${name}, a question that nobody asked before, p95 in ms`, slowest, 50);
+  }
+  bench.table(['answer', 'a second by 10', 'p50 ms', 'p95 ms', 'new question: p50 ms', 'p95 ms'], rows);
+  await server.stop();
+}
+
+interface Load {
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p95: number;
+}
+
+/** By autocannon, in a process of its own; it counts 97.5 % where 95 % are asked for. */
+async function shoot(url: string, amount: number): Promise<Load> {
+  const cannon = createRequire(import.meta.url).resolve('autocannon');
+  const args = [cannon, '--json', '--connections', '10', '--amount', String(amount), url];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 1e8 });
+  const { requests, latency, non2xx, errors, duration } = JSON.parse(stdout);
+  if (non2xx > 0 || errors > 0) throw new Error(`${url}: ${non2xx} refusals, ${errors} errors`);
+  return { perSecond: requests.total / duration, p50: latency.p50, p95: latency.p97_5 };
+}
+
+async function askFresh(url: string, question: (number: number) => string, count: number): Promise<number[]> {
+  const times: number[] = [];
+  for (let number = 1; number <= count; number += 1) {
+    const startMs = performance.now();
+    const response = await fetch(url + question(number));
+    await response.text();
+    if (!response.ok) throw new Error(`${question(number)}: ${response.status}`);
+    times.push(performance.now() - startMs);
+  }
+  return times;
+}
+
+const VIEWERS = 100;
+const WATCH_MS = 20_000;
+
+/** 100 who look, and ask for the overview after each change, while a job is added each 100 ms. */
+async function viewers(bench: Bench): Promise<void> {
+  const root = await rootOf(bench);
+  const server = await serve(root);
+  const counts = { changes: 0, answers: 0 };
+  const ends = Array.from({ length: VIEWERS }, () => follow(server.url, counts));
+  await wait(2000);
+  const [cpu, memory] = [cpuMsOf(server.pid), rssOf(server.pid)[0] ?? Number.NaN];
+  const startMs = performance.now();
+  const writer = ask('ours', 'add', root, bench.scaled(WATCH_MS / 100));
+  await Promise.all([writer, wait(Math.max(3000, bench.scaled(WATCH_MS)))]);
+  const tookMs = performance.now() - startMs;
+  const share = (cpuMsOf(server.pid) - cpu) / tookMs;
+  const growth = ((rssOf(server.pid)[0] ?? Number.NaN) - memory) / 1024 / 1024;
+  bench.say(`${counts.changes} changes told, ${counts.answers} overviews asked for in ${(tookMs / 1000).toFixed(1)} s`);
+  bench.say(`${(memory / 1024 / 1024).toFixed(0)} MB before, ${growth.toFixed(0)} MB more after`);
+  for (const end of ends) end();
+  await server.stop();
+  bench.atMost(`${VIEWERS} viewers, share of a core`, share, 1);
+  bench.atMost(`${VIEWERS} viewers, memory that comes on top, MB`, growth, 50);
+}
+
+function follow(url: string, counts: { changes: number; answers: number }): () => void {
+  let isAsking = false;
+  const request = get(`${url}api/events`, (response) => {
+    response.setEncoding('utf8').on('data', (text: string) => {
+      if (!text.includes('changed')) return;
+      counts.changes += 1;
+      if (isAsking) return;
+      isAsking = true;
+      void fetch(`${url}api/overview`)
+        .then((answer) => answer.arrayBuffer())
+        .then(() => {
+          counts.answers += 1;
+        })
+        .catch(() => undefined)
+        .finally(() => {
+          isAsking = false;
+        });
+    });
+    response.on('error', () => undefined);
+  });
+  request.on('error', () => undefined);
+  return () => request.destroy();
+}
+
+/** Ticks are of 10 ms on every Linux that hosts have. */
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** From the start of the navigation until all of the first page stands there, and answers. */
+const watch = `globalThis.readyAt = new Promise((resolve) => {
+  const look = () => {
+    if (document.querySelector('main h1') !== null && document.querySelector('main .loading') === null) resolve(performance.now());
+    else requestAnimationFrame(look);
+  };
+  look();
+})`;
+
+async function page(bench: Bench): Promise<void> {
+  const packed = gzipSync(readFileSync(join(import.meta.dirname, '../dist/dashboard.html')), { level: 9 }).length;
+  bench.atMost('the page, gzipped, KB', packed / 1024, 250);
+  const server = await serve(await rootOf(bench));
+  const { chromium } = await import('playwright-core');
+  const { default: packaged } = await import('@sparticuz/chromium');
+  packaged.setGraphicsMode = false;
+  const options = { args: packaged.args, executablePath: await packaged.executablePath(), headless: true };
+  const browser = await chromium.launch(options);
+  const context = await browser.newContext({ locale: 'en-GB' });
+  const times: number[] = [];
+  for (let round = 0; round < bench.rounds(11); round += 1) {
+    const tab = await context.newPage();
+    await tab.addInitScript(watch);
+    await tab.goto(server.url);
+    times.push((await tab.evaluate('readyAt')) as number);
+    await tab.close();
+  }
+  await browser.close();
+  await server.stop();
+  bench.say(
+    `the overview stands after ${median(times).toFixed(0)} ms, at the slowest after ${Math.max(...times).toFixed(0)} ms`,
+  );
+  bench.atMost('the page is there and answers, ms', median(times), 300);
+}
+
+/** The list of waiting jobs beside bull-board's. */
+async function lists(bench: Bench): Promise<void> {
+  bench.say('Cronicle is not on npm; its list page is NOT MEASURED.');
+  const what = 'the list of jobs, of bull-board’s, p50';
+  const peers = installPeers();
+  const redis = peers === null ? null : await startRedis(join(bench.disk, 'redis-web'));
+  if (peers === null || redis === null)
+    return bench.notMeasured(what, '≤ 1', 'redis-server or the peers are not there');
+  const board = await startBoard(peers, redis.port, bench.scaled(JOBS));
+  const root = makeRoot(bench.disk, handlers);
+  await ask('ours', 'bulk', root, bench.scaled(JOBS));
+  const server = await serve(root);
+  const amount = bench.scaled(2000);
+  const figures = await alternate(bench.rounds(5), {
+    'runner web: api/jobs?limit=10': () => shoot(`${server.url}api/jobs?limit=10`, amount),
+    'bull-board: api/queues': () =>
+      shoot(`${board.url}api/queues?activeQueue=bench&status=latest&page=1&jobsPerPage=10`, amount),
+  });
+  await server.stop();
+  board.stop();
+  await redis.stop();
+  const rows = Object.entries(figures).map(([name, loads]) => {
+    const of = (field: keyof Load) => median(loads.map((load) => load[field]));
+    return [name, of('perSecond').toFixed(0), of('p50').toFixed(1), of('p95').toFixed(1)];
+  });
+  bench.table(['list of 10 of the jobs', 'a second by 10', 'p50 ms', 'p95 ms'], rows);
+  const [ours = [], theirs = []] = Object.values(figures).map((loads) => loads.map(({ perSecond }) => perSecond));
+  bench.atMost(what.replace('p50', 'time for one answer'), median(theirs) / median(ours), 1);
+}
+
+async function startBoard(peers: string, port: number, jobs: number) {
+  const program = join(import.meta.dirname, 'web-board.cjs');
+  const child = spawn(process.execPath, [program, peers, String(port), String(jobs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const url = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve));
+  return { url: url.trim(), stop: () => void child.kill() };
+}
