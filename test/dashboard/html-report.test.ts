@@ -197,6 +197,8 @@ test('where they would be too many bytes, the oldest runs are left out', async (
   const { runs } = readReport(file);
   expect(runs).toHaveLength(200);
   expect(runs.at(-1)).toMatchObject({ startedAt: runsSince });
+  const page = await openPage(pathToFileURL(file).href);
+  await page.getByText(/, runs from .* on/).waitFor();
 });
 
 test('the page is at most 250 KB, gzipped', () => {

@@ -7,6 +7,7 @@ import { Time } from '../components/time.tsx';
 import { tell } from '../components/toast.tsx';
 import { client, connection, isStatic } from '../data.ts';
 import { session } from '../manage/session.ts';
+import { runsSince } from '../source/embedded.ts';
 
 /** When the server was last known to be there. */
 const heardAt = signal(Date.now());
@@ -22,6 +23,11 @@ export function Standing() {
         <State state="report" tone="ended" word="report" />
         <span class="quiet small">
           of <Time at={new Date(now.value).toISOString()} as="minute" />
+          {runsSince.value !== null && (
+            <>
+              , runs from <Time at={runsSince.value} as="short" /> on
+            </>
+          )}
         </span>
       </span>
     );

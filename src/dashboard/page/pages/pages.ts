@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact';
 import type { IconName } from '../components/icon.tsx';
+import { isStatic } from '../data.ts';
 import type { PagePath } from '../router.ts';
 import { ActivityPage } from './activity/activity.tsx';
 import { Incidents } from './incidents/incidents.tsx';
@@ -29,8 +30,7 @@ export interface PageEntry {
   readonly OneView?: ComponentType<PageProps>;
 }
 
-/** All pages, in the order of the navigation; on a phone, the first four are at hand, the others behind "More". */
-export const pages: readonly PageEntry[] = [
+const all: readonly PageEntry[] = [
   { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: Overview },
   { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ScriptPage },
   { path: '/runs', navigation: { words: 'Runs', icon: 'runs' }, View: RunsPage, OneView: RunPage },
@@ -42,3 +42,9 @@ export const pages: readonly PageEntry[] = [
   { path: '/metrics', navigation: { words: 'Metrics', icon: 'metrics' }, View: MetricsPage },
   { path: '/settings', navigation: { words: 'Settings', icon: 'settings' }, View: SettingsPage },
 ];
+
+/**
+ * All pages, in the order of the navigation; on a phone, the first four are at hand, the others behind "More". A
+ * report has no settings in it.
+ */
+export const pages: readonly PageEntry[] = isStatic ? all.filter(({ path }) => path !== '/settings') : all;

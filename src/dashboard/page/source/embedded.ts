@@ -1,3 +1,5 @@
+import { signal } from '@preact/signals';
+
 /** What a static report carries within it: answers of the API, all of one moment. */
 export interface Embedded {
   /** UTC, ISO 8601. */
@@ -26,6 +28,12 @@ const packed = document.getElementById('data')?.textContent ?? '';
 
 /** What the file holds; null: there is a server. */
 export const embedded: Promise<Embedded> | null = packed === '' ? null : unpack(packed);
+
+/** From when on a report has runs, where older ones were left out for its size. */
+export const runsSince = signal<string | null>(null);
+embedded?.then((found) => {
+  runsSince.value = found.runsSince;
+});
 
 async function unpack(text: string): Promise<Embedded> {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
