@@ -77,6 +77,10 @@ test('a script’s chart has marks, zooms by mouse and keys, and leads to its ru
   await page.getByRole('heading', { name: 'Run 289' }).waitFor();
   await page.goBack();
 
+  // However often they were drawn anew, there are two charts.
+  await legend(page).waitFor();
+  expect(await page.locator('.uplot canvas').count()).toBe(2);
+
   // The calendar tells each day by keys, and leads to its runs.
   await page
     .getByText(/300 runs on|days/)
@@ -145,7 +149,10 @@ export default () => {
   const { url } = await startDashboard(root);
   const page = await openPage(`${url}#/runs/2`);
   await page.getByText('TypeError: <b>orders.csv</b> has no line 3').first().waitFor();
-  await page.getByText(/at .*import\.mjs:8/).waitFor();
+  await page
+    .locator('.error-stack')
+    .getByText(/at .*import\.mjs:8/)
+    .waitFor();
   await page.getByText('<script>document.title = 2</script>').waitFor();
   expect(await page.locator('.ansi-red.ansi-bold').innerText()).toBe('red');
   expect(await page.locator('.ansi-mixed').innerText()).toBe('green');
@@ -217,6 +224,8 @@ test('metrics are charts of any time, of everything or one script; runs are list
     .getByText(/^median: /)
     .first()
     .waitFor();
+  await page.getByText('As a table').nth(1).click();
+  await page.getByRole('columnheader', { name: '95th percentile' }).waitFor();
 
   await page.goto(`${url}#/runs`);
   await page.getByText('100 runs').waitFor();

@@ -1,13 +1,14 @@
 import { useMemo, useState } from 'preact/hooks';
 import { formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
-import type { ChartSeries, TimeRange } from '../../charts/chart-options.ts';
+import type { ChartSeries, ChartSpec, TimeRange } from '../../charts/chart-options.ts';
 import { RangeButtons } from '../../charts/range-buttons.tsx';
 import type { Unit } from '../../charts/ticks.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Choice } from '../../components/fields.tsx';
 import { Answered, Empty } from '../../components/notice.tsx';
 import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { type Column, Table } from '../../components/table.tsx';
 import { formatInstant } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
@@ -136,10 +137,38 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
               ]}
               onZoom={setZoom}
             />
+            <Values {...{ title, unit, series, times }} />
           </figure>
         ))}
       </div>
     </Section>
+  );
+}
+
+/** The same for those who read rather than look, the newest first. */
+function Values({ title, unit, series, times }: Pick<Plot, 'title' | 'unit' | 'series'> & Pick<ChartSpec, 'times'>) {
+  const [isOpen, setOpen] = useState(false);
+  const columns: Column<number>[] = [
+    {
+      title: 'From',
+      cell: (index) => formatInstant(times[index] as number),
+      sortBy: (index) => index,
+      onPhone: 'title',
+    },
+    ...series.map(({ label, values }) => ({
+      title: label,
+      cell: (index: number) => formats[unit](values[index] ?? null),
+      sortBy: (index: number) => values[index] ?? null,
+      isNumber: true,
+    })),
+  ];
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>As a table</summary>
+      {isOpen && (
+        <Table caption={title} columns={columns} rows={[...times.keys()].reverse()} keyOf={(index) => index} />
+      )}
+    </details>
   );
 }
 
