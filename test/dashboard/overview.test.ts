@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { FinishedRun } from '../../src/store/schema.ts';
-import { openPage } from '../support/browser.ts';
+import { keepPicture, openPage } from '../support/browser.ts';
 import { startDashboard } from '../support/dashboard.ts';
 import { brokenImport, writeHistory } from '../support/dashboard-history.ts';
 import { inRoot } from '../support/in-root.ts';
@@ -48,6 +48,7 @@ test('after a failing night the overview says what failed, since when and why, a
   const shown = await page.locator('.trouble time').first().getAttribute('title');
   expect(shown).toMatch(/^[\d-]+ [\d:]+ Europe\/Berlin · [\d-]+ [\d:]+ UTC$/);
   await lookAt(page, 'overview-night');
+  await keepPicture(page, 'overview');
   await page.getByText('live', { exact: true }).waitFor();
   await log.addRun('hourly/clean-uploads', Date.now(), { outcome: 'killed', reason: 'killed by SIGKILL' });
   await page.locator('.failures').getByText('hourly/clean-uploads').waitFor();
@@ -116,13 +117,17 @@ test('the list of scripts at a glance', async () => {
   const { url } = await startDashboard(root);
   const page = await openPage(`${url}#/scripts`);
   const first = page.locator('tbody tr').first();
-  await first.waitFor();
+  // When it runs next is another answer.
+  await first.getByText(/^in 5\dm$/).waitFor();
   expect((await first.innerText()).replaceAll(/\s+/g, ' ')).toMatch(
     /^hourly\/import-orders failed \d\d:\d\d, [34]m ago 95% 20 [\d.]+m?s [\d.]+m?s [\d.]+MB [\d.]+% in 5\dm/,
   );
   expect(await first.locator('svg.sparkline').getAttribute('aria-label')).toMatch(/^Durations of the last 20 runs: /);
   expect(await textsOf(page, 'tr.note')).toContain('Error: orders.csv:3 has not 3 columns');
   await lookAt(page, 'scripts');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await keepPicture(page, 'scripts');
 });
 
 test('a broken log, a lost server, and what comes back, are told as such', async () => {
