@@ -36,6 +36,8 @@ function hashSources(): string {
   const files = globSync(['src/**', 'tsdown.config.ts', 'tsconfig.json', 'package*.json'], {
     cwd: project,
     nodir: true,
+    // Made of the others.
+    ignore: 'src/dashboard/client/paths.ts',
   });
   for (const file of files.sort()) hash.update(`${file}\0`).update(readFileSync(join(project, file)));
   return hash.digest('hex');
@@ -53,6 +55,7 @@ async function build(sources: string): Promise<void> {
   const fresh = join(workshop, 'dist');
   const run = (tool: string, ...args: string[]) =>
     promisify(execFile)(join(project, 'node_modules/.bin', tool), [...args, '--logLevel', 'error'], { cwd: project });
+  await promisify(execFile)(process.execPath, [join(project, 'src/dashboard/client/generate.ts')]);
   await run('tsdown', '--out-dir', fresh);
   await run('vite', 'build', '--config', 'src/dashboard/page/vite.config.ts', '--outDir', fresh);
   rmSync(stamp, { force: true });
