@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
+import { lock } from 'proper-lockfile';
 import { afterAll, onTestFinished } from 'vitest';
 
 let launched: Promise<Browser> | null = null;
@@ -18,9 +19,27 @@ async function launch(): Promise<Browser> {
   return await playwright.launch({
     // Meant for one page, that ends everything as it is closed.
     args: chromium.args.filter((arg) => arg !== '--single-process'),
-    executablePath: await chromium.executablePath(),
+    executablePath: await unpack(chromium),
     headless: true,
   });
+}
+
+/** Beside the packages, for this user: what another one has left in the common temporary folder may not be readable. */
+const unpacked = join(import.meta.dirname, '../../node_modules/.cache/folder-runner/chromium');
+
+/** Once, and by one test file at a time: another one would take half of it for all. */
+async function unpack(chromium: { executablePath(): Promise<string> }): Promise<string> {
+  mkdirSync(unpacked, { recursive: true });
+  const unlock = await lock(unpacked, { retries: { retries: 600, factor: 1, minTimeout: 100, maxTimeout: 100 } });
+  const { TMPDIR } = process.env;
+  process.env.TMPDIR = unpacked;
+  try {
+    return await chromium.executablePath();
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    await unlock();
+  }
 }
 
 export interface View {
