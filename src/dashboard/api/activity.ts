@@ -37,6 +37,7 @@ const activitySchema = z
     job: z.int().nullable(),
     name: knownText.openapi({ description: "The job's; null: it concerns none, or one that was deleted" }),
     worker: z.int().nullable(),
+    isOfScript: z.boolean().openapi({ description: 'The job stands for a script of a tier, and is none of the queue' }),
   })
   .openapi('Activity');
 
@@ -191,7 +192,11 @@ async function readActivityPage(site: Site, query: ActivityWords) {
     const found = await selectActivity(view, { ...asked, order: order === 'desc' ? 'newest' : 'oldest' });
     const last = found.length > limit ? found[limit - 1] : undefined;
     return {
-      items: found.slice(0, limit).map((each) => ({ ...activityToJson(each), text: describeEvent(each.event) })),
+      items: found.slice(0, limit).map((each) => ({
+        ...activityToJson(each),
+        text: describeEvent(each.event),
+        isOfScript: each.isOfScript,
+      })),
       next: last === undefined ? null : writeCursor(...last.place),
     };
   });

@@ -20,6 +20,8 @@ export interface Activity extends JobActivity {
   readonly jobId: number | null;
   /** Of the job; null: it concerns none, or one that was deleted. */
   readonly name: string | null;
+  /** The job stands for a script of a tier, and is none of the queue. */
+  readonly isOfScript: boolean;
   readonly place: ActivityPlace;
 }
 
@@ -293,10 +295,13 @@ const events: Source = async ({ db }, asked) => {
 const sources: readonly Source[] = [workersBegun, jobsAdded, runsStarted, runsEnded, events, workersEnded];
 
 async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity[]> {
-  const names = new Map<number, string>();
+  const jobsById = new Map<number, { readonly name: string; readonly tier: string | null }>();
   for (const ids of inPages([...new Set(rows.flatMap(({ jobId }) => jobId ?? []))])) {
-    const jobs = await db.selectFrom('jobs').select(['id', 'name']).where('id', 'in', ids).execute();
-    for (const { id, name } of jobs) names.set(id, name);
+    const jobs = await db.selectFrom('jobs').select(['id', 'name', 'tier']).where('id', 'in', ids).execute();
+    for (const job of jobs) jobsById.set(job.id, job);
   }
-  return rows.map((each) => ({ ...each, actor: each.actor ?? null, name: names.get(each.jobId ?? 0) ?? null }));
+  return rows.map((each) => {
+    const { name, tier } = jobsById.get(each.jobId ?? 0) ?? { name: null, tier: null };
+    return { ...each, actor: each.actor ?? null, name, isOfScript: tier !== null };
+  });
 }

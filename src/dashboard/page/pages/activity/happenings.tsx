@@ -36,7 +36,14 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
   );
 }
 
-function Subject({ job, name, worker }: Happening) {
+function Subject({ job, name, worker, isOfScript }: Happening) {
+  if (isOfScript && name !== null) {
+    return (
+      <a href={hrefOf('/scripts', name)}>
+        <Name text={name} />
+      </a>
+    );
+  }
   return (
     <>
       {job !== null && (
