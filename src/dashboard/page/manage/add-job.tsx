@@ -81,22 +81,21 @@ function problemOfJson(text: string): Problems {
   }
 }
 
-/** The queue names a value in its sentence only: `The rule expects …`. */
-const wordsOfFields = [
-  ['name', /\bname\b/i],
-  ['data', /\bdata\b/i],
-  ['runAt', /\btime\b|\brunAt\b/i],
-  ['priority', /\bpriority\b/i],
-  ['uniqueKey', /\bunique ?key\b/i],
-  ['repeat', /\brule\b|\brepeat\b/i],
-] as const satisfies readonly (readonly [keyof Values, RegExp])[];
+/** How the queue's sentences begin: `The repeat rule "hm" is wrong …`, `A time expects …`. */
+const subjects = {
+  name: /^An? (?:job's )?name\b/,
+  data: /^The data\b/,
+  runAt: /^A time\b/,
+  priority: /^A priority\b/,
+  uniqueKey: /^A unique key\b/,
+  repeat: /^The repeat rule\b/,
+} as const satisfies { readonly [Key in keyof Values]: RegExp };
 
 function fieldsOf({ fields, message }: Refused): Problems {
   const named = keys.filter((key) => key in fields);
   if (named.length > 0) return Object.fromEntries(named.map((key) => [key, fields[key]]));
-  const [subject = ''] = message.split(' expects ');
-  const meant = wordsOfFields.find(([, words]) => words.test(subject));
-  return meant === undefined ? {} : { [meant[0]]: message };
+  const meant = keys.find((key) => subjects[key].test(message));
+  return meant === undefined ? {} : { [meant]: message };
 }
 
 async function send({ name, data, priority, ...words }: Values): Promise<void> {
@@ -153,7 +152,7 @@ function Field({ label, hint, value, problem, list, isLong = false, onInput }: F
       <label for={id}>{label}</label>
       {control}
       <p id={about} class={problem === undefined ? 'small quiet' : 'field-problem small'}>
-        {problem === undefined ? hint : `${label} ${problem.replace(/^The \w+ (?=expects)/, '')}`}
+        {problem === undefined ? hint : /^[a-z]/.test(problem) ? `${label} ${problem}` : problem}
       </p>
     </div>
   );

@@ -4,13 +4,20 @@ import { Time } from '../../components/time.tsx';
 
 export type Job = Omit<components['schemas']['HeldJob'], 'data' | 'result'>;
 
+/** The page's clock ticks once a second: what has just become due is no later for that. */
+const TICK_MS = 1500;
+
+export function isLater(runAt: string | null, nowMs: number): boolean {
+  return runAt !== null && Date.parse(runAt) > nowMs + TICK_MS;
+}
+
 /** How a job stands, in the words of its queue: one that is queued is due, or delayed. */
 export function JobState({ job: { state, runAt, pause }, nowMs }: { readonly job: Job; readonly nowMs: number }) {
   if (pause !== null) return <State state="paused" word={pause.kind === 'pause' ? 'held by a pause' : 'will fail'} />;
   if (state === 'claimed') return <State state="running" />;
   if (state === 'paused') return <State state="waiting" tone="waiting" word="waits for others" />;
   if (state !== 'queued') return <State state={state} />;
-  return runAt !== null && Date.parse(runAt) > nowMs ? <State state="delayed" /> : <State state="ready" word="due" />;
+  return isLater(runAt, nowMs) ? <State state="delayed" /> : <State state="ready" word="due" />;
 }
 
 /** When it is due, or has begun, or has ended, as its state asks for. */
@@ -25,7 +32,7 @@ export function JobTime({ job, nowMs }: { readonly job: Job; readonly nowMs: num
   }
   if (finishedAt !== null) return <Time at={finishedAt} />;
   if (state === 'paused') return <>when its parent or children have ended</>;
-  const isDue = runAt !== null && Date.parse(runAt) <= nowMs;
+  const isDue = runAt !== null && !isLater(runAt, nowMs);
   return (
     <>
       {isDue && 'due since '}

@@ -3,34 +3,44 @@ import { countOf } from '../../../../report/text/format.ts';
 import { ConfirmDialog } from '../../components/dialog.tsx';
 import { tell } from '../../components/toast.tsx';
 import { client } from '../../data.ts';
-import { attempt, Refused, written } from '../../manage/act.ts';
-import type { Job } from './job-words.tsx';
+import { attempt, written } from '../../manage/act.ts';
+import { isLater, type Job } from './job-words.tsx';
 
 const verbs = {
-  kick: { words: 'Kick', effect: 'Due at once, with all its tries', done: 'kicked', warning: null },
+  kick: { words: 'Kick', effect: 'Due at once, with all its tries', done: 'kicked', question: '', warning: null },
   retry: {
     words: 'Retry',
     effect: 'Back into the queue, though it is running',
     done: 'put back into the queue',
+    question: 'Retry …?',
     warning: 'What it has done so far may already have had an effect, and it runs again from its beginning.',
   },
-  bury: { words: 'Bury', effect: 'Set aside as failed until it is kicked', done: 'buried', warning: null },
+  bury: {
+    words: 'Bury',
+    effect: 'Set aside as failed until it is kicked',
+    done: 'buried',
+    question: '',
+    warning: null,
+  },
   cancel: {
     words: 'Cancel',
     effect: 'It will not run any more',
     done: 'cancelled',
+    question: 'Cancel …?',
     warning: 'It will not run any more, nor will those of its children that wait.',
   },
   requeue: {
     words: 'Run again',
     effect: 'Queued once more, first in line',
     done: 'queued again',
+    question: 'Run … again?',
     warning: 'It has already run, and runs once more from its beginning.',
   },
   delete: {
     words: 'Delete',
     effect: 'Removed with its runs and their output',
     done: 'deleted',
+    question: 'Delete …?',
     warning: 'Data, runs and output are removed. Nothing brings them back.',
   },
 } as const;
@@ -47,9 +57,7 @@ function verbsFor({ state, runAt }: Pick<Job, 'state' | 'runAt'>, nowMs: number)
       return ['retry', 'bury'];
     case 'queued':
     case 'retrying':
-      return runAt !== null && Date.parse(runAt) > nowMs
-        ? ['kick', 'bury', 'cancel', 'delete']
-        : ['bury', 'cancel', 'delete'];
+      return isLater(runAt, nowMs) ? ['kick', 'bury', 'cancel', 'delete'] : ['bury', 'cancel', 'delete'];
     case 'failed':
       return ['kick', 'cancel', 'delete'];
     case 'paused':
@@ -86,7 +94,7 @@ export function JobVerbs({ jobs, nowMs, onDone }: JobVerbsProps) {
         ))}
       {asked !== null && (
         <ConfirmDialog
-          title={`${verbs[asked].words}: ${wordsOf(fitting(asked))}?`}
+          title={verbs[asked].question.replace('…', wordsOf(fitting(asked)))}
           action={`${verbs[asked].words} ${countOf(fitting(asked).length, 'job')}`}
           isDangerous={asked === 'delete' || asked === 'cancel'}
           onConfirm={() => act(asked)}
@@ -99,28 +107,24 @@ export function JobVerbs({ jobs, nowMs, onDone }: JobVerbsProps) {
   );
 }
 
-/** Each by itself, so that one that is refused keeps none of the others back. */
+/** The server takes no more in one request. */
+const MOST_AT_ONCE = 1000;
+
+/** Each by itself: one that is refused keeps none of the others back. */
 async function change(verb: Verb, jobs: readonly Job[]): Promise<void> {
-  const refused: Refused[] = [];
-  for (const { id } of jobs) {
-    try {
-      await written(send(verb, { params: { path: { id } } }));
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      refused.push(error);
-    }
+  const refused: string[] = [];
+  for (let start = 0; start < jobs.length; start += MOST_AT_ONCE) {
+    const ids = jobs.slice(start, start + MOST_AT_ONCE).map(({ id }) => id);
+    const { items } = await written(client.POST('/api/jobs/batch', { body: { verb, ids } }));
+    refused.push(...items.filter(({ ok }) => !ok).map(({ reason }) => reason ?? 'no reason was told'));
   }
   const { done } = verbs[verb];
   const [first] = refused;
-  if (first !== undefined && jobs.length === 1) throw first;
+  if (first !== undefined && jobs.length === 1) throw new Error(first);
   const changed = refused.length === 0 ? wordsOf(jobs) : countOf(jobs.length - refused.length, 'job');
   const sentence = `${changed.charAt(0).toUpperCase()}${changed.slice(1)} ${done}.`;
   if (first === undefined) return tell(sentence);
-  tell(`${sentence} ${countOf(refused.length, 'job was', 'jobs were')} refused: ${first.message}`, { isBad: true });
-}
-
-function send(verb: Verb, init: { readonly params: { readonly path: { readonly id: number } } }) {
-  return verb === 'delete' ? client.DELETE('/api/jobs/{id}', init) : client.POST(`/api/jobs/{id}/${verb}`, init);
+  tell(`${sentence} ${countOf(refused.length, 'job was', 'jobs were')} refused: ${first}`, { isBad: true });
 }
 
 /** Of one its number and name, of several how many. */
