@@ -130,7 +130,7 @@ test('a tier is paused and resumed, a script runs now, an incident is acknowledg
 async function tabTo(page: Page, wanted: Locator): Promise<void> {
   await wanted.waitFor();
   for (let presses = 0; presses < 80; presses += 1) {
-    if (await wanted.evaluate((element) => element === document.activeElement)) return;
+    if (await wanted.evaluate<boolean>('(element) => element === document.activeElement')) return;
     await page.keyboard.press('Tab');
   }
   throw new Error('It is not reached by the keyboard.');
@@ -162,7 +162,7 @@ test('the keyboard is enough: jobs are chosen, the dialog is left and used', asy
 });
 
 async function isFocused(wanted: Locator): Promise<boolean> {
-  return await wanted.evaluate((element) => element === document.activeElement);
+  return await wanted.evaluate<boolean>('(element) => element === document.activeElement');
 }
 
 test('who may only read sees no verbs, and the server refuses them', async () => {
@@ -206,7 +206,7 @@ test('each page can be used by everybody, at any size and in both schemes, and s
       await page.locator('main:not(:has(.loading))').waitFor();
       await keepScreenshot(page, `${name.replace('/', '-')}${'size' in view ? '-phone-dark' : ''}`);
       expect(await page.locator('main img').count()).toBe(0);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name).toBe(true);
+      expect(await page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth'), name).toBe(true);
       if ('size' in view && name !== 'queue') continue;
       const { violations } = await new AxeBuilder({ page }).withTags(['wcag2a', 'wcag2aa', 'best-practice']).analyze();
       expect(violations.map(({ id, nodes }) => `${name} ${id}: ${nodes[0]?.html}`)).toEqual([]);

@@ -122,7 +122,7 @@ function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['ord
 }
 
 /** Only events tell who did it. */
-type Row = Omit<Activity, 'name' | 'actor'> & Partial<Pick<Activity, 'actor'>>;
+type Row = Omit<Activity, 'name' | 'actor' | 'isOfScript'> & Partial<Pick<Activity, 'actor'>>;
 
 function compare({ place: one }: Row, { place: other }: Row): number {
   return one[0] - other[0] || one[1] - other[1] || one[2] - other[2];
