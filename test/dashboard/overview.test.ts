@@ -38,7 +38,8 @@ test('after a failing night the overview says what failed, since when and why, a
   const { url } = await startDashboard(root);
   const page = await openPage(url);
   await page.getByText('2 scripts are failing').waitFor();
-  const troubles = await textsOf(page, '.trouble');
+  // Both began within the same moment.
+  const troubles = (await textsOf(page, '.trouble')).toSorted();
   expect(troubles[0]).toMatch(/daily\/backup-database since \d\d:\d\d, [34]m ago timed out after 30m \(limit 30m\)/);
   expect(troubles[1]).toMatch(/hourly\/import-orders .*Error: orders\.csv:3 has not 3 columns .*run \d+/);
   expect(await page.locator('.running').innerText()).toMatch(/longer than usual\s+daily\/send-newsletter\s+for 1m \ds/);
