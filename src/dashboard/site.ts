@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { discoverNames } from '../discovery/discover.ts';
 import { lookIntoJobs } from '../discovery/look-into-jobs.ts';
 import type { KnownTier } from '../report/model/overview.ts';
-import { hasOpenWork, type LogView } from '../report/model/run.ts';
+import { hasOpenWork, type LogView } from '../report/model/runs/run.ts';
 import { checkStateFolder } from '../settings/access.ts';
 import type { ChangeWatch, Pause, Store } from '../store/contract.ts';
 import { toldPlainly } from '../store/describe-failure.ts';

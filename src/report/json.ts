@@ -11,7 +11,7 @@ import { isInstant } from '../system/base/values.ts';
 import type { Activity, JobActivity } from './model/activity.ts';
 import type { UpcomingRun } from './model/jobs.ts';
 import type { Overview, ScriptOverview, TierOverview } from './model/overview.ts';
-import type { RunningRun, RunRecord } from './model/run.ts';
+import type { RunningRun, RunRecord } from './model/runs/run.ts';
 import type { QueueStatus, Status, StatusRun } from './model/status.ts';
 import type { JobStory } from './model/story.ts';
 import type { RecordedPass, TierHolder, TierState, WaitingScriptJob } from './model/tier.ts';

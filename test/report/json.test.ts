@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { discoveryToJson, formatJson, overviewToJson, runsToJson, runToJson } from '../../src/report/json.ts';
 import { readScriptRuns } from '../../src/report/model/history.ts';
 import { readOverview } from '../../src/report/model/overview.ts';
-import { selectRun } from '../../src/report/model/runs.ts';
+import { selectRun } from '../../src/report/model/runs/runs.ts';
 import { emptyQueries } from '../../src/store/sqlite/dialect.ts';
 import { stateFolderOf } from '../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../support/temporary-root.ts';

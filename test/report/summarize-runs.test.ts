@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { addUp, nearestRank, summarizeRuns } from '../../src/report/model/runs.ts';
+import { addUp, nearestRank, summarizeRuns } from '../../src/report/model/runs/runs.ts';
 import type { Outcome } from '../../src/store/schema.ts';
 
 interface Run {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { KnownTier } from '../../report/model/overview.ts';
-import type { LogView } from '../../report/model/run.ts';
+import type { LogView } from '../../report/model/runs/run.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
 import type { Pause, Store } from '../../store/contract.ts';
 import { StoreUnavailable } from '../../store/failures.ts';

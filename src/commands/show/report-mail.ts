@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { ReportMail } from '../../monitor/alert/report-mail.ts';
-import type { TimeWindow } from '../../report/model/runs.ts';
+import type { TimeWindow } from '../../report/model/runs/runs.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { Store } from '../../store/contract.ts';
 import { UsageError } from '../../system/base/errors.ts';

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import type { KnownTier, ScriptOverview } from '../../report/model/overview.ts';
-import type { RunRecord } from '../../report/model/run.ts';
-import type { RunFilter } from '../../report/model/runs.ts';
+import type { RunRecord } from '../../report/model/runs/run.ts';
+import type { RunFilter } from '../../report/model/runs/runs.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
 import { findKnownTiers, type OpenLog, print, withLog } from '../shared/open.ts';

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { RunWithOutput } from '../../report/model/runs.ts';
+import type { RunWithOutput } from '../../report/model/runs/runs.ts';
 import type { TextOutput } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext, CommonOptions } from '../shared/context.ts';
@@ -113,7 +113,7 @@ async function showJson(
   output: TextOutput,
 ): Promise<void> {
   const { changeToJson, formatJson, runToJson } = await import('../../report/json.ts');
-  const { readRunOutput } = await import('../../report/model/output.ts');
+  const { readRunOutput } = await import('../../report/model/runs/output.ts');
   let text: string | null = null;
   for await (const piece of readRunOutput(state, run, options.full === true)) {
     text = (text ?? '') + piece;
@@ -130,7 +130,7 @@ interface Shown {
 async function showText(context: CommandContext, { state }: OpenLog, { run, options, output }: Shown): Promise<void> {
   const { createScreen } = await import('../../report/terminal/screen.ts');
   const { renderRun, renderOutputTitle } = await import('../../report/terminal/runs.ts');
-  const { readRunOutput } = await import('../../report/model/output.ts');
+  const { readRunOutput } = await import('../../report/model/runs/output.ts');
   const { toPrintableLines } = await import('../../system/base/text.ts');
   const screen = createScreen(context);
   await output.write(renderRun(run, screen));
@@ -146,7 +146,7 @@ async function showText(context: CommandContext, { state }: OpenLog, { run, opti
 }
 
 async function findRun(log: OpenLog, id: number): Promise<RunWithOutput> {
-  const { selectHighestRunId, selectRun } = await import('../../report/model/runs.ts');
+  const { selectHighestRunId, selectRun } = await import('../../report/model/runs/runs.ts');
   const view = await log.view();
   const run = await selectRun(view, id);
   if (run !== null) return run;

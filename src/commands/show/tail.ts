@@ -59,7 +59,7 @@ async function tailWhenThere(context: CommandContext, request: TailRequest): Pro
   const isFollowing = options.follow === true;
   const { findNames, findRecordedScript } = await import('../../report/model/history.ts');
   const { openTextOutput } = await import('../../report/terminal/screen.ts');
-  const { describeTailWait, tailScript } = await import('../../report/model/output.ts');
+  const { describeTailWait, tailScript } = await import('../../report/model/runs/output.ts');
   const output = openTextOutput(context.stdout);
   const isDone = await withLog(context, options.root, async ({ root, state, store, view }) => {
     const log = await view();

@@ -7,7 +7,7 @@ import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import type { CommandContext } from '../shared/context.ts';
 import type { FullScreen } from './full-screen.ts';
-import { type Content, type Drawn, Reader, textOf, type View } from './watch-views.ts';
+import { type Content, type Drawn, textOfView, type View, ViewReader } from './watch-views.ts';
 
 /** A view, and where in it one is. */
 interface Place {
@@ -32,14 +32,14 @@ const tabs: readonly Tab[] = [
   { keys: ['4', 'o'], name: 'output', view: { kind: 'output', run: null } },
 ];
 
-const LOADING = textOf('Reading the log …');
+const LOADING = textOfView('Reading the log …');
 
 /** What is on the screen, and what keys do to it. */
 export class Watch {
   readonly left: Promise<null>;
   readonly #leave: (value: null) => void;
   readonly #fail: (error: unknown) => void;
-  readonly #reader: Reader;
+  readonly #reader: ViewReader;
   readonly #screen: FullScreen;
   readonly #context: CommandContext;
   #path: Place[] = [{ view: (tabs[0] as Tab).view, selected: 0, top: 0 }];
@@ -49,7 +49,7 @@ export class Watch {
 
   constructor(site: Site, screen: FullScreen, context: CommandContext) {
     ({ promise: this.left, resolve: this.#leave, reject: this.#fail } = Promise.withResolvers<null>());
-    this.#reader = new Reader(site);
+    this.#reader = new ViewReader(site);
     this.#screen = screen;
     this.#context = context;
     screen.onKey((key) => this.#press(key));
@@ -75,7 +75,7 @@ export class Watch {
     while (this.#isStale) {
       this.#isStale = false;
       const place = this.#place;
-      const content = await this.#reader.read(place.view).catch((error: unknown) => textOf(told(error)));
+      const content = await this.#reader.read(place.view).catch((error: unknown) => textOfView(told(error)));
       if (place === this.#place) this.#content = content;
     }
     this.#isReading = false;

@@ -3,11 +3,11 @@ import { tierNames } from '../../discovery/jobs-folder.ts';
 import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
 import { readScriptRuns } from '../../report/model/history.ts';
 import { noJobs, readJobs } from '../../report/model/jobs.ts';
-import { readOutputFrom } from '../../report/model/output-part.ts';
 import { readOverview } from '../../report/model/overview.ts';
-import { selectRunning } from '../../report/model/run.ts';
-import { selectRunPage } from '../../report/model/run-pages.ts';
-import { type RunWithOutput, selectHighestRunId, selectRun } from '../../report/model/runs.ts';
+import { readOutputFrom } from '../../report/model/runs/output-part.ts';
+import { selectRunning } from '../../report/model/runs/run.ts';
+import { selectRunPage } from '../../report/model/runs/run-pages.ts';
+import { type RunWithOutput, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
 import { readStatus, type Status } from '../../report/model/status.ts';
 import { readStory } from '../../report/model/story.ts';
 import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
@@ -44,7 +44,7 @@ const DAY_MS = 86_400_000;
 const MOST_ROWS = 200;
 
 /** Reads views one after the other, and remembers what came of an output so far. */
-export class Reader {
+export class ViewReader {
   readonly #site: Site;
   #output: { readonly run: number; readonly text: string; readonly next: number } | null = null;
 
@@ -122,14 +122,14 @@ export class Reader {
 
   async #readRun(log: SiteLog, id: number): Promise<Content> {
     const run = await selectRun(log.view, id);
-    if (run === null) return textOf(`There is no run ${id} in the log.`);
+    if (run === null) return textOfView(`There is no run ${id} in the log.`);
     const output = await this.#follow(log, run);
     return textBy((screen) => [...linesOf(renderRun(run, screen)), '', screen.palette.dim('output'), ...output]);
   }
 
   async #readOutput(log: SiteLog, id: number | null): Promise<Content> {
     const run = id === null ? null : await selectRun(log.view, id);
-    if (run === null) return textOf('Nothing has run yet.');
+    if (run === null) return textOfView('Nothing has run yet.');
     const output = await this.#follow(log, run);
     return textBy((screen) => [linesOf(renderRun(run, screen))[0] ?? '', '', ...output]);
   }
@@ -186,7 +186,7 @@ const textBy = (draw: (screen: Screen) => readonly string[]): Content => ({
 });
 
 /** One sentence. */
-export const textOf = (text: string): Content => textBy(() => [text]);
+export const textOfView = (text: string): Content => textBy(() => [text]);
 
 function from(first: number, opens: readonly View[]): ReadonlyMap<number, View> {
   return new Map(opens.map((open, index) => [first + index, open]));

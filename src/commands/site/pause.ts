@@ -37,13 +37,13 @@ export function pauseCommand(context: CommandContext): Command {
 
 async function pauseNames(context: CommandContext, words: readonly string[], options: PauseOptions): Promise<void> {
   const { EVERYTHING, pause: record } = await import('../../queue/pauses.ts');
-  const { findPausables, readPauses } = await import('../../report/model/pausables.ts');
+  const { findPausables, toPauses } = await import('../../report/model/pausables.ts');
   const { withWritableLog } = await import('../shared/open.ts');
   const root = rootOf(context, options.root);
   const at = context.now();
   // What is wrong with an option is told before names are looked for.
-  readPauses([], options, at);
-  const pauses = readPauses(words.length === 0 ? [EVERYTHING] : await findPausables(root, words), options, at);
+  toPauses([], options, at);
+  const pauses = toPauses(words.length === 0 ? [EVERYTHING] : await findPausables(root, words), options, at);
   await withWritableLog(context, options.root, (store) =>
     store.transaction(async (session) => {
       for (const pause of pauses) await record(session, pause);

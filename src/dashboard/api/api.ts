@@ -8,7 +8,6 @@ import { StoreUnavailable } from '../../store/failures.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
 import type { Site } from '../site.ts';
-import { addActivityRoutes } from './activity.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addManyRoutes } from './change/change-many.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
@@ -16,10 +15,15 @@ import { addClaimRoutes } from './change/claim.ts';
 import { renderDocsPage } from './docs-page.ts';
 import { apiDocument } from './document.ts';
 import { addEventRoutes } from './events.ts';
-import { addJobRoutes } from './jobs.ts';
-import { addMonitorRoutes } from './monitor.ts';
-import { addOutputRoute } from './output.ts';
-import { addOverviewRoutes } from './overview.ts';
+import { addActivityRoutes } from './read/activity.ts';
+import { addJobRoutes } from './read/jobs.ts';
+import { addMonitorRoutes } from './read/monitor.ts';
+import { addOutputRoute } from './read/output.ts';
+import { addOverviewRoutes } from './read/overview.ts';
+import { addRunRoutes } from './read/runs.ts';
+import { addScriptRoutes } from './read/scripts.ts';
+import { addSettingsRoutes } from './read/settings.ts';
+import { addTierRoutes } from './read/tiers.ts';
 import {
   type Access,
   type Api,
@@ -28,14 +32,10 @@ import {
   demand,
   demandOf,
   InvalidParameter,
-  type Problem,
+  type ProblemBody,
   type Refusal,
 } from './route.ts';
-import { addRunRoutes } from './runs.ts';
-import { addScriptRoutes } from './scripts.ts';
 import { addSessionRoutes } from './session.ts';
-import { addSettingsRoutes } from './settings.ts';
-import { addTierRoutes } from './tiers.ts';
 
 /**
  * All that the commands show and do, as JSON over HTTP.
@@ -49,7 +49,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
     c.set('site', site);
     c.set('access', gate);
     const admitted = await gate.admit(c, demandOf(c));
-    if ('status' in admitted) return refuse(admitted);
+    if ('status' in admitted) return answerRefusal(admitted);
     c.set('caller', admitted);
     return await limitBody(c, next);
   });
@@ -61,7 +61,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
     name: 'runner-…',
     description: 'What POST /api/session sets; what changes something needs the header X-CSRF-Token, too.',
   });
-  addSessionRoutes(api, refuse);
+  addSessionRoutes(api, answerRefusal);
   addOverviewRoutes(api);
   addClaimRoutes(api);
   addManyRoutes(api);
@@ -81,7 +81,7 @@ export function createApi(site: Site, access: Access | Caller): Api {
     const { html, policy } = renderDocsPage(apiDocument(api, site.version));
     return c.html(html, 200, { 'content-security-policy': policy });
   });
-  api.notFound(() => problem(404, { detail: 'There is nothing at this address.' }));
+  api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error) => describeError(error, (text) => withoutPlaces(text, site)));
   return api;
 }
@@ -94,7 +94,7 @@ const limitOfOthers = limitTo(65_536);
 function limitTo(bytes: number): MiddlewareHandler<ApiEnv> {
   const maxSize = Math.floor(bytes);
   const detail = `The body may have ${maxSize} bytes at most.`;
-  return bodyLimit({ maxSize, onError: () => problem(413, { detail }) });
+  return bodyLimit({ maxSize, onError: () => answerProblem(413, { detail }) });
 }
 
 const limitBody: MiddlewareHandler<ApiEnv> = (c, next) => limitOf(c.req.path)(c, next);
@@ -111,8 +111,8 @@ function openTo(caller: Caller): Access {
 }
 
 /** A refusal as a problem. */
-export function refuse({ status, detail, retryAfterS }: Refusal): Response {
-  const refused = problem(status, { detail });
+export function answerRefusal({ status, detail, retryAfterS }: Refusal): Response {
+  const refused = answerProblem(status, { detail });
   if (status === 401) refused.headers.set('www-authenticate', 'Bearer');
   if (retryAfterS !== undefined) refused.headers.set('retry-after', String(retryAfterS));
   return refused;
@@ -127,7 +127,7 @@ const refuseInvalid: InvalidHook = (result) => {
     name: issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : issue.path.join('.'),
     detail: issue.code === 'unrecognized_keys' ? 'is not known here' : issue.message,
   }));
-  return problem(400, { detail: SOME_INVALID, errors });
+  return answerProblem(400, { detail: SOME_INVALID, errors });
 };
 
 const SOME_INVALID = 'Some values of the request are not valid.';
@@ -147,16 +147,16 @@ function withoutPlaces(text: string, { root, states, distFolder }: Site): string
 }
 
 function describeError(error: Error, tell: (text: string) => string): Response {
-  if (error instanceof HTTPException) return problem(error.status, { detail: tell(error.message) });
+  if (error instanceof HTTPException) return answerProblem(error.status, { detail: tell(error.message) });
   if (error instanceof InvalidParameter) {
     const { parameter: name, message: detail } = error;
-    return problem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
+    return answerProblem(400, { detail: SOME_INVALID, errors: [{ in: 'query', name, detail }] });
   }
-  if (error instanceof QueueError) return problem(statusOfCodes[error.code], { detail: tell(error.message) });
-  if (error instanceof UsageError) return problem(400, { detail: tell(error.message) });
-  if (error instanceof StoreUnavailable) return problem(503, { detail: tell(error.message) });
+  if (error instanceof QueueError) return answerProblem(statusOfCodes[error.code], { detail: tell(error.message) });
+  if (error instanceof UsageError) return answerProblem(400, { detail: tell(error.message) });
+  if (error instanceof StoreUnavailable) return answerProblem(503, { detail: tell(error.message) });
   process.stderr.write(`runner: a request failed unexpectedly. ${error.stack}\n`);
-  return problem(500, { detail: 'The server failed; its own output tells more.' });
+  return answerProblem(500, { detail: 'The server failed; its own output tells more.' });
 }
 
 const titles: Readonly<Record<number, string>> = {
@@ -173,7 +173,7 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 /** A refusal as RFC 9457 has it. */
-export function problem(status: ContentfulStatusCode, more: Pick<Problem, 'detail' | 'errors'>): Response {
-  const body: Problem = { type: 'about:blank', title: titles[status] ?? 'Refused', status, ...more };
+export function answerProblem(status: ContentfulStatusCode, more: Pick<ProblemBody, 'detail' | 'errors'>): Response {
+  const body: ProblemBody = { type: 'about:blank', title: titles[status] ?? 'Refused', status, ...more };
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/problem+json' } });
 }

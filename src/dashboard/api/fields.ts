@@ -16,7 +16,7 @@ export const knownNumber = z.number().nullable();
 export const knownText = z.string().nullable();
 
 /** What all lists answer; `next` goes into `cursor` for what follows, null: there is no more. */
-export const listOf = <S extends z.ZodType>(items: S) =>
+export const pageOf = <S extends z.ZodType>(items: S) =>
   z.object({ items: z.array(items), next: z.string().nullable() });
 
 /** What the models give, as schemas have it. */
@@ -161,7 +161,7 @@ export async function readLog<T>(site: Site, use: (log: SiteLog) => Promise<T>):
 }
 
 /** @throws {HTTPException} 404, with the nearest name, where neither `jobs/` nor the log has such a script */
-export function findScript(word: string, names: readonly string[]): string {
+export function requireScript(word: string, names: readonly string[]): string {
   try {
     return findRecordedScript(word, names);
   } catch (error) {

@@ -60,7 +60,7 @@ export const problemSchema = z
   })
   .openapi('Problem');
 
-export type Problem = z.infer<typeof problemSchema>;
+export type ProblemBody = z.infer<typeof problemSchema>;
 
 const problemResponse = {
   description: 'What is wrong, and how to cure it',

@@ -4,7 +4,7 @@ import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
 import { answerFromPage, embedded } from './source/embedded.ts';
-import { type Connection, followChanges } from './source/live.ts';
+import { followChanges, type LiveState } from './source/live.ts';
 
 /** Whether this page was written into a file, where nothing changes and nothing can be managed. */
 export const isStatic = embedded !== null;
@@ -19,7 +19,7 @@ export const client = createClient<paths>(
 export const changes = signal(0);
 
 /** Whether the server is there: to be shown, as what is on the page grows old without it. */
-export const connection = signal<Connection>('online');
+export const connection = signal<LiveState>('online');
 
 if (!isStatic) {
   followChanges(`${base}/api/events`, {

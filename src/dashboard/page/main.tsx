@@ -1,7 +1,7 @@
 // Before all that formats numbers as it is loaded.
 import './frame/preferences.ts';
 import { render } from 'preact';
-import { Frame } from './frame/frame.tsx';
+import { PageFrame } from './frame/frame.tsx';
 import { logInByAddress } from './frame/login.tsx';
 import './style/tokens.css';
 import './style/base.css';
@@ -14,4 +14,4 @@ import './style/queue.css';
 import './style/activity.css';
 import './style/incidents.css';
 
-if (!(await logInByAddress())) render(<Frame />, document.getElementById('app') as HTMLElement);
+if (!(await logInByAddress())) render(<PageFrame />, document.getElementById('app') as HTMLElement);

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/schema.ts';
 import { inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
-import type { LogView } from './run.ts';
+import type { LogView } from './runs/run.ts';
 
 /** One transition of a job. */
 export interface JobActivity {

@@ -1,8 +1,8 @@
 import type { Severity } from '../../store/schema.ts';
 import type { Overview, OverviewQuery, ScriptOverview } from './overview.ts';
 import { readOverview } from './overview.ts';
-import type { LogView } from './run.ts';
-import { type RunFigures, type Summary, selectFigures, summarizeRuns } from './runs.ts';
+import type { LogView } from './runs/run.ts';
+import { type RunFigures, type Summary, selectFigures, summarizeRuns } from './runs/runs.ts';
 
 /** What a digest tells of one window of time: an overview, and what of it deserves a look. */
 export interface Digest {

@@ -4,8 +4,8 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 
 import type { KnownTier } from './overview.ts';
-import { type LogView, type RunRecord, tierOf } from './run.ts';
-import { type RunFilter, selectRuns, selectScriptNames } from './runs.ts';
+import { type LogView, type RunRecord, tierOf } from './runs/run.ts';
+import { type RunFilter, selectRuns, selectScriptNames } from './runs/runs.ts';
 
 /** One script's runs in a window. */
 export interface ScriptRuns {

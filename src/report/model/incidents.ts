@@ -1,5 +1,5 @@
 import type { IncidentRow } from '../../store/schema.ts';
-import type { LogView } from './run.ts';
+import type { LogView } from './runs/run.ts';
 
 export interface IncidentQuery {
   readonly state: 'open' | 'over' | 'all';

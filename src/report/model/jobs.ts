@@ -8,7 +8,7 @@ import type { ClaimOfWorker, Pause, StoreSession } from '../../store/contract.ts
 import type { JobState } from '../../store/schema.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import { type LogView, type RunRecord, selectRecords } from './run.ts';
+import { type LogView, type RunRecord, selectRecords } from './runs/run.ts';
 
 /** Jobs of the queue, in the order asked for. */
 export interface JobList {

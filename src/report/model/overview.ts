@@ -5,7 +5,7 @@ import type { Pause } from '../../store/contract.ts';
 import { isFailure, type Outcome } from '../../store/schema.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import { describeRunError } from '../text/words.ts';
-import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './run.ts';
+import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from './runs/run.ts';
 import {
   addUp,
   countOutcome,
@@ -20,7 +20,7 @@ import {
   summarizeRuns,
   type TimeWindow,
   type Totals,
-} from './runs.ts';
+} from './runs/runs.ts';
 import {
   type RecordedPass,
   selectCalls,

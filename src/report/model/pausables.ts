@@ -24,7 +24,7 @@ interface PauseWish {
  *
  * @throws {UsageError} if it has no such duration, or cannot fail
  */
-export function readPauses(names: readonly string[], wish: PauseWish, at: number): Pause[] {
+export function toPauses(names: readonly string[], wish: PauseWish, at: number): Pause[] {
   const until = readEnd(wish.for, at);
   return names.map((name) => {
     if (wish.fail === true) assertQueued(name);

@@ -1,7 +1,7 @@
 import { median } from 'simple-statistics';
 import { readMetrics } from '../../monitor/metrics/read-metrics.ts';
 import type { MeasuredRun, StoreSession } from '../../store/contract.ts';
-import type { LogView } from './run.ts';
+import type { LogView } from './runs/run.ts';
 
 /** A content that a script has had. */
 export interface ScriptVersion {
@@ -54,7 +54,7 @@ export async function readUsual({ usual }: StoreSession, script: string, nowMs: 
 }
 
 /** What happened of a script on one day of a calendar. */
-export interface CalendarDay {
+export interface RunsOfDay {
   /** `2026-11-23`, in the zone that was asked for. */
   readonly date: string;
   readonly runs: number;
@@ -74,11 +74,11 @@ interface CalendarQuery {
 }
 
 /** Days on which runs ended, the oldest first; also of runs that were pruned since. An hour counts whole. */
-export async function readCalendar(session: StoreSession, query: CalendarQuery): Promise<CalendarDay[]> {
+export async function readCalendar(session: StoreSession, query: CalendarQuery): Promise<RunsOfDay[]> {
   const { script, sinceMs, untilMs, nowMs, zone } = query;
   const { series } = await readMetrics(session, { period: '1h', sinceMs, untilMs, nowMs, subjects: [script] });
   const format = new Intl.DateTimeFormat('en-CA', { timeZone: zone });
-  const days = new Map<string, CalendarDay>();
+  const days = new Map<string, RunsOfDay>();
   for (const { fromMs, ended, finished, errors, failed, runMs } of series[0]?.buckets ?? []) {
     if (ended === 0) continue;
     const date = format.format(fromMs);

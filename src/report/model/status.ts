@@ -7,8 +7,8 @@ import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { compareBytes } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { type LogView, type RunningRun, selectRunning } from './run.ts';
-import { selectUsualDuration } from './runs.ts';
+import { type LogView, type RunningRun, selectRunning } from './runs/run.ts';
+import { selectUsualDuration } from './runs/runs.ts';
 import { countSpooledRuns } from './spooled.ts';
 import {
   findHolders,

@@ -6,7 +6,7 @@ import { parseExactly } from '../../system/base/exact-json.ts';
 import { findHold } from '../text/words.ts';
 import { type JobActivity, selectActivity } from './activity.ts';
 import { asFound, findLostClaims, type JobChild, selectChildren, selectRunsOfJob } from './jobs.ts';
-import type { LogView, RunRecord } from './run.ts';
+import type { LogView, RunRecord } from './runs/run.ts';
 
 /** What became of a job besides what its row tells. */
 export interface JobStory {

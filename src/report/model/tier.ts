@@ -10,7 +10,7 @@ import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
-import type { TimeWindow } from './runs.ts';
+import type { TimeWindow } from './runs/runs.ts';
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
 export interface TierState {

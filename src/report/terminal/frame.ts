@@ -2,7 +2,7 @@ import type { Palette } from './screen.ts';
 import { truncate, widthOf } from './table.ts';
 
 /** What a whole screen shows. */
-export interface Frame {
+export interface ScreenFrame {
   /** The views by their keys, and which one is shown. */
   readonly tabs: readonly Tab[];
   readonly lines: readonly string[];
@@ -38,7 +38,7 @@ export function roomOf({ rows }: Size): number {
 }
 
 /** Just as many lines as the screen has, none of them wider. */
-export function drawFrame(frame: Frame, size: Size, palette: Palette): string[] {
+export function drawFrame(frame: ScreenFrame, size: Size, palette: Palette): string[] {
   const room = roomOf(size);
   const top = topOf(frame, room);
   const body = frame.lines.slice(top, top + room).map((line, index) => {
@@ -57,12 +57,12 @@ export const MARK = '› ';
 const NO_MARK = '  ';
 
 /** The selected line is in the middle, where it can be. */
-function topOf({ lines, selected, top }: Frame, room: number): number {
+function topOf({ lines, selected, top }: ScreenFrame, room: number): number {
   const wanted = selected === null ? top : selected - Math.floor(room / 2);
   return Math.max(0, Math.min(wanted, lines.length - room));
 }
 
-function drawTabs({ tabs, note }: Frame, { columns }: Size, { bold, dim }: Palette): string {
+function drawTabs({ tabs, note }: ScreenFrame, { columns }: Size, { bold, dim }: Palette): string {
   const names = tabs
     .map(({ key, name, isShown }) => (isShown ? bold(`[${key} ${name}]`) : ` ${key} ${name} `))
     .join('');

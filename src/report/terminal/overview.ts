@@ -5,8 +5,8 @@ import type { Pause } from '../../store/contract.ts';
 import { isFailure } from '../../store/schema.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
-import { type RunningRun, tierOf } from '../model/run.ts';
-import type { RecentRun } from '../model/runs.ts';
+import { type RunningRun, tierOf } from '../model/runs/run.ts';
+import type { RecentRun } from '../model/runs/runs.ts';
 import type { WaitingScriptJob } from '../model/tier.ts';
 import {
   countOf,

@@ -1,7 +1,7 @@
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
 import type { ScriptRuns } from '../model/history.ts';
-import type { RunRecord } from '../model/run.ts';
-import type { RunWithOutput } from '../model/runs.ts';
+import type { RunRecord } from '../model/runs/run.ts';
+import type { RunWithOutput } from '../model/runs/runs.ts';
 import type { Clock } from '../text/clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration, UNKNOWN } from '../text/format.ts';
 import { describeChange, describeDeviation, describeRunError, formatNumber } from '../text/words.ts';

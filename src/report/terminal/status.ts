@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { Waiter } from '../../queue/claim/waiters.ts';
 import type { Pause } from '../../store/contract.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { RunningRun } from '../model/run.ts';
+import type { RunningRun } from '../model/runs/run.ts';
 import { describeSpooled } from '../model/spooled.ts';
 import {
   isQueueQuiet,

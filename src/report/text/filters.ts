@@ -5,7 +5,7 @@ import { type JobState, type Outcome, outcomes } from '../../store/schema.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { TimeWindow } from '../model/runs.ts';
+import type { TimeWindow } from '../model/runs/runs.ts';
 
 const DEFAULT_SINCE = '7d';
 

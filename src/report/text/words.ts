@@ -6,7 +6,7 @@ import type { RetryDelay, ScriptOptions } from '../../settings/readers.ts';
 import type { ContentChange, Deviation, Pause } from '../../store/contract.ts';
 import type { ActivityEvent, PauseKind } from '../../store/schema.ts';
 import { firstLine, lastLine, printableLine } from '../../system/base/text.ts';
-import type { RunRecord } from '../model/run.ts';
+import type { RunRecord } from '../model/runs/run.ts';
 import type { Clock } from './clock.ts';
 import { countOf, formatBytes, formatCount, formatDuration } from './format.ts';
 

@@ -3,7 +3,7 @@ import type { Script } from '../../discovery/script.ts';
 import { isFailure } from '../../store/schema.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { RunningRun, RunRecord } from '../model/run.ts';
+import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { Clock } from '../text/clock.ts';
 import { countOf, formatDuration, formatPeriod } from '../text/format.ts';
 import {

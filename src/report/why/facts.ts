@@ -4,8 +4,8 @@ import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/readers.ts';
 import type { ContentChange, Pause } from '../../store/contract.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/run.ts';
-import { selectChange, selectNewestRun } from '../model/runs.ts';
+import { type LogView, type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
+import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
 import {
   findHolders,
   type RecordedPass,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { readScriptRuns } from '../../../src/report/model/history.ts';
-import { selectRun } from '../../../src/report/model/runs.ts';
+import { selectRun } from '../../../src/report/model/runs/runs.ts';
 import { renderRun, renderRuns } from '../../../src/report/terminal/runs.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';

@@ -4,7 +4,7 @@ import type { JobRef, NewJob, Queue } from '../../../queue/api.ts';
 import { noSuchJob } from '../../../queue/errors.ts';
 import { jobToJson } from '../../../report/json.ts';
 import { answer, idSchema, orNull } from '../fields.ts';
-import { jobFields } from '../jobs.ts';
+import { jobFields } from '../read/jobs.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import {
   anyJson,
@@ -119,17 +119,17 @@ export const verbs: Readonly<Record<JobVerbName, (queue: Queue, job: JobRef, opt
   retry: (queue, job, options) => queue.retry(job, options),
   fail: (queue, job, options) => queue.fail(job, options),
   bury: (queue, job, options) => queue.bury(job, options),
-  kick: (queue, job) => queue.kick(idOf(job)),
-  cancel: (queue, job) => queue.cancel(idOf(job)),
+  kick: (queue, job) => queue.kick(idOfRef(job)),
+  cancel: (queue, job) => queue.cancel(idOfRef(job)),
   touch: (queue, job, options) => queue.touch(job, options),
   requeue: async (queue, job, options) => {
     // Of several, those that are not there are passed over; who names one is told.
-    await requireJob(queue, idOf(job));
-    await queue.requeue([idOf(job)], options);
+    await requireJob(queue, idOfRef(job));
+    await queue.requeue([idOfRef(job)], options);
   },
 };
 
-export function idOf(job: JobRef): number {
+export function idOfRef(job: JobRef): number {
   return typeof job === 'number' ? job : job.id;
 }
 
@@ -182,7 +182,7 @@ export function addJobChangeRoutes(api: Api): void {
     const body = c.req.valid('json');
     const isList = Array.isArray(body);
     const jobs = isList ? await readListExactly(c, body, 'data') : [await readExactly(c, body, 'data')];
-    const items = await withQueue(c, (queue) => queue.addManyUnique(jobs as readonly NewJob<unknown>[]));
+    const items = await withSiteQueue(c, (queue) => queue.addManyUnique(jobs as readonly NewJob<unknown>[]));
     return answer(c, { items: items.map(({ id, added }) => ({ id, added })) }, 201);
   });
   for (const verb of Object.keys(verbBodies) as JobVerbName[]) {
@@ -190,7 +190,7 @@ export function addJobChangeRoutes(api: Api): void {
       const { id } = c.req.valid('param');
       const { token: held, ...options } = await readExactly(c, c.req.valid('json') as Options, 'data', 'result');
       const job = held === undefined ? id : { id, token: held as string };
-      return await withQueue(c, async (queue) => {
+      return await withSiteQueue(c, async (queue) => {
         await verbs[verb](queue, job, options);
         return answer(c, await describeChanged(queue, id));
       });
@@ -201,7 +201,7 @@ export function addJobChangeRoutes(api: Api): void {
     const body = c.req.valid('json');
     const { token: held, ...options } = await readExactly(c, body, 'data');
     const job = held === undefined ? id : { id, token: held };
-    return await withQueue(c, async (queue) => {
+    return await withSiteQueue(c, async (queue) => {
       await queue.update(job, { ...options, ...(body.repeat === null && { repeat: null }) });
       return answer(c, await describeChanged(queue, id));
     });
@@ -209,7 +209,7 @@ export function addJobChangeRoutes(api: Api): void {
   api.openapi(deleteRoute, async (c) => {
     const { id } = c.req.valid('param');
     const { token: held } = c.req.valid('query');
-    await withQueue(c, (queue) => queue.delete(held === undefined ? id : { id, token: held }));
+    await withSiteQueue(c, (queue) => queue.delete(held === undefined ? id : { id, token: held }));
     return answer(c, { id, job: null });
   });
 }
@@ -220,7 +220,7 @@ async function receiveChange(c: Context, next: () => Promise<void>): Promise<voi
 }
 
 /** The queue's verbs, in the name of who asks. */
-export async function withQueue<T>(c: Context<ApiEnv>, use: (queue: Queue) => Promise<T>): Promise<T> {
+export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: Queue) => Promise<T>): Promise<T> {
   const { site, caller } = c.var;
   return await site.changes.use((shared) => use(shared.as(caller.name)));
 }

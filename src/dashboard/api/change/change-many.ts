@@ -10,7 +10,7 @@ import type { Site } from '../../site.ts';
 import { answer, timeSchema } from '../fields.ts';
 import { type Api, type Caller, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { jobNameSchema, jsonBody, optional, prioritySchema, readExactly, reasonSchema, whenSchema } from './bodies.ts';
-import { verbs, withQueue } from './change-jobs.ts';
+import { verbs, withSiteQueue } from './change-jobs.ts';
 
 const MOST_AT_ONCE = 1_000;
 
@@ -103,14 +103,14 @@ const pruneActivityRoute = defineRoute('manage', {
 export function addManyRoutes(api: Api): void {
   api.openapi(kickRoute, async (c) => {
     const { names, count = Number.MAX_SAFE_INTEGER } = await readExactly(c, c.req.valid('json'));
-    return answer(c, { kicked: await withQueue(c, (queue) => queue.kickMany(names, count)) });
+    return answer(c, { kicked: await withSiteQueue(c, (queue) => queue.kickMany(names, count)) });
   });
   api.openapi(batchRoute, async (c) => {
     const { verb, ids, filter, options = {} } = await readExactly(c, c.req.valid('json'));
     if ((ids === undefined) === (filter === undefined)) {
       throw new QueueError('invalid', 'A batch expects either ids or a filter.');
     }
-    return await withQueue(c, async (queue) => {
+    return await withSiteQueue(c, async (queue) => {
       const found =
         ids === undefined ? await select(queue, said(filter ?? {})) : { ids: [...new Set(ids)], more: false };
       const items = await doEach(queue, verb, found.ids, said(options));

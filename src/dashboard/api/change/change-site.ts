@@ -9,10 +9,10 @@ import {
 } from '../../../monitor/alert/incidents/by-hand.ts';
 import { findPause, pause, resume } from '../../../queue/pauses.ts';
 import { incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
-import { findPausables, findPausedNames, readPauses } from '../../../report/model/pausables.ts';
+import { findPausables, findPausedNames, toPauses } from '../../../report/model/pausables.ts';
 import { requestRun } from '../../run-now.ts';
 import { answer, idSchema, orNull, textSchema } from '../fields.ts';
-import { muteSchema } from '../monitor.ts';
+import { muteSchema } from '../read/monitor.ts';
 import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import { incidentSchema, pauseSchema } from '../schemas.ts';
 import { durationSchema, jsonBody, optional, optionalJsonBody, readExactly, receiveBody } from './bodies.ts';
@@ -119,10 +119,10 @@ function addPauseRoutes(api: Api): void {
     const { site, caller } = c.var;
     const wish = await readExactly(c, c.req.valid('json'));
     const at = site.now();
-    readPauses([], wish, at);
+    toPauses([], wish, at);
     const { pattern } = c.req.valid('param');
     const names = pattern === '*' ? [pattern] : await findPausables(site.root, [pattern]);
-    const [wanted] = readPauses(names, wish, at);
+    const [wanted] = toPauses(names, wish, at);
     if (wanted === undefined) throw new HTTPException(404, { message: 'There is nothing of that name.' });
     await site.changes.use((shared) => shared.change(caller.name, (session) => pause(session, wanted)));
     return answer(c, pauseToJson(wanted));

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { countOf } from '../../../report/text/format.ts';
 
-export interface CalendarDay {
+export interface DayCell {
   /** `2026-11-03`, in the zone of the viewer. */
   readonly date: string;
   readonly runs: number;
@@ -11,7 +11,7 @@ export interface CalendarDay {
 interface CalendarProps {
   readonly year: number;
   /** Days without runs may be missing. */
-  readonly days: readonly CalendarDay[];
+  readonly days: readonly DayCell[];
   /** What it is a calendar of. */
   readonly of: string;
   readonly onOpen: (day: string) => void;
@@ -67,7 +67,7 @@ export function Calendar({ year, days, of, onOpen }: CalendarProps) {
 const steps: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -7, ArrowRight: 7 };
 
 /** On a narrow screen the last days that anything happened on are seen first. */
-function useNewestInView(year: number, days: readonly CalendarDay[]) {
+function useNewestInView(year: number, days: readonly DayCell[]) {
   const scroller = useRef<HTMLElement>(null);
   const last = days.at(-1)?.date;
   useEffect(() => {
@@ -79,7 +79,7 @@ function useNewestInView(year: number, days: readonly CalendarDay[]) {
   return scroller;
 }
 
-interface CalendarCell extends CalendarDay {
+interface CalendarCell extends DayCell {
   readonly column: number;
   /** 0: Monday. */
   readonly row: number;
@@ -87,7 +87,7 @@ interface CalendarCell extends CalendarDay {
   readonly level: number;
 }
 
-function layOut(year: number, days: readonly CalendarDay[]): CalendarCell[] {
+function layOut(year: number, days: readonly DayCell[]): CalendarCell[] {
   const known = new Map(days.map((day) => [day.date, day]));
   const most = Math.max(1, ...days.map(({ runs }) => runs));
   const first = Date.UTC(year, 0, 1);
@@ -175,7 +175,7 @@ function Levels() {
   );
 }
 
-function describeDay(cell: CalendarDay | undefined): string {
+function describeDay(cell: DayCell | undefined): string {
   if (cell === undefined) return '';
   const day = nameOfDay(cell.date, { weekday: 'long', day: 'numeric', month: 'long' });
   if (cell.runs === 0) return `${day}: no runs`;
@@ -187,7 +187,7 @@ function nameOfDay(day: string, format: Intl.DateTimeFormatOptions): string {
   return new Date(day).toLocaleDateString(undefined, { ...format, timeZone: 'UTC' });
 }
 
-function summarize(year: number, cells: readonly CalendarDay[], of: string): string {
+function summarize(year: number, cells: readonly DayCell[], of: string): string {
   const active = cells.filter(({ runs }) => runs > 0);
   if (active.length === 0) return `${of} has no runs in ${year}.`;
   const runs = active.reduce((sum, day) => sum + day.runs, 0);

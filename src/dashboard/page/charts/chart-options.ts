@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { formatTick, tickSteps, timeTicks, type Unit } from './ticks.ts';
+import { formatTick, type TickUnit, tickSteps, timeTicks } from './ticks.ts';
 
 /** How values look: `dots` are single runs, `steps` are figures of whole periods. */
 export type Look = 'line' | 'area' | 'dots' | 'bars';
@@ -32,7 +32,7 @@ export interface TimeRange {
 }
 
 export interface ChartSpec {
-  readonly unit: Unit;
+  readonly unit: TickUnit;
   /** UTC epoch milliseconds, ascending. */
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
@@ -113,7 +113,7 @@ function isSparse(u: uPlot, _series: number, from: number, until: number): boole
 
 const drawBars = uPlot.paths.bars?.({ align: 1, size: [0.8, 40] }) as uPlot.Series.PathBuilder;
 
-function axes(unit: Unit): uPlot.Axis[] {
+function axes(unit: TickUnit): uPlot.Axis[] {
   const look = { stroke: (u: uPlot) => colorOf(u, '--chart-text'), font: '12px system-ui, sans-serif' };
   const line = { stroke: (u: uPlot) => colorOf(u, '--chart-grid'), width: 1 };
   const lines = { grid: line, ticks: { ...line, size: 5 } };

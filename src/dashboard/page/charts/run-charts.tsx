@@ -1,8 +1,8 @@
 import { useMemo, useState } from 'preact/hooks';
 import { countOf, formatBytes, formatDuration } from '../../../report/text/format.ts';
 import { State } from '../components/state.tsx';
-import { type Column, Table } from '../components/table.tsx';
-import { formatInstant, Time } from '../components/time.tsx';
+import { Table, type TableColumn } from '../components/table.tsx';
+import { Time, writeInstant } from '../components/time.tsx';
 import { hrefOf } from '../router.ts';
 import type { ChartEvent, Mark, TimeRange } from './chart-options.ts';
 import { TimeChart } from './time-chart.tsx';
@@ -67,7 +67,7 @@ interface Points {
 function readPoints(all: readonly ChartRun[]): Points {
   const runs = all.filter(({ startedAt }) => startedAt !== null).sort((one, other) => timeOf(one) - timeOf(other));
   const marks = runs.flatMap((run, index): Mark[] => {
-    if (isFailure(run.outcome)) return [{ index, kind: 'failed' }];
+    if (isFailedRun(run.outcome)) return [{ index, kind: 'failed' }];
     return run.unusual.length > 0 ? [{ index, kind: 'unusual' }] : [];
   });
   return { runs, times: runs.map(timeOf), marks, events: findChanges(runs) };
@@ -96,7 +96,7 @@ function isWithin({ fromMs, untilMs }: TimeRange): (run: ChartRun) => boolean {
 }
 
 /** Neither given back nor still running nor well. */
-export function isFailure(outcome: string): boolean {
+export function isFailedRun(outcome: string): boolean {
   return !['succeeded', 'released', 'running'].includes(outcome);
 }
 
@@ -107,7 +107,7 @@ function useSeries(label: string, color: `--${string}`, { runs }: Points, key: '
 function describeRun(run: ChartRun | undefined): string[] {
   if (run === undefined) return [];
   const figures = `${formatDuration(run.durationMs)} · ${formatBytes(run.maxRssBytes)}`;
-  return [`Run ${run.id} · ${run.outcome}`, formatInstant(timeOf(run)), figures, ...run.unusual];
+  return [`Run ${run.id} · ${run.outcome}`, writeInstant(timeOf(run)), figures, ...run.unusual];
 }
 
 /** What the marks mean, with how many of them are shown. */
@@ -136,7 +136,7 @@ function Legend({ points, range }: { readonly points: Points; readonly range: Ti
 
 const MOST_ROWS = 500;
 
-const columns: readonly Column<ChartRun>[] = [
+const columns: readonly TableColumn<ChartRun>[] = [
   {
     title: 'Run',
     cell: ({ id }) => <a href={hrefOf('/runs', id)}>{id}</a>,

@@ -1,5 +1,5 @@
 /** What the values of a chart are. */
-export type Unit = 'ms' | 'bytes' | 'count' | 'share';
+export type TickUnit = 'ms' | 'bytes' | 'count' | 'share';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -7,7 +7,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** From one line of the grid to the next: steps that one can count in. */
-export function tickSteps(unit: Unit): number[] {
+export function tickSteps(unit: TickUnit): number[] {
   if (unit === 'bytes') return powers(2, 40);
   if (unit === 'share') return [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2];
   const decimals = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
@@ -22,7 +22,7 @@ function powers(base: number, count: number): number[] {
 }
 
 /** Short enough for the edge of a chart: `1.5 s`, `20 min`, `64 MB`, `40 %`. */
-export function formatTick(unit: Unit, value: number): string {
+export function formatTick(unit: TickUnit, value: number): string {
   if (unit === 'share') return `${Math.round(value * 100)} %`;
   if (unit === 'count') return value.toLocaleString('en', { notation: 'compact' });
   if (value === 0) return '0';

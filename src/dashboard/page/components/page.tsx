@@ -64,11 +64,11 @@ interface FigureProps {
 }
 
 /** Figures side by side, each under what it is: `<Figures><Figure label="p50">41s</Figure></Figures>`. */
-export function Figures({ children }: { readonly children: ComponentChildren }) {
+export function FigureList({ children }: { readonly children: ComponentChildren }) {
   return <dl class="figures">{children}</dl>;
 }
 
-export function Figure({ label, children }: FigureProps) {
+export function FigureItem({ label, children }: FigureProps) {
   return (
     <div>
       <dt>{label}</dt>

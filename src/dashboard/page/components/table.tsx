@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Icon } from './icon.tsx';
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly title: string;
   /** It is for screen readers only. */
   readonly isTitleHidden?: boolean;
@@ -24,7 +24,7 @@ export interface Sorting {
 interface TableProps<Row> {
   /** For screen readers: what is in it. */
   readonly caption: string;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly TableColumn<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string | number;
   /** A further line below a row, over its whole width; null: none. */
@@ -64,7 +64,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: Ta
 
 interface RowProps<Row> {
   readonly row: Row;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly TableColumn<Row>[];
   readonly note: ComponentChildren;
 }
 
@@ -95,7 +95,7 @@ function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
 }
 
 interface HeaderProps<Row> {
-  readonly column: Column<Row>;
+  readonly column: TableColumn<Row>;
   readonly sorted: Sorting | null;
   readonly onSort: (sorting: Sorting) => void;
 }

@@ -18,14 +18,14 @@ function parseInstant(at: string | null | undefined): number | null {
 }
 
 /** `2026-11-03 14:05:09`, in the viewer's zone. */
-export function formatInstant(atMs: number): string {
+export function writeInstant(atMs: number): string {
   return wholeFormat.format(atMs).replace(',', '');
 }
 
 /** `14:05` today, `11-03 14:05` in this year, `2025-11-03` before. */
 export function formatShort(atMs: number, nowMs: number): string {
-  const whole = formatInstant(atMs);
-  const today = formatInstant(nowMs);
+  const whole = writeInstant(atMs);
+  const today = writeInstant(nowMs);
   if (Math.abs(atMs - nowMs) < DAY_MS && whole.slice(0, 10) === today.slice(0, 10)) return whole.slice(11, 16);
   return whole.slice(0, 4) === today.slice(0, 4) ? whole.slice(5, 16) : whole.slice(0, 10);
 }
@@ -62,12 +62,12 @@ export function Time({ at, as = 'both' }: TimeProps) {
     both: `${short}, ${relative}`,
     relative,
     short,
-    minute: formatInstant(atMs).slice(0, 16),
-    whole: formatInstant(atMs),
+    minute: writeInstant(atMs).slice(0, 16),
+    whole: writeInstant(atMs),
   }[as];
   const utc = new Date(atMs).toISOString();
   return (
-    <time datetime={utc} title={`${formatInstant(atMs)} ${viewerZone} · ${utc.slice(0, 19).replace('T', ' ')} UTC`}>
+    <time datetime={utc} title={`${writeInstant(atMs)} ${viewerZone} · ${utc.slice(0, 19).replace('T', ' ')} UTC`}>
       {text}
     </time>
   );

@@ -6,12 +6,12 @@ import { Page } from '../components/page.tsx';
 import { Toasts } from '../components/toast.tsx';
 import { type PageEntry, pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
+import { ConnectionBadge, Offline, Viewer } from './connection-badge.tsx';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
-import { Offline, Standing, Viewer } from './standing.tsx';
 
 /** What is around each page: the way to the others, whether it is live, who looks, light or dark. */
-export function Frame() {
+export function PageFrame() {
   const { path, item } = place.value;
   return (
     <>
@@ -23,7 +23,7 @@ export function Frame() {
           <a class="brand" href={hrefOf('/')}>
             runner
           </a>
-          {!isLoginNeeded.value && <Standing />}
+          {!isLoginNeeded.value && <ConnectionBadge />}
           {!isLoginNeeded.value && <Viewer />}
           <SchemeChoice />
         </header>

@@ -23,11 +23,11 @@ interface PauseButtonProps {
 export function PauseButton({ name, pause }: PauseButtonProps) {
   const [isAsking, setIsAsking] = useState(false);
   if (!mayManage.value) return null;
-  const what = wordsOfPaused(name);
+  const what = pausedWords(name);
   if (pause !== null) {
     return (
       <button type="button" onClick={() => attempt(() => resume(pause.name))}>
-        Resume {pause.name === name ? <span class="hidden">{what}</span> : wordsOfPaused(pause.name)}
+        Resume {pause.name === name ? <span class="hidden">{what}</span> : pausedWords(pause.name)}
       </button>
     );
   }
@@ -58,13 +58,13 @@ export function PauseButton({ name, pause }: PauseButtonProps) {
 async function resume(name: string): Promise<void> {
   const params = { path: { pattern: name } };
   const { pause } = await written(client.DELETE('/api/pauses/{pattern}', { params }));
-  const what = capital(wordsOfPaused(name));
+  const what = capital(pausedWords(name));
   if (pause === null) tell(`${what} is resumed. The next call runs what waited.`);
-  else tell(`${what} is resumed, but ${wordsOfPaused(pause.name)} is paused, too.`);
+  else tell(`${what} is resumed, but ${pausedWords(pause.name)} is paused, too.`);
 }
 
 /** `everything`, `daily`, `the queue`, `mail/*`. */
-export function wordsOfPaused(name: string): string {
+export function pausedWords(name: string): string {
   if (name === '*') return 'everything';
   if (name === 'queue') return 'the queue';
   return name.startsWith('queue/') ? name.slice('queue/'.length) : name;

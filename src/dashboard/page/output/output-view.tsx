@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../report/text/format.ts';
 import './output.css';
 import { findMatches, type Match } from './search.ts';
-import type { Span, TerminalText } from './terminal-text.ts';
+import type { StyledSpan, TerminalText } from './terminal-text.ts';
 
 interface OutputViewProps {
   readonly output: TerminalText;
@@ -126,7 +126,7 @@ function Lines({ output, from, version, search: { matches, current } }: LinesPro
   );
 }
 
-function Piece({ span, match, isCurrent }: { span: Span; match: Match | null; isCurrent: boolean }) {
+function Piece({ span, match, isCurrent }: { span: StyledSpan; match: Match | null; isCurrent: boolean }) {
   const { text, look, color, background } = span;
   const style = {
     ...(color === null ? {} : { '--ansi-fg': color }),
@@ -142,7 +142,10 @@ function Piece({ span, match, isCurrent }: { span: Span; match: Match | null; is
 }
 
 /** Colours may change within a match, and matches begin within a colour. */
-function splitAtMatches(spans: readonly Span[], matches: readonly Match[]): { span: Span; match: Match | null }[] {
+function splitAtMatches(
+  spans: readonly StyledSpan[],
+  matches: readonly Match[],
+): { span: StyledSpan; match: Match | null }[] {
   if (matches.length === 0) return spans.map((span) => ({ span, match: null }));
   let at = 0;
   return spans.flatMap((span) => {

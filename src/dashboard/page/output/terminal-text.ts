@@ -2,7 +2,7 @@ import Anser from 'anser';
 import { printable } from '../../../system/base/text.ts';
 
 /** A piece of a line that looks the same from its beginning to its end. */
-export interface Span {
+export interface StyledSpan {
   readonly text: string;
   /** Classes of the style; empty: it looks as all else. */
   readonly look: string;
@@ -59,7 +59,7 @@ export class TerminalText {
     return printable((this.#lines[index] ?? '').replace(colors, ''));
   }
 
-  spansOf(index: number): Span[] {
+  spansOf(index: number): StyledSpan[] {
     const line = (this.#begun.get(index) ?? '') + (this.#lines[index] ?? '');
     if (!line.includes('\x1b[')) return [{ text: printable(line), look: '', color: null, background: null }];
     return readSpans(line);
@@ -104,7 +104,7 @@ function lastColors(line: string): string {
     .join('');
 }
 
-function readSpans(line: string): Span[] {
+function readSpans(line: string): StyledSpan[] {
   // Only what `colors` finds reaches the library; sequences of any other kind are gone by then.
   const kept = line.match(colors) ?? [];
   const safe = line.split(colors).map((text, index) => printable(text) + (kept[index] ?? ''));

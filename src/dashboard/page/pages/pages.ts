@@ -5,12 +5,12 @@ import type { PagePath } from '../router.ts';
 import { ActivityPage } from './activity/activity.tsx';
 import { Incidents } from './incidents/incidents.tsx';
 import { MetricsPage } from './metrics/metrics.tsx';
-import { Overview } from './overview/overview.tsx';
+import { OverviewPage } from './overview/overview.tsx';
 import { OneJob } from './queue/job.tsx';
-import { Queue } from './queue/queue.tsx';
+import { QueuePage } from './queue/queue.tsx';
 import { RunPage } from './runs/run.tsx';
 import { RunsPage } from './runs/runs.tsx';
-import { ScriptPage } from './script/script.tsx';
+import { ScriptAnswer } from './script/script.tsx';
 import { Scripts } from './scripts/scripts.tsx';
 import { SettingsPage } from './settings/settings.tsx';
 import { Workers } from './workers/workers.tsx';
@@ -31,10 +31,10 @@ export interface PageEntry {
 }
 
 const all: readonly PageEntry[] = [
-  { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: Overview },
-  { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ScriptPage },
+  { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: OverviewPage },
+  { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ScriptAnswer },
   { path: '/runs', navigation: { words: 'Runs', icon: 'runs' }, View: RunsPage, OneView: RunPage },
-  { path: '/queue', navigation: { words: 'Queue', icon: 'queue' }, View: Queue },
+  { path: '/queue', navigation: { words: 'Queue', icon: 'queue' }, View: QueuePage },
   { path: '/jobs', OneView: OneJob },
   { path: '/incidents', navigation: { words: 'Incidents', icon: 'incidents' }, View: Incidents },
   { path: '/workers', navigation: { words: 'Workers', icon: 'workers' }, View: Workers },

@@ -1,10 +1,10 @@
 /** `reconnecting`: the server did not answer just now. `offline`: not for a while, or this device has no network. */
-export type Connection = 'online' | 'reconnecting' | 'offline';
+export type LiveState = 'online' | 'reconnecting' | 'offline';
 
 interface Listener {
   /** Something may have changed. */
   readonly onChange: () => void;
-  readonly onConnection: (connection: Connection) => void;
+  readonly onConnection: (connection: LiveState) => void;
 }
 
 /** A stream that has told nothing by then is held back by a proxy, or blocked. */

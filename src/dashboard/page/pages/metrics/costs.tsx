@@ -1,7 +1,7 @@
 import { formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Section } from '../../components/page.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { hrefOf } from '../../router.ts';
 
 type Metrics = components['schemas']['Metrics'];
@@ -25,7 +25,7 @@ export function Costs({ metrics }: { readonly metrics: Metrics }) {
   );
 }
 
-function columnsOf(allMs: number | null): readonly Column<Series>[] {
+function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
   const shareOf = ({ total: { cpuMs } }: Series): number | null => (cpuMs === null || !allMs ? null : cpuMs / allMs);
   return [
     {

@@ -3,13 +3,13 @@ import { formatBytes, formatCount, formatDuration } from '../../../../report/tex
 import type { components } from '../../../client/paths.ts';
 import type { ChartSeries, ChartSpec, TimeRange } from '../../charts/chart-options.ts';
 import { RangeButtons } from '../../charts/range-buttons.tsx';
-import type { Unit } from '../../charts/ticks.ts';
+import type { TickUnit } from '../../charts/ticks.ts';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Choice } from '../../components/fields.tsx';
 import { Answered, Empty } from '../../components/notice.tsx';
-import { Figure, Figures, Page, Section } from '../../components/page.tsx';
-import { type Column, Table } from '../../components/table.tsx';
-import { formatInstant } from '../../components/time.tsx';
+import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
+import { writeInstant } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
 import { Costs } from './costs.tsx';
@@ -90,15 +90,17 @@ function Told({ metrics, of, lengthMs }: ToldProps) {
 
 function Totals({ total }: { readonly total: MetricBucket }) {
   return (
-    <Figures>
-      <Figure label="Runs">{formatCount(total.ended)}</Figure>
-      <Figure label="Failed for good">{formatCount(total.failed)}</Figure>
-      <Figure label="Run time, p95">{formatDuration(total.runMs.p95)}</Figure>
-      <Figure label="CPU time">{formatDuration(total.cpuMs)}</Figure>
-      <Figure label="Most memory">{formatBytes(total.maxRssBytes)}</Figure>
-      {total.added > 0 && <Figure label="Jobs added">{formatCount(total.added)}</Figure>}
-      {total.serviceMs.count > 0 && <Figure label="Service time, mean">{formatDuration(total.serviceMs.mean)}</Figure>}
-    </Figures>
+    <FigureList>
+      <FigureItem label="Runs">{formatCount(total.ended)}</FigureItem>
+      <FigureItem label="Failed for good">{formatCount(total.failed)}</FigureItem>
+      <FigureItem label="Run time, p95">{formatDuration(total.runMs.p95)}</FigureItem>
+      <FigureItem label="CPU time">{formatDuration(total.cpuMs)}</FigureItem>
+      <FigureItem label="Most memory">{formatBytes(total.maxRssBytes)}</FigureItem>
+      {total.added > 0 && <FigureItem label="Jobs added">{formatCount(total.added)}</FigureItem>}
+      {total.serviceMs.count > 0 && (
+        <FigureItem label="Service time, mean">{formatDuration(total.serviceMs.mean)}</FigureItem>
+      )}
+    </FigureList>
   );
 }
 
@@ -132,7 +134,7 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
               {...{ marks: none, events: none, group: 'metrics', height: 160 }}
               range={zoom ?? whole}
               describe={(index) => [
-                formatInstant(times[index] as number),
+                writeInstant(times[index] as number),
                 ...series.map((each) => say(each, unit, index)),
               ]}
               onZoom={setZoom}
@@ -148,10 +150,10 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
 /** The same for those who read rather than look, the newest first. */
 function Values({ title, unit, series, times }: Pick<Plot, 'title' | 'unit' | 'series'> & Pick<ChartSpec, 'times'>) {
   const [isOpen, setOpen] = useState(false);
-  const columns: Column<number>[] = [
+  const columns: TableColumn<number>[] = [
     {
       title: 'From',
-      cell: (index) => formatInstant(times[index] as number),
+      cell: (index) => writeInstant(times[index] as number),
       sortBy: (index) => index,
       onPhone: 'title',
     },
@@ -188,13 +190,13 @@ function Keys({ series }: Pick<Plot, 'series'>) {
 
 const none: readonly never[] = [];
 
-const formats: Readonly<Record<Unit, (value: number | null) => string>> = {
+const formats: Readonly<Record<TickUnit, (value: number | null) => string>> = {
   ms: formatDuration,
   bytes: formatBytes,
   count: (value) => (value === null ? '–' : String(Math.round(value * 100) / 100)),
   share: (value) => (value === null ? '–' : `${Math.round(value * 100)} %`),
 };
 
-function say({ label, values }: ChartSeries, unit: Unit, index: number): string {
+function say({ label, values }: ChartSeries, unit: TickUnit, index: number): string {
   return `${label}: ${formats[unit](values[index] ?? null)}`;
 }

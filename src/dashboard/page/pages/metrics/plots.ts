@@ -1,6 +1,6 @@
 import type { components } from '../../../client/paths.ts';
 import type { ChartSeries } from '../../charts/chart-options.ts';
-import type { Unit } from '../../charts/ticks.ts';
+import type { TickUnit } from '../../charts/ticks.ts';
 
 type Metrics = components['schemas']['Metrics'];
 type MetricBucket = components['schemas']['MetricBucket'];
@@ -10,7 +10,7 @@ type WorkerBucket = components['schemas']['WorkerBucket'];
 export interface Plot {
   readonly title: string;
   readonly what: string;
-  readonly unit: Unit;
+  readonly unit: TickUnit;
   readonly series: readonly ChartSeries[];
 }
 
@@ -33,7 +33,7 @@ export function plotAll({ since, until, series, workers }: Metrics, of: string, 
   return { times, plots: plots.filter((each) => each.series.some(({ values }) => isKnown(values))) };
 }
 
-function plot(title: string, what: string, unit: Unit, ...series: readonly ChartSeries[]): Plot {
+function plot(title: string, what: string, unit: TickUnit, ...series: readonly ChartSeries[]): Plot {
   return { title, what, unit, series };
 }
 

@@ -2,10 +2,10 @@ import { countOf } from '../../../../report/text/format.ts';
 import { Command } from '../../components/command.tsx';
 import { Empty } from '../../components/notice.tsx';
 import { Name } from '../../components/text.tsx';
-import type { Overview } from './judge.ts';
+import type { OverviewAnswer } from './judge.ts';
 
 /** What to do first, where nothing ever ran. */
-export function FirstSteps({ scripts, tiers }: Overview) {
+export function FirstSteps({ scripts, tiers }: OverviewAnswer) {
   const { length } = scripts;
   const tier = scripts.find((script) => script.tier !== 'queue')?.tier ?? 'hourly';
   return (

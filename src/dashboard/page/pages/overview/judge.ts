@@ -3,8 +3,8 @@ import type { components } from '../../../client/paths.ts';
 import type { Tone } from '../../components/state.tsx';
 
 type Schemas = components['schemas'];
-export type Overview = Schemas['Overview'];
-export type Status = Schemas['Status'];
+export type OverviewAnswer = Schemas['Overview'];
+export type StatusAnswer = Schemas['Status'];
 export type Health = Schemas['Health'];
 
 /** One thing that is wrong: an open incident, or what a check finds that no pass has noted yet. */
@@ -27,7 +27,7 @@ export interface Trouble {
 const failures: readonly string[] = ['script-failing', 'jobs-failing', 'log-unusable'];
 
 /** What is wrong, the worst first, then what began last; what somebody knows of already comes at the end. */
-export function findTroubles(overview: Overview, status: Status, health: Health | null): Trouble[] {
+export function findTroubles(overview: OverviewAnswer, status: StatusAnswer, health: Health | null): Trouble[] {
   // What a script threw tells more than how it ended.
   const errors = new Map(overview.scripts.map(({ lastRun, lastError }) => [lastRun?.id, lastError]));
   const incidents = status.incidents.map((incident): Trouble => {
@@ -77,7 +77,7 @@ export interface Verdict {
 }
 
 /** Is everything well? */
-export function judge(overview: Overview, status: Status, troubles: readonly Trouble[]): Verdict {
+export function judgeSite(overview: OverviewAnswer, status: StatusAnswer, troubles: readonly Trouble[]): Verdict {
   if (status.isLogUnread) return { tone: 'bad', title: 'The activity log cannot be read', since: null };
   const open = troubles.filter(({ isAcknowledged }) => !isAcknowledged);
   const failing = open.filter(({ isFailure, isCritical }) => isFailure || isCritical);
@@ -111,7 +111,7 @@ export function isScript(subject: string): boolean {
 }
 
 /** Nothing was ever recorded here. */
-export function isUntouched({ scripts, tiers, running }: Overview, status: Status): boolean {
+export function isUntouched({ scripts, tiers, running }: OverviewAnswer, status: StatusAnswer): boolean {
   if (status.isLogUnread || running.length > 0 || status.incidents.length > 0) return false;
   const { ready, delayed, failed } = status.queue;
   if ((ready ?? 0) + (delayed ?? 0) + (failed ?? 0) > 0) return false;

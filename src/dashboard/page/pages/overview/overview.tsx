@@ -4,7 +4,7 @@ import { countOf, formatBytes, formatDuration, formatRate } from '../../../../re
 import { setServerTime } from '../../clock.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
-import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
@@ -16,9 +16,9 @@ import {
   findTroubles,
   type Health,
   isUntouched,
-  judge,
-  type Overview as OverviewAnswer,
-  type Status,
+  judgeSite,
+  type OverviewAnswer,
+  type StatusAnswer,
   type Verdict,
 } from './judge.ts';
 import { QueueLine } from './queue-line.tsx';
@@ -27,7 +27,7 @@ import { NextCall, Paused, Tiers } from './tiers.tsx';
 import { Troubles } from './troubles.tsx';
 
 /** Is everything well, what failed, since when, why, what now. */
-export function Overview() {
+export function OverviewPage() {
   const overview = useAnswer('/api/overview', {});
   const status = useAnswer('/api/status', {});
   const health = useAnswer('/api/health', {});
@@ -47,7 +47,7 @@ export function Overview() {
 
 interface ToldProps {
   readonly overview: OverviewAnswer;
-  readonly status: Status;
+  readonly status: StatusAnswer;
   readonly health: Health | null;
 }
 
@@ -56,7 +56,7 @@ function Told({ overview, status, health }: ToldProps) {
   const troubles = findTroubles(overview, status, health);
   return (
     <>
-      <Headline verdict={judge(overview, status, troubles)} overview={overview} status={status} />
+      <Headline verdict={judgeSite(overview, status, troubles)} overview={overview} status={status} />
       <LogNotes {...status} />
       {troubles.length > 0 && (
         <Section title="What is wrong">
@@ -111,7 +111,7 @@ function RecentFailures() {
 interface HeadlineProps {
   readonly verdict: Verdict;
   readonly overview: OverviewAnswer;
-  readonly status: Status;
+  readonly status: StatusAnswer;
 }
 
 const iconOf = { good: 'good', bad: 'incidents', warning: 'warning', paused: 'paused' } as const;
@@ -122,7 +122,7 @@ function Headline({ verdict: { tone, title, since }, overview, status }: Headlin
     .flatMap(({ lastPass }) => lastPass?.startedAt ?? [])
     .toSorted()
     .at(-1);
-  const isDue = ({ pause, holder, isOverdue }: Status['tiers'][number]) => !pause && !holder && !isOverdue;
+  const isDue = ({ pause, holder, isOverdue }: StatusAnswer['tiers'][number]) => !pause && !holder && !isOverdue;
   const due = status.tiers.filter((tier) => tier.nextCall !== null && isDue(tier));
   const next = due.toSorted((one, other) => (one.nextCall ?? '').localeCompare(other.nextCall ?? ''))[0];
   const parts: ComponentChildren[] = [];
@@ -161,7 +161,7 @@ function Headline({ verdict: { tone, title, since }, overview, status }: Headlin
 }
 
 /** Where what was recorded is not all here. */
-function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: Status) {
+function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: StatusAnswer) {
   return (
     <>
       {isLogUnread && (
@@ -190,7 +190,7 @@ function LogNotes({ isLogUnread, logProblem, spooledRuns, quarantinedLogs }: Sta
   );
 }
 
-function Pauses({ pauses }: Status) {
+function Pauses({ pauses }: StatusAnswer) {
   if (pauses.length === 0) return null;
   return (
     <Section title="Paused">
@@ -219,15 +219,15 @@ function Totals({ totals, scripts, since }: OverviewAnswer) {
       }
     >
       <div class="card">
-        <Figures>
-          <Figure label="Scripts">{scripts.length}</Figure>
-          <Figure label="Runs">{totals.runs}</Figure>
-          <Figure label="Failed">{totals.failed}</Figure>
-          <Figure label="Success">{formatRate(totals.successRate)}</Figure>
-          <Figure label="Time running">{formatDuration(totals.durationMs)}</Figure>
-          <Figure label="CPU">{formatDuration(totals.cpuMs)}</Figure>
-          <Figure label="Most memory">{formatBytes(totals.maxRssBytes)}</Figure>
-        </Figures>
+        <FigureList>
+          <FigureItem label="Scripts">{scripts.length}</FigureItem>
+          <FigureItem label="Runs">{totals.runs}</FigureItem>
+          <FigureItem label="Failed">{totals.failed}</FigureItem>
+          <FigureItem label="Success">{formatRate(totals.successRate)}</FigureItem>
+          <FigureItem label="Time running">{formatDuration(totals.durationMs)}</FigureItem>
+          <FigureItem label="CPU">{formatDuration(totals.cpuMs)}</FigureItem>
+          <FigureItem label="Most memory">{formatBytes(totals.maxRssBytes)}</FigureItem>
+        </FigureList>
       </div>
     </Section>
   );

@@ -2,7 +2,7 @@ import { countOf, formatCount } from '../../../../report/text/format.ts';
 import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';
 import { hrefOf } from '../../router.ts';
-import type { Status } from './judge.ts';
+import type { StatusAnswer } from './judge.ts';
 
 const shown = [
   ['failed', 'failed'],
@@ -13,7 +13,7 @@ const shown = [
 ] as const;
 
 /** How the queue stands, in one line. */
-export function QueueLine({ queue }: Pick<Status, 'queue'>) {
+export function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
   const states = shown.filter(([state]) => (queue[state] ?? 0) > 0);
   const { workers, idleWorkers, withoutHandler } = queue;
   if (queue.ready === null) return <p class="card quiet">Not known without the log.</p>;

@@ -4,9 +4,9 @@ import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';
 import { Elapsed } from '../../components/time.tsx';
 import { hrefOf } from '../../router.ts';
-import type { Status } from './judge.ts';
+import type { StatusAnswer } from './judge.ts';
 
-type StatusRun = Status['running'][number];
+type StatusRun = StatusAnswer['running'][number];
 
 /** What runs now, and how far it is against what it usually takes. */
 export function Running({ runs }: { readonly runs: readonly StatusRun[] }) {

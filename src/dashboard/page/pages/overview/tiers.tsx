@@ -1,29 +1,29 @@
 import { formatPeriod } from '../../../../report/text/format.ts';
 import { now } from '../../clock.ts';
 import { State } from '../../components/state.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
 import { isStatic } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
-import type { Overview, Status } from './judge.ts';
+import type { OverviewAnswer, StatusAnswer } from './judge.ts';
 
-type TierState = Status['tiers'][number];
-type LastPass = Overview['tiers'][number]['lastPass'];
+type TierState = StatusAnswer['tiers'][number];
+type LastPass = OverviewAnswer['tiers'][number]['lastPass'];
 
 interface TierRow extends TierState {
   readonly pass: LastPass;
 }
 
 /** When each tier ran last, what came of it, and when it runs again. */
-export function Tiers({ overview, status }: { readonly overview: Overview; readonly status: Status }) {
+export function Tiers({ overview, status }: { readonly overview: OverviewAnswer; readonly status: StatusAnswer }) {
   const passes = new Map(overview.tiers.map(({ tier, lastPass }) => [tier, lastPass]));
   const rows = status.tiers.map((state): TierRow => ({ ...state, pass: passes.get(state.tier) ?? null }));
   return <Table caption="Tiers" columns={columns} rows={rows} keyOf={({ tier }) => tier} />;
 }
 
-const columns: readonly Column<TierRow>[] = [
+const columns: readonly TableColumn<TierRow>[] = [
   {
     title: 'Tier',
     onPhone: 'title',

@@ -1,6 +1,6 @@
 import { countOf, formatCount } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { PauseButton, type PauseInForce } from '../../manage/pause.tsx';
@@ -78,7 +78,7 @@ interface NamesTableProps {
 /** The jobs of each name: how many are in which state, and what became of all that ever were. */
 export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
   const totalsOf = new Map(totals.map((each) => [each.name, each]));
-  const columns: Column<JobCounts>[] = [
+  const columns: TableColumn<JobCounts>[] = [
     {
       title: 'Name',
       cell: ({ name }) => (
@@ -111,7 +111,7 @@ export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
   return <Table caption="Jobs by name" columns={columns} rows={counts} keyOf={({ name }) => name} />;
 }
 
-function stateColumn(state: CountedState): Column<JobCounts> {
+function stateColumn(state: CountedState): TableColumn<JobCounts> {
   return {
     title: countedStates[state],
     cell: (count) =>

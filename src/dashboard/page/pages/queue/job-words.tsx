@@ -2,7 +2,7 @@ import type { components } from '../../../client/paths.ts';
 import { State } from '../../components/state.tsx';
 import { Time } from '../../components/time.tsx';
 
-export type Job = Omit<components['schemas']['HeldJob'], 'data' | 'result'>;
+export type ShownJob = Omit<components['schemas']['HeldJob'], 'data' | 'result'>;
 
 /** The page's clock ticks once a second: what has just become due is no later for that. */
 const TICK_MS = 1500;
@@ -12,7 +12,13 @@ export function isLater(runAt: string | null, nowMs: number): boolean {
 }
 
 /** How a job stands, in the words of its queue: one that is queued is due, or delayed. */
-export function JobState({ job: { state, runAt, pause }, nowMs }: { readonly job: Job; readonly nowMs: number }) {
+export function ShownJobState({
+  job: { state, runAt, pause },
+  nowMs,
+}: {
+  readonly job: ShownJob;
+  readonly nowMs: number;
+}) {
   if (pause !== null) return <State state="paused" word={pause.kind === 'pause' ? 'held by a pause' : 'will fail'} />;
   if (state === 'claimed') return <State state="running" />;
   if (state === 'paused') return <State state="waiting" tone="waiting" word="waits for others" />;
@@ -21,7 +27,7 @@ export function JobState({ job: { state, runAt, pause }, nowMs }: { readonly job
 }
 
 /** When it is due, or has begun, or has ended, as its state asks for. */
-export function JobTime({ job, nowMs }: { readonly job: Job; readonly nowMs: number }) {
+export function JobTime({ job, nowMs }: { readonly job: ShownJob; readonly nowMs: number }) {
   const { state, runAt, startedAt, finishedAt } = job;
   if (state === 'running' || state === 'claimed') {
     return (
@@ -42,6 +48,6 @@ export function JobTime({ job, nowMs }: { readonly job: Job; readonly nowMs: num
 }
 
 /** `1 of 4`; without the number of tries that only its handler knows: `1`. */
-export function describeTries({ attempts, maxAttempts }: Pick<Job, 'attempts' | 'maxAttempts'>): string {
+export function describeTries({ attempts, maxAttempts }: Pick<ShownJob, 'attempts' | 'maxAttempts'>): string {
   return maxAttempts === null ? String(attempts) : `${attempts} of ${maxAttempts}`;
 }

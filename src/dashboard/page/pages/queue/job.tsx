@@ -5,16 +5,16 @@ import { now } from '../../clock.ts';
 import { Answered } from '../../components/notice.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
 import { type Asked, useAnswer } from '../../data.ts';
-import { wordsOfPaused } from '../../manage/pause.tsx';
+import { pausedWords } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { Happenings } from '../activity/happenings.tsx';
 import { ExactText, textOfMember } from './exact.tsx';
-import { describeTries, JobState } from './job-words.tsx';
+import { describeTries, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
 
 type Story = components['schemas']['JobStory'];
@@ -42,7 +42,7 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
   };
   const aside = (
     <>
-      <JobState job={job} nowMs={now.value} />
+      <ShownJobState job={job} nowMs={now.value} />
       {mayManage.value && <JobVerbs jobs={[job]} nowMs={now.value} onDone={leave} />}
     </>
   );
@@ -114,7 +114,7 @@ function HeldBy({ pause: { name, kind, until } }: { readonly pause: NonNullable<
   return (
     <>
       {kind === 'pause' ? '' : 'fails once it is due, as '}
-      {wordsOfPaused(name)}{' '}
+      {pausedWords(name)}{' '}
       {until === null ? (
         'until it is resumed'
       ) : (
@@ -180,7 +180,7 @@ function Family({ job: { parent, children } }: { readonly job: Story }) {
   );
 }
 
-const runColumns: readonly Column<Story['runs'][number]>[] = [
+const runColumns: readonly TableColumn<Story['runs'][number]>[] = [
   { title: 'Run', cell: ({ id }) => <a href={hrefOf('/runs', id)}>Run {id}</a>, onPhone: 'title' },
   { title: 'Try', cell: ({ attempt }) => attempt, isNumber: true },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },

@@ -2,21 +2,21 @@ import { countOf, formatCount } from '../../../../report/text/format.ts';
 import { now } from '../../clock.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { usePages } from '../paged.ts';
 import type { JobFilters } from './filters.tsx';
-import { describeTries, type Job, JobState, JobTime } from './job-words.tsx';
-import { type Selection, useSelection } from './selection.ts';
+import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
+import { type JobSelection, useSelection } from './selection.ts';
 import { JobVerbs } from './verbs.tsx';
 
 /** At a glance; more when asked for. */
 const PAGE = 50;
 
 /** The newest jobs, or those that the filters choose, with verbs for the rows that are chosen. */
-export function JobList({ filters }: { readonly filters: JobFilters }) {
+export function JobListing({ filters }: { readonly filters: JobFilters }) {
   const { pages, problem, more } = usePages('/api/jobs', { ...filters, limit: PAGE });
   const jobs = pages?.flatMap(({ items }) => items) ?? [];
   const selection = useSelection(jobs.map(({ id }) => id));
@@ -53,8 +53,8 @@ function NoJobs({ filters }: { readonly filters: JobFilters }) {
 }
 
 interface ChosenBarProps {
-  readonly jobs: readonly Job[];
-  readonly selection: Selection;
+  readonly jobs: readonly ShownJob[];
+  readonly selection: JobSelection;
 }
 
 /** Follows the list down the screen, so that what can be done to the chosen rows is always at hand. */
@@ -80,22 +80,22 @@ function ChosenBar({ jobs, selection }: ChosenBarProps) {
 }
 
 interface JobTableProps {
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly ShownJob[];
   /** Null: rows cannot be chosen. */
-  readonly selection: Selection | null;
+  readonly selection: JobSelection | null;
 }
 
 function JobTable({ jobs, selection }: JobTableProps) {
   const nowMs = now.value;
-  const columns: readonly Column<Job>[] = [
+  const columns: readonly TableColumn<ShownJob>[] = [
     ...(selection === null ? [] : [chooseColumn(selection)]),
     { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
     { title: 'Name', cell: ({ name }) => <Name text={name} />, onPhone: 'title' },
-    { title: 'State', cell: (job) => <JobState job={job} nowMs={nowMs} /> },
+    { title: 'State', cell: (job) => <ShownJobState job={job} nowMs={nowMs} /> },
     { title: 'When', cell: (job) => <JobTime job={job} nowMs={nowMs} /> },
     { title: 'Tries', cell: describeTries, isNumber: true },
   ];
-  const whyOf = ({ reason }: Job) =>
+  const whyOf = ({ reason }: ShownJob) =>
     reason && (
       <span class="quiet small">
         <Words text={reason} />
@@ -104,7 +104,7 @@ function JobTable({ jobs, selection }: JobTableProps) {
   return <Table caption="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} below={whyOf} />;
 }
 
-function chooseColumn(selection: Selection): Column<Job> {
+function chooseColumn(selection: JobSelection): TableColumn<ShownJob> {
   return {
     title: 'Choose',
     isTitleHidden: true,

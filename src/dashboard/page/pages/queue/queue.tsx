@@ -7,11 +7,11 @@ import { PauseButton } from '../../manage/pause.tsx';
 import { mayManage } from '../../manage/session.ts';
 import { NamesTable, StateTiles } from './counts.tsx';
 import { Filters, readFilters } from './filters.tsx';
-import { JobList } from './list.tsx';
+import { JobListing } from './list.tsx';
 import { QueueStanding } from './standing.tsx';
 
 /** The queue: how much waits and for how long, what has failed, what has no handler, and the jobs themselves. */
-export function Queue() {
+export function QueuePage() {
   const filters = readFilters();
   const counts = useAnswer('/api/jobs/counts', {});
   const totals = useAnswer('/api/jobs/totals', {});
@@ -41,7 +41,7 @@ export function Queue() {
       </Answered>
       <Section title="Jobs">
         <Filters filters={filters} names={counts.data?.items.map(({ name }) => name) ?? []} />
-        <JobList filters={filters} />
+        <JobListing filters={filters} />
       </Section>
     </Page>
   );

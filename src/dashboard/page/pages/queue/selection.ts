@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 
 /** Rows that are chosen, by their numbers. */
-export interface Selection {
+export interface JobSelection {
   readonly ids: ReadonlySet<number>;
   /** One row; with shift, all between it and the one chosen before. */
   toggle(id: number, isRange: boolean): void;
@@ -11,7 +11,7 @@ export interface Selection {
 }
 
 /** What is no longer shown is not chosen any more: nobody acts on what they do not see. */
-export function useSelection(shown: readonly number[]): Selection {
+export function useSelection(shown: readonly number[]): JobSelection {
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const [anchor, setAnchor] = useState<number | null>(null);
   const ids = new Set(shown.filter((id) => chosen.has(id)));

@@ -4,7 +4,7 @@ import { Notice } from '../../components/notice.tsx';
 import { State } from '../../components/state.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
-import { type PauseInForce, wordsOfPaused } from '../../manage/pause.tsx';
+import { type PauseInForce, pausedWords } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
 
 type QueueStatus = components['schemas']['QueueStatus'];
@@ -73,7 +73,7 @@ function WithoutHandler({ name, jobs, nearest }: QueueStatus['withoutHandler'][n
 }
 
 function describeHeld({ name, kind }: PauseInForce): string {
-  const what = wordsOfPaused(name);
+  const what = pausedWords(name);
   return kind === 'pause' ? `Paused: ${what}` : `Jobs fail as soon as they are due: ${what}`;
 }
 

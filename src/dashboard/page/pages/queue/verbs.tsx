@@ -4,7 +4,7 @@ import { ConfirmDialog } from '../../components/dialog.tsx';
 import { tell } from '../../components/toast.tsx';
 import { client } from '../../data.ts';
 import { attempt, written } from '../../manage/act.ts';
-import { isLater, type Job } from './job-words.tsx';
+import { isLater, type ShownJob } from './job-words.tsx';
 
 const verbs = {
   kick: { words: 'Kick', effect: 'Due at once, with all its tries', done: 'kicked', question: '', warning: null },
@@ -50,7 +50,7 @@ type Verb = keyof typeof verbs;
 const verbNames = Object.keys(verbs) as Verb[];
 
 /** What the queue would do to a job in its present state. */
-function verbsFor({ state, runAt }: Pick<Job, 'state' | 'runAt'>, nowMs: number): readonly Verb[] {
+function verbsFor({ state, runAt }: Pick<ShownJob, 'state' | 'runAt'>, nowMs: number): readonly Verb[] {
   switch (state) {
     case 'claimed':
     case 'running':
@@ -68,7 +68,7 @@ function verbsFor({ state, runAt }: Pick<Job, 'state' | 'runAt'>, nowMs: number)
 }
 
 interface JobVerbsProps {
-  readonly jobs: readonly Job[];
+  readonly jobs: readonly ShownJob[];
   readonly nowMs: number;
   readonly onDone?: (verb: string) => void;
 }
@@ -111,7 +111,7 @@ export function JobVerbs({ jobs, nowMs, onDone }: JobVerbsProps) {
 const MOST_AT_ONCE = 1000;
 
 /** Each by itself: one that is refused keeps none of the others back. */
-async function change(verb: Verb, jobs: readonly Job[]): Promise<void> {
+async function change(verb: Verb, jobs: readonly ShownJob[]): Promise<void> {
   const refused: string[] = [];
   for (let start = 0; start < jobs.length; start += MOST_AT_ONCE) {
     const ids = jobs.slice(start, start + MOST_AT_ONCE).map(({ id }) => id);
@@ -128,7 +128,7 @@ async function change(verb: Verb, jobs: readonly Job[]): Promise<void> {
 }
 
 /** Of one its number and name, of several how many. */
-function wordsOf(jobs: readonly Job[]): string {
+function wordsOf(jobs: readonly ShownJob[]): string {
   const [job] = jobs;
   return job !== undefined && jobs.length === 1 ? `job ${job.id} (${job.name})` : countOf(jobs.length, 'job');
 }

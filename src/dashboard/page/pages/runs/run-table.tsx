@@ -4,7 +4,7 @@ import type { components } from '../../../client/paths.ts';
 import { More } from '../../components/fields.tsx';
 import { Empty, Notice } from '../../components/notice.tsx';
 import { State } from '../../components/state.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { client, useAnswer } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
@@ -105,7 +105,7 @@ export function Runs({ query, isOfOne = false }: RunsProps) {
   );
 }
 
-const columns: readonly Column<Run>[] = [
+const columns: readonly TableColumn<Run>[] = [
   {
     title: 'Run',
     cell: ({ id }) => <a href={hrefOf('/runs', id)}>Run {id}</a>,

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { countOf, formatBytes, formatCount, formatDuration } from '../../../../report/text/format.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
-import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { State, toneOfState } from '../../components/state.tsx';
 import { useAnswer } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
@@ -92,32 +92,32 @@ function Measured({ run }: { readonly run: OneRun }) {
     figure === null || figure === undefined ? null : <span class="quiet small"> usually {format(figure)}</span>;
   const cpu = cpuOf(run);
   return (
-    <Figures>
-      <Figure label="Duration">
+    <FigureList>
+      <FigureItem label="Duration">
         {formatDuration(run.durationMs)}
         {beside(usual?.durationMs, formatDuration)}
-      </Figure>
-      <Figure label="Memory at its peak">
+      </FigureItem>
+      <FigureItem label="Memory at its peak">
         {formatBytes(run.maxRssBytes)}
         {beside(usual?.maxRssBytes, formatBytes)}
-      </Figure>
-      <Figure label="CPU time">
+      </FigureItem>
+      <FigureItem label="CPU time">
         {formatDuration(cpu)}
         {cpu !== null && run.durationMs ? (
           <span class="quiet small"> {Math.round((cpu / run.durationMs) * 100)} % of one processor</span>
         ) : null}
-      </Figure>
-      <Figure label="Output">
+      </FigureItem>
+      <FigureItem label="Output">
         {formatBytes(run.outputBytes)}
         {beside(usual?.outputBytes, formatBytes)}
-      </Figure>
+      </FigureItem>
       {Object.entries(run.counts).map(([name, count]) => (
-        <Figure key={name} label={name}>
+        <FigureItem key={name} label={name}>
           {formatNumber(count)}
           {beside(usual?.counts[name], formatNumber)}
-        </Figure>
+        </FigureItem>
       ))}
-    </Figures>
+    </FigureList>
   );
 }
 

@@ -1,6 +1,6 @@
 import { Choice, SearchField } from '../../components/fields.tsx';
 import { Page } from '../../components/page.tsx';
-import { formatInstant } from '../../components/time.tsx';
+import { writeInstant } from '../../components/time.tsx';
 import { place, setQuery } from '../../router.ts';
 import { Runs } from './run-table.tsx';
 
@@ -23,7 +23,7 @@ export function RunsPage() {
         <Choice
           label="Started"
           value={isDay ? 'day' : since}
-          options={isDay ? [['day', `on ${formatInstant(Date.parse(since)).slice(0, 10)}`], ...times] : times}
+          options={isDay ? [['day', `on ${writeInstant(Date.parse(since)).slice(0, 10)}`], ...times] : times}
           onChange={(value) => setQuery({ since: value, until: null })}
         />
       </div>

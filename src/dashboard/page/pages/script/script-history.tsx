@@ -27,7 +27,7 @@ const ranges = [
 const MOST_RUNS = 3000;
 
 /** How its runs did, over as much time as is asked for. */
-export function ScriptHistory({ script }: { readonly script: string }) {
+export function HistorySection({ script }: { readonly script: string }) {
   const [since, setSince] = useState<Since>('30d');
   const [zoom, setZoom] = useState<TimeRange | null>(null);
   const { runs, problem, more } = useRuns({ script, since, limit: 500 });

@@ -1,8 +1,8 @@
 import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { isFailure } from '../../charts/run-charts.tsx';
+import { isFailedRun } from '../../charts/run-charts.tsx';
 import { Answered, Notice } from '../../components/notice.tsx';
-import { Figure, Figures, Page, Section } from '../../components/page.tsx';
+import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
 import { State } from '../../components/state.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
@@ -14,14 +14,14 @@ import { Output } from '../runs/run-output.tsx';
 import { Runs } from '../runs/run-table.tsx';
 import { OutcomeChoice } from '../runs/runs.tsx';
 import { ScriptCalendar } from './script-calendar.tsx';
-import { ScriptHistory } from './script-history.tsx';
-import { Why } from './why.tsx';
+import { HistorySection } from './script-history.tsx';
+import { WhySection } from './why.tsx';
 import './script.css';
 
-export type Script = components['schemas']['Script'];
+export type ScriptAnswer = components['schemas']['Script'];
 
 /** One script: is it well, why did it (not) run, what does it do now, how did it do before. */
-export function ScriptPage({ item }: { readonly item: string }) {
+export function ScriptAnswer({ item }: { readonly item: string }) {
   const asked = useAnswer('/api/scripts/{name}', { params: { path: { name: item } } });
   return (
     <Page title={item} aside={asked.data === null ? null : <Aside script={asked.data} />}>
@@ -30,7 +30,7 @@ export function ScriptPage({ item }: { readonly item: string }) {
   );
 }
 
-function Aside({ script }: { readonly script: Script }) {
+function Aside({ script }: { readonly script: ScriptAnswer }) {
   const { script: name, tier, presence, pause } = script;
   return (
     <>
@@ -42,14 +42,14 @@ function Aside({ script }: { readonly script: Script }) {
 }
 
 /** That it runs or is paused counts before how it ended the last time. */
-function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: Script }) {
+function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: ScriptAnswer }) {
   if (running.length > 0) return <State state="running" />;
   if (presence === 'gone') return <State state="gone" />;
   if (pause !== null) return <State state="paused" />;
   return lastRun === null ? <State state="unknown" word="never ran" /> : <State state={lastRun.outcome} />;
 }
 
-function Told({ script }: { readonly script: Script }) {
+function Told({ script }: { readonly script: ScriptAnswer }) {
   const { outcome } = place.value.query;
   const query = { script: script.script, limit: 25, ...(outcome ? { outcome } : {}) };
   return (
@@ -76,9 +76,9 @@ function Told({ script }: { readonly script: Script }) {
           <Output run={id} isRunning />
         </Section>
       ))}
-      <Why script={script.script} />
+      <WhySection script={script.script} />
       <Section title="Duration and memory">
-        <ScriptHistory script={script.script} />
+        <HistorySection script={script.script} />
       </Section>
       <Section title="Its year">
         <ScriptCalendar script={script.script} />
@@ -92,15 +92,15 @@ function Told({ script }: { readonly script: Script }) {
   );
 }
 
-function Head({ script }: { readonly script: Script }) {
+function Head({ script }: { readonly script: ScriptAnswer }) {
   const { lastRun, file, recentRuns } = script;
-  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailure(outcome) }));
+  const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailedRun(outcome) }));
   return (
     <>
       {file?.options.description !== undefined && <p class="lead">{file.options.description}</p>}
       <Schedule script={script} />
-      <Figures>
-        <Figure label="Last run">
+      <FigureList>
+        <FigureItem label="Last run">
           {lastRun === null ? (
             'never'
           ) : (
@@ -108,33 +108,33 @@ function Head({ script }: { readonly script: Script }) {
               <Time at={lastRun.startedAt} as="relative" />
             </a>
           )}
-        </Figure>
-        <Figure label="Success, last 7 days">
+        </FigureItem>
+        <FigureItem label="Success, last 7 days">
           {formatRate(script.successRate)} <span class="quiet small">of {countOf(script.runs, 'run')}</span>
-        </Figure>
-        <Figure label="Duration">
+        </FigureItem>
+        <FigureItem label="Duration">
           {formatDuration(script.p50DurationMs)}{' '}
           {script.maxDurationMs !== null && (
             <span class="quiet small">
               p95 {formatDuration(script.p95DurationMs)}, at most {formatDuration(script.maxDurationMs)}
             </span>
           )}
-        </Figure>
-        <Figure label="Memory">{formatBytes(script.maxRssBytes)}</Figure>
-        <Figure label="CPU a run">{formatDuration(script.cpuMs)}</Figure>
+        </FigureItem>
+        <FigureItem label="Memory">{formatBytes(script.maxRssBytes)}</FigureItem>
+        <FigureItem label="CPU a run">{formatDuration(script.cpuMs)}</FigureItem>
         {points.some(({ value }) => value !== null) && (
-          <Figure label="Last 20 runs">
+          <FigureItem label="Last 20 runs">
             <Sparkline label="Duration of the last runs" points={points} />
-          </Figure>
+          </FigureItem>
         )}
-      </Figures>
+      </FigureList>
       {script.lastError !== null && script.incidents.length === 0 && <Notice tone="bad" title={script.lastError} />}
     </>
   );
 }
 
 /** Its tier, when that is called next, and what keeps it from running. */
-function Schedule({ script }: { readonly script: Script }) {
+function Schedule({ script }: { readonly script: ScriptAnswer }) {
   const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
   return (
@@ -168,27 +168,27 @@ function Schedule({ script }: { readonly script: Script }) {
 }
 
 /** What its successful runs come to. */
-function Usual({ script: { usual } }: { readonly script: Script }) {
+function Usual({ script: { usual } }: { readonly script: ScriptAnswer }) {
   if (usual.runs === 0) return null;
   return (
     <Section title="What is usual">
       <p class="quiet">The middle of its last {countOf(usual.runs, 'successful run')}.</p>
-      <Figures>
-        <Figure label="Duration">{formatDuration(usual.durationMs)}</Figure>
-        <Figure label="Memory">{formatBytes(usual.maxRssBytes)}</Figure>
-        <Figure label="Output">{formatBytes(usual.outputBytes)}</Figure>
+      <FigureList>
+        <FigureItem label="Duration">{formatDuration(usual.durationMs)}</FigureItem>
+        <FigureItem label="Memory">{formatBytes(usual.maxRssBytes)}</FigureItem>
+        <FigureItem label="Output">{formatBytes(usual.outputBytes)}</FigureItem>
         {Object.entries(usual.counts).map(([name, count]) => (
-          <Figure key={name} label={name}>
+          <FigureItem key={name} label={name}>
             {Math.round(count * 1000) / 1000}
-          </Figure>
+          </FigureItem>
         ))}
-      </Figures>
+      </FigureList>
     </Section>
   );
 }
 
 /** When which content of its file first ran. */
-function Versions({ script: { versions } }: { readonly script: Script }) {
+function Versions({ script: { versions } }: { readonly script: ScriptAnswer }) {
   if (versions.length === 0) return null;
   return (
     <Section title="Contents of its file">

@@ -7,7 +7,7 @@ import { isStatic, useAnswer } from '../../data.ts';
 const tones: Readonly<Record<string, Tone>> = { fine: 'good', notable: 'warning', wrong: 'bad' };
 
 /** Why it did or didn't run: one sentence, what is unusual, and on request all that it was concluded from. */
-export function Why({ script }: { readonly script: string }) {
+export function WhySection({ script }: { readonly script: string }) {
   const asked = useAnswer('/api/why/{name}', { params: { path: { name: script } } });
   // A report may have been made without it.
   if (isStatic && asked.data === null) return null;

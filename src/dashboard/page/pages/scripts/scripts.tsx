@@ -5,7 +5,7 @@ import { Answered, Empty, Notice } from '../../components/notice.tsx';
 import { Page } from '../../components/page.tsx';
 import { Sparkline } from '../../components/sparkline.tsx';
 import { State } from '../../components/state.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
@@ -106,7 +106,7 @@ function ScriptList({ rows, since }: { readonly rows: readonly ScriptRow[]; read
   );
 }
 
-const columns: readonly Column<ScriptRow>[] = [
+const columns: readonly TableColumn<ScriptRow>[] = [
   {
     title: 'Script',
     onPhone: 'title',

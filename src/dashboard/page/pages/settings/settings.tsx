@@ -2,8 +2,8 @@ import type { ComponentChildren } from 'preact';
 import { countOf, formatBytes, formatDuration } from '../../../../report/text/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Notice } from '../../components/notice.tsx';
-import { Figure, Figures, Page, Section } from '../../components/page.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { FigureItem, FigureList, Page, Section } from '../../components/page.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';
 import { useAnswer } from '../../data.ts';
 
@@ -23,15 +23,15 @@ export function SettingsPage() {
               </Notice>
             )}
             <div class="card">
-              <Figures>
-                <Figure label="root">
+              <FigureList>
+                <FigureItem label="root">
                   <Name text={answer.root} />
-                </Figure>
-                <Figure label="settings file">{answer.file ?? 'none'}</Figure>
-                <Figure label="time zone of the server">{answer.zone}</Figure>
-                <Figure label="runner">{answer.version}</Figure>
-                <Figure label="Node">{answer.nodeVersion}</Figure>
-              </Figures>
+                </FigureItem>
+                <FigureItem label="settings file">{answer.file ?? 'none'}</FigureItem>
+                <FigureItem label="time zone of the server">{answer.zone}</FigureItem>
+                <FigureItem label="runner">{answer.version}</FigureItem>
+                <FigureItem label="Node">{answer.nodeVersion}</FigureItem>
+              </FigureList>
             </div>
             {groupsOf(answer).map(({ title, rows }) => (
               <Section key={title} title={title}>
@@ -56,7 +56,7 @@ interface Setting {
   readonly change: { readonly from: string; readonly standard: string } | null;
 }
 
-const columns: readonly Column<Setting>[] = [
+const columns: readonly TableColumn<Setting>[] = [
   { title: 'Setting', cell: ({ name }) => <code>{name}</code>, onPhone: 'title' },
   { title: 'Value', cell: ({ value, change }) => (change === null ? value : <strong>{value}</strong>) },
   {

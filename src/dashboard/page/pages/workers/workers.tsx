@@ -4,7 +4,7 @@ import { Choice, More } from '../../components/fields.tsx';
 import { Empty, Loading, Notice } from '../../components/notice.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
-import { type Column, Table } from '../../components/table.tsx';
+import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useAnswer } from '../../data.ts';
@@ -63,7 +63,7 @@ const triggerWords: Readonly<Record<Worker['trigger'], string>> = {
   manual: 'by hand',
 };
 
-const common: readonly Column<Worker>[] = [
+const common: readonly TableColumn<Worker>[] = [
   {
     title: 'Who',
     cell: (worker) => <a href={hrefOf('/activity', null, { worker: String(worker.id) })}>{describeWorker(worker)}</a>,
@@ -84,7 +84,7 @@ function WorkerState({ state }: Pick<Worker, 'state'>) {
   return state === 'crashed' ? <State state="crashed" word="died" /> : <State state={state} />;
 }
 
-const processColumn: Column<Worker> = {
+const processColumn: TableColumn<Worker> = {
   title: 'Process',
   cell: ({ pid, host }) => (
     <>
@@ -99,7 +99,7 @@ function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
     data?.running.filter(({ script }) =>
       kind === 'queue' ? script.startsWith('queue/') : script.startsWith(`${tier}/`),
     ) ?? [];
-  const columns: readonly Column<Worker>[] = [
+  const columns: readonly TableColumn<Worker>[] = [
     ...common,
     { title: 'For', cell: ({ startedAt }) => <Elapsed since={startedAt} />, isNumber: true },
     {
@@ -119,7 +119,7 @@ function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
   return <Table caption="Who is at work" columns={columns} rows={workers} keyOf={({ id }) => id} />;
 }
 
-const waitingColumns: readonly Column<Waiter>[] = [
+const waitingColumns: readonly TableColumn<Waiter>[] = [
   {
     title: 'Waits for',
     cell: ({ patterns }) => <Name text={patterns.length === 0 ? 'any job' : patterns.join(', ')} />,
@@ -148,7 +148,7 @@ function Waiting({ waiting }: { readonly waiting: readonly Waiter[] }) {
 }
 
 function SoFar({ workers }: { readonly workers: readonly Worker[] }) {
-  const columns: readonly Column<Worker>[] = [
+  const columns: readonly TableColumn<Worker>[] = [
     ...common,
     { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
     { title: 'Took', cell: (worker) => formatDuration(durationOf(worker)), isNumber: true },

@@ -1,20 +1,20 @@
 import { z } from '@hono/zod-openapi';
-import { periods } from '../../monitor/metrics/periods.ts';
-import { readMetrics } from '../../monitor/metrics/read-metrics.ts';
-import { activityToJson, metricsToJson } from '../../report/json.ts';
-import { type ActivityPlace, selectActivity } from '../../report/model/activity.ts';
-import { describeEvent } from '../../report/text/words.ts';
-import { readCpuLimit } from '../../system/process/cpu-limit.ts';
-import type { Site } from '../site.ts';
+import { periods } from '../../../monitor/metrics/periods.ts';
+import { readMetrics } from '../../../monitor/metrics/read-metrics.ts';
+import { activityToJson, metricsToJson } from '../../../report/json.ts';
+import { type ActivityPlace, selectActivity } from '../../../report/model/activity.ts';
+import { describeEvent } from '../../../report/text/words.ts';
+import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
+import type { Site } from '../../site.ts';
 import {
   answer,
   idSchema,
   knownNumber,
   knownText,
-  listOf,
   namedTwice,
   oneOf,
   pageFields,
+  pageOf,
   readClosedWindow,
   readCursor,
   readLog,
@@ -22,9 +22,9 @@ import {
   textSchema,
   wholeNumber,
   writeCursor,
-} from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { knownInstant } from './schemas.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { knownInstant } from '../schemas.ts';
 
 const activitySchema = z
   .object({
@@ -55,7 +55,7 @@ const activityRoute = defineRoute('read', {
       worker: idSchema.optional(),
     }),
   },
-  responses: { 200: jsonResponse('What happened', listOf(activitySchema)) },
+  responses: { 200: jsonResponse('What happened', pageOf(activitySchema)) },
 });
 
 const spreadSchema = z

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { type Kysely, sql } from 'kysely';
-import type { Counts } from '../../child/counts.ts';
-import { describeCrash } from '../../execution/result/wording.ts';
-import { runFilesOf } from '../../execution/run-files.ts';
-import { WHOLE_QUEUE } from '../../queue/pauses.ts';
-import type { Deviation } from '../../store/contract.ts';
-import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../store/schema.ts';
-import type { StateFolder } from '../../system/place/state-folder.ts';
-import { checkLiveness, type Liveness } from '../../system/process/identity.ts';
+import type { Counts } from '../../../child/counts.ts';
+import { describeCrash } from '../../../execution/result/wording.ts';
+import { runFilesOf } from '../../../execution/run-files.ts';
+import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
+import type { Deviation } from '../../../store/contract.ts';
+import type { ActivityLog, MeasuredBy, Outcome, WorkerState } from '../../../store/schema.ts';
+import type { StateFolder } from '../../../system/place/state-folder.ts';
+import { checkLiveness, type Liveness } from '../../../system/process/identity.ts';
 
 /**
  * The log, and the folder of what it does not hold. Nothing is repaired by reading it: what has died

@@ -3,17 +3,17 @@ import { basename, join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
-import { readPieces } from '../../execution/result/output.ts';
-import { runFilesOf } from '../../execution/run-files.ts';
-import { readNotes } from '../../execution/secret-notes.ts';
-import { maskSecrets } from '../../execution/secrets.ts';
-import { openPlainFile } from '../../system/base/plain-file.ts';
-import { printableLine, toPrintableLines } from '../../system/base/text.ts';
-import type { StateFolder } from '../../system/place/state-folder.ts';
+import { readPieces } from '../../../execution/result/output.ts';
+import { runFilesOf } from '../../../execution/run-files.ts';
+import { readNotes } from '../../../execution/secret-notes.ts';
+import { maskSecrets } from '../../../execution/secrets.ts';
+import { openPlainFile } from '../../../system/base/plain-file.ts';
+import { printableLine, toPrintableLines } from '../../../system/base/text.ts';
+import type { StateFolder } from '../../../system/place/state-folder.ts';
 
-import type { TextOutput } from '../terminal/screen.ts';
-import { formatDuration } from '../text/format.ts';
-import { describeRunError } from '../text/words.ts';
+import type { TextOutput } from '../../terminal/screen.ts';
+import { formatDuration } from '../../text/format.ts';
+import { describeRunError } from '../../text/words.ts';
 import { isStillRunning, type LogView, type RunRecord } from './run.ts';
 import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
 

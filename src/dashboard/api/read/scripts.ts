@@ -1,33 +1,33 @@
 import { z } from '@hono/zod-openapi';
-import type { Discovery, Script } from '../../discovery/script.ts';
-import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../report/json.ts';
-import { findNames } from '../../report/model/history.ts';
-import { readOverview, readScriptOverview } from '../../report/model/overview.ts';
-import { selectRunning } from '../../report/model/run.ts';
-import { readCalendar, readUsual, selectVersions } from '../../report/model/script.ts';
-import { createClock } from '../../report/text/clock.ts';
-import { readWhy } from '../../report/why/why.ts';
-import { hostZone, isZone } from '../../schedule/repeat/time.ts';
-import type { Pause } from '../../store/contract.ts';
-import { outcomes } from '../../store/schema.ts';
-import type { Site } from '../site.ts';
+import type { Discovery, Script } from '../../../discovery/script.ts';
+import { foundScriptToJson, incidentToJson, instant, runningToJson, scriptToJson } from '../../../report/json.ts';
+import { findNames } from '../../../report/model/history.ts';
+import { readOverview, readScriptOverview } from '../../../report/model/overview.ts';
+import { selectRunning } from '../../../report/model/runs/run.ts';
+import { readCalendar, readUsual, selectVersions } from '../../../report/model/script.ts';
+import { createClock } from '../../../report/text/clock.ts';
+import { readWhy } from '../../../report/why/why.ts';
+import { hostZone, isZone } from '../../../schedule/repeat/time.ts';
+import type { Pause } from '../../../store/contract.ts';
+import { outcomes } from '../../../store/schema.ts';
+import type { Site } from '../../site.ts';
 import {
   answer,
-  findScript,
   knownNumber,
   knownText,
-  listOf,
   orNull,
+  pageOf,
   readClosedWindow,
   readLog,
+  requireScript,
   textSchema,
   wholeNumber,
   windowFields,
   wordsOf,
-} from './fields.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { incidentSchema, knownInstant, runningSchema, scriptFileSchema } from '../schemas.ts';
 import { scriptOverviewFields, scriptOverviewSchema, WEEK_MS } from './overview.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { incidentSchema, knownInstant, runningSchema, scriptFileSchema } from './schemas.ts';
 import { withoutPing } from './settings.ts';
 
 const scriptsRoute = defineRoute('read', {
@@ -42,7 +42,7 @@ const scriptsRoute = defineRoute('read', {
       limit: wholeNumber(1, 10_000).optional(),
     }),
   },
-  responses: { 200: jsonResponse('The scripts', listOf(scriptOverviewSchema)) },
+  responses: { 200: jsonResponse('The scripts', pageOf(scriptOverviewSchema)) },
 });
 
 const nameParam = z.object({ name: textSchema.openapi({ example: 'hourly/clean-tmp' }) });
@@ -161,7 +161,7 @@ async function readScript(site: Site, word: string, words: WindowWords) {
   const known = await site.knownTiers();
   const { discovery } = await site.lookIntoJobs();
   return await readLog(site, async ({ nowMs, pauses, store, view }) => {
-    const script = findScript(word, await findNames(view, known));
+    const script = requireScript(word, await findNames(view, known));
     const window = readClosedWindow(words, nowMs, WEEK_MS);
     const overview = await readScriptOverview(view, script, { ...window, known, pauses });
     const file = scriptsOf(discovery).find(({ name }) => name === script) ?? null;
@@ -219,7 +219,7 @@ function addCalendarRoute(api: Api): void {
     const { script: word, year, zone = hostZone() } = c.req.valid('query');
     const known = await site.knownTiers();
     const calendar = await readLog(site, async ({ nowMs, store, view }) => {
-      const script = findScript(word, await findNames(view, known));
+      const script = requireScript(word, await findNames(view, known));
       const [sinceMs, untilMs] =
         year === undefined ? [nowMs - YEAR_MS, nowMs + 1] : [Date.UTC(year, 0), Date.UTC(year + 1, 0)];
       const query = { script, sinceMs, untilMs, nowMs, zone };

@@ -1,22 +1,22 @@
 import { z } from '@hono/zod-openapi';
-import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../queue/read/list.ts';
-import { countToJson, heldJobToJson, instant, jobStoryToJson, totalsToJson } from '../../report/json.ts';
-import { asFound, findLostClaims, noJobs, readJobs } from '../../report/model/jobs.ts';
-import { readStory } from '../../report/model/story.ts';
-import { readJobStates } from '../../report/text/filters.ts';
-import { findHold } from '../../report/text/words.ts';
-import type { Store } from '../../store/contract.ts';
-import { parseExactly } from '../../system/base/exact-json.ts';
-import type { Site } from '../site.ts';
+import { countJobs, jobStates, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
+import { countToJson, heldJobToJson, instant, jobStoryToJson, totalsToJson } from '../../../report/json.ts';
+import { asFound, findLostClaims, noJobs, readJobs } from '../../../report/model/jobs.ts';
+import { readStory } from '../../../report/model/story.ts';
+import { readJobStates } from '../../../report/text/filters.ts';
+import { findHold } from '../../../report/text/words.ts';
+import type { Store } from '../../../store/contract.ts';
+import { parseExactly } from '../../../system/base/exact-json.ts';
+import type { Site } from '../../site.ts';
 import {
   answer,
   idSchema,
   knownText,
-  listOf,
   namedTwice,
   oneOf,
   orNull,
   pageFields,
+  pageOf,
   readCursor,
   readLog,
   readWindow,
@@ -24,9 +24,9 @@ import {
   wholeNumber,
   wordsOf,
   writeCursor,
-} from './fields.ts';
-import { type Api, defineRoute, InvalidParameter, jsonResponse } from './route.ts';
-import { knownInstant, pauseSchema, runSchema } from './schemas.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
+import { knownInstant, pauseSchema, runSchema } from '../schemas.ts';
 
 export const jobStateSchema = z.enum(jobStates).openapi('JobState');
 
@@ -90,7 +90,7 @@ const jobsRoute = defineRoute('read', {
     200: jsonResponse(
       'Jobs',
       z.object({
-        ...listOf(heldJobSchema).shape,
+        ...pageOf(heldJobSchema).shape,
         searched: z.int().nullable().openapi({
           description:
             'How many jobs the search has looked at: it stops after a while, and goes on at `next`; null: no search',
@@ -110,7 +110,7 @@ const countsRoute = defineRoute('read', {
   responses: {
     200: jsonResponse(
       'A count for each name, without parameters',
-      listOf(
+      pageOf(
         z
           .object({
             name: z.string(),
@@ -138,7 +138,7 @@ const totalsRoute = defineRoute('read', {
   responses: {
     200: jsonResponse(
       'Totals for each name, without parameters',
-      listOf(
+      pageOf(
         z
           .object({
             name: z.string(),

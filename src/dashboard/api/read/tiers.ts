@@ -1,35 +1,35 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
-import { tierNames } from '../../discovery/jobs-folder.ts';
-import type { Discovery } from '../../discovery/script.ts';
-import { listWaiters } from '../../queue/claim/waiters.ts';
-import { instant, tierStateToJson, upcomingToJson, waiterToJson } from '../../report/json.ts';
-import { unknownTier } from '../../report/model/history.ts';
-import { readUpcoming } from '../../report/model/jobs.ts';
-import type { LogView } from '../../report/model/run.ts';
-import { findHolders, readTierState, selectLastCall } from '../../report/model/tier.ts';
-import { selectWorkers, type WorkerRecord } from '../../report/model/workers.ts';
-import { readTimeSpan } from '../../report/text/filters.ts';
-import { expectCall } from '../../schedule/expected-call.ts';
-import type { Site, SiteLog } from '../site.ts';
+import { tierNames } from '../../../discovery/jobs-folder.ts';
+import type { Discovery } from '../../../discovery/script.ts';
+import { listWaiters } from '../../../queue/claim/waiters.ts';
+import { instant, tierStateToJson, upcomingToJson, waiterToJson } from '../../../report/json.ts';
+import { unknownTier } from '../../../report/model/history.ts';
+import { readUpcoming } from '../../../report/model/jobs.ts';
+import type { LogView } from '../../../report/model/runs/run.ts';
+import { findHolders, readTierState, selectLastCall } from '../../../report/model/tier.ts';
+import { selectWorkers, type WorkerRecord } from '../../../report/model/workers.ts';
+import { readTimeSpan } from '../../../report/text/filters.ts';
+import { expectCall } from '../../../schedule/expected-call.ts';
+import type { Site, SiteLog } from '../../site.ts';
 import {
   answer,
   knownText,
-  listOf,
   oneOf,
   orNull,
   pageFields,
+  pageOf,
   readCursor,
   readLog,
   textSchema,
   timeSchema,
   wholeNumber,
   writeCursor,
-} from './fields.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { knownInstant, livenessSchema, scriptFileSchema } from '../schemas.ts';
 import { jobStateSchema } from './jobs.ts';
 import { tierStateFields, waiterSchema } from './overview.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { knownInstant, livenessSchema, scriptFileSchema } from './schemas.ts';
 import { fileToJson } from './scripts.ts';
 
 const tierSchema = z.object({ ...tierStateFields, scripts: z.array(scriptFileSchema) }).openapi('Tier');
@@ -47,7 +47,7 @@ const tiersRoute = defineRoute('read', {
   path: '/api/tiers',
   summary: 'The tiers of jobs/ with their scripts, and what is no script and why',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('The tiers', z.object({ ...listOf(tierSchema).shape, ...filesFields })) },
+  responses: { 200: jsonResponse('The tiers', z.object({ ...pageOf(tierSchema).shape, ...filesFields })) },
 });
 
 const tierRoute = defineRoute('read', {
@@ -127,7 +127,7 @@ const workersRoute = defineRoute('read', {
     }),
   },
   responses: {
-    200: jsonResponse('Workers', z.object({ ...listOf(workerSchema).shape, waiting: z.array(waiterSchema) })),
+    200: jsonResponse('Workers', z.object({ ...pageOf(workerSchema).shape, waiting: z.array(waiterSchema) })),
   },
 });
 

@@ -1,26 +1,26 @@
 import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
-import type { CheckPlace } from '../../monitor/checks/check.ts';
-import { checkCodes, runChecks, withoutLog } from '../../monitor/checks/run-checks.ts';
-import { writePrometheus } from '../../monitor/telemetry/families.ts';
-import { readFamilies } from '../../monitor/telemetry/read-families.ts';
-import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../report/json.ts';
-import { selectIncidents } from '../../report/model/incidents.ts';
-import { loadSettings } from '../../settings/load.ts';
+import type { CheckPlace } from '../../../monitor/checks/check.ts';
+import { checkCodes, runChecks, withoutLog } from '../../../monitor/checks/run-checks.ts';
+import { writePrometheus } from '../../../monitor/telemetry/families.ts';
+import { readFamilies } from '../../../monitor/telemetry/read-families.ts';
+import { healthToJson, incidentToJson, muteToJson, pauseToJson } from '../../../report/json.ts';
+import { selectIncidents } from '../../../report/model/incidents.ts';
+import { loadSettings } from '../../../settings/load.ts';
 import {
   answer,
   knownText,
-  listOf,
   oneOf,
   pageFields,
+  pageOf,
   readCursor,
   readLog,
   textSchema,
   wordsOf,
   writeCursor,
-} from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { incidentSchema, knownInstant, pauseSchema } from './schemas.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { incidentSchema, knownInstant, pauseSchema } from '../schemas.ts';
 
 const incidentsRoute = defineRoute('read', {
   method: 'get',
@@ -33,7 +33,7 @@ const incidentsRoute = defineRoute('read', {
       subject: textSchema.optional().openapi({ example: 'hourly/import' }),
     }),
   },
-  responses: { 200: jsonResponse('Incidents', listOf(incidentSchema)) },
+  responses: { 200: jsonResponse('Incidents', pageOf(incidentSchema)) },
 });
 
 export const muteSchema = z.object({ name: z.string(), until: knownInstant, since: knownInstant }).openapi('Mute');
@@ -43,7 +43,7 @@ const mutesRoute = defineRoute('read', {
   path: '/api/mutes',
   summary: 'Of what nobody is told for a while',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Mutes', listOf(muteSchema)) },
+  responses: { 200: jsonResponse('Mutes', pageOf(muteSchema)) },
 });
 
 const pausesRoute = defineRoute('read', {
@@ -51,7 +51,7 @@ const pausesRoute = defineRoute('read', {
   path: '/api/pauses',
   summary: 'What is paused',
   request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Pauses', listOf(pauseSchema)) },
+  responses: { 200: jsonResponse('Pauses', pageOf(pauseSchema)) },
 });
 
 const checkStatusSchema = z.enum(['ok', 'warning', 'critical', 'unknown']).openapi('CheckStatus');

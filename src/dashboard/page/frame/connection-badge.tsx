@@ -16,7 +16,7 @@ connection.subscribe((state) => {
 });
 
 /** Whether what is shown is live. */
-export function Standing() {
+export function ConnectionBadge() {
   if (isStatic) {
     return (
       <span class="states">

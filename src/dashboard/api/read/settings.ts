@@ -1,14 +1,14 @@
 import { z } from '@hono/zod-openapi';
-import { hostZone } from '../../schedule/repeat/time.ts';
-import { ALERTS_VARIABLE } from '../../settings/channels.ts';
-import { findSettingsFile, loadSettings } from '../../settings/load.ts';
-import type { ScriptOptions } from '../../settings/readers.ts';
-import { type ChannelSettings, defaultSettings, presets, type Settings } from '../../settings/settings.ts';
-import { UsageError } from '../../system/base/errors.ts';
-import { OVERRIDE_VARIABLE } from '../../system/place/trust.ts';
-import { answer, knownNumber, knownText } from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { scriptFileSchema } from './schemas.ts';
+import { hostZone } from '../../../schedule/repeat/time.ts';
+import { ALERTS_VARIABLE } from '../../../settings/channels.ts';
+import { findSettingsFile, loadSettings } from '../../../settings/load.ts';
+import type { ScriptOptions } from '../../../settings/readers.ts';
+import { type ChannelSettings, defaultSettings, presets, type Settings } from '../../../settings/settings.ts';
+import { UsageError } from '../../../system/base/errors.ts';
+import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';
+import { answer, knownNumber, knownText } from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { scriptFileSchema } from '../schemas.ts';
 
 const optionsSchema = scriptFileSchema.shape.options;
 

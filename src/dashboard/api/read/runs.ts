@@ -1,30 +1,30 @@
 import { z } from '@hono/zod-openapi';
 import { HTTPException } from 'hono/http-exception';
-import { changeToJson, runToJson } from '../../report/json.ts';
-import { findNames } from '../../report/model/history.ts';
-import type { LogView, RunRecord } from '../../report/model/run.ts';
-import { readRunSummary, selectNeighbours, selectRunPage } from '../../report/model/run-pages.ts';
-import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../report/model/runs.ts';
-import { type Clock, createClock } from '../../report/text/clock.ts';
-import { describeChange, describeDeviation } from '../../report/text/words.ts';
-import { outcomes } from '../../store/schema.ts';
+import { changeToJson, runToJson } from '../../../report/json.ts';
+import { findNames } from '../../../report/model/history.ts';
+import type { LogView, RunRecord } from '../../../report/model/runs/run.ts';
+import { readRunSummary, selectNeighbours, selectRunPage } from '../../../report/model/runs/run-pages.ts';
+import { type RunWithOutput, selectHighestRunId, selectNewestRun, selectRun } from '../../../report/model/runs/runs.ts';
+import { type Clock, createClock } from '../../../report/text/clock.ts';
+import { describeChange, describeDeviation } from '../../../report/text/words.ts';
+import { outcomes } from '../../../store/schema.ts';
 import {
   answer,
-  findScript,
   idSchema,
   knownText,
-  listOf,
   pageFields,
+  pageOf,
   readCursor,
   readLog,
   readWindow,
+  requireScript,
   textSchema,
   windowFields,
   wordsOf,
   writeCursor,
-} from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { knownInstant, toldRunSchema } from './schemas.ts';
+} from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
+import { knownInstant, toldRunSchema } from '../schemas.ts';
 
 const runsRoute = defineRoute('read', {
   method: 'get',
@@ -39,7 +39,7 @@ const runsRoute = defineRoute('read', {
       outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
     }),
   },
-  responses: { 200: jsonResponse('Runs', listOf(toldRunSchema)) },
+  responses: { 200: jsonResponse('Runs', pageOf(toldRunSchema)) },
 });
 
 const idParam = z.object({ id: idSchema });
@@ -78,7 +78,7 @@ export function addRunRoutes(api: Api): void {
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
     const known = await site.knownTiers();
     const page = await readLog(site, async ({ nowMs, view }) => {
-      const script = word === undefined ? undefined : findScript(word, await findNames(view, known));
+      const script = word === undefined ? undefined : requireScript(word, await findNames(view, known));
       // One more than asked for tells whether there are more.
       const query = { ...readWindow(window, nowMs), script, tier, outcomes: outcome, after, limit: limit + 1 };
       const runs = await selectRunPage(view, query);

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi';
-import { tierNames } from '../../discovery/jobs-folder.ts';
-import { listHandlerNames } from '../../discovery/look-into-jobs.ts';
-import { overviewToJson, statusToJson } from '../../report/json.ts';
-import { readOverview } from '../../report/model/overview.ts';
-import { readStatus } from '../../report/model/status.ts';
-import { answer, knownNumber, knownText, orNull, readClosedWindow, textSchema, windowFields } from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
+import { tierNames } from '../../../discovery/jobs-folder.ts';
+import { listHandlerNames } from '../../../discovery/look-into-jobs.ts';
+import { overviewToJson, statusToJson } from '../../../report/json.ts';
+import { readOverview } from '../../../report/model/overview.ts';
+import { readStatus } from '../../../report/model/status.ts';
+import { answer, knownNumber, knownText, orNull, readClosedWindow, textSchema, windowFields } from '../fields.ts';
+import { type Api, defineRoute, jsonResponse } from '../route.ts';
 import {
   incidentSchema,
   knownInstant,
@@ -15,7 +15,7 @@ import {
   runningSchema,
   runSchema,
   waitingSchema,
-} from './schemas.ts';
+} from '../schemas.ts';
 
 const presenceSchema = z.enum(['present', 'gone', 'unknown']).openapi('Presence');
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { isFailure, type Outcome } from '../../store/schema.ts';
-import { describeRunError } from '../text/words.ts';
+import { isFailure, type Outcome } from '../../../store/schema.ts';
+import { describeRunError } from '../../text/words.ts';
 import type { LogView, RunRecord } from './run.ts';
 import { selectOutputEnd, selectRunsById } from './runs.ts';
 

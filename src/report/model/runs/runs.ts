@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { ContentChange } from '../../store/contract.ts';
-import { type ActivityLog, isFailure, type Outcome } from '../../store/schema.ts';
-import { inPages } from '../../system/base/values.ts';
+import type { ContentChange } from '../../../store/contract.ts';
+import { type ActivityLog, isFailure, type Outcome } from '../../../store/schema.ts';
+import { inPages } from '../../../system/base/values.ts';
 import { type LogView, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */

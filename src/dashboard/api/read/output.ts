@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi';
-import { readRunOutput } from '../../report/model/output.ts';
-import { readOutputFrom } from '../../report/model/output-part.ts';
-import { idSchema, readLog, wholeNumber } from './fields.ts';
-import { type Api, defineRoute } from './route.ts';
+import { readRunOutput } from '../../../report/model/runs/output.ts';
+import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
+import { idSchema, readLog, wholeNumber } from '../fields.ts';
+import { type Api, defineRoute } from '../route.ts';
 import { findRun } from './runs.ts';
 
 const flag = z.enum(['true', 'false']);
