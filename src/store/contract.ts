@@ -979,7 +979,7 @@ export interface TierCallRow {
   readonly calledAt: number | null;
   /** By the one line for all tiers. */
   readonly isDue: boolean;
-  /** How many calls in a row have found the lock held by an earlier pass, and since when. */
+  /** In how many periods in a row calls have found the lock held by an earlier pass, and since when. */
   readonly held: number;
   readonly heldSince: number | null;
 }

@@ -86,6 +86,18 @@ test('nothing is expected of a tier without period, without scripts, that is onl
   expect(await overdue(fresh, { at: now })).toEqual([]);
 });
 
+test('of many calls within one period only one counts as skipped', async () => {
+  const log = await open();
+  const held = async (startedAt: number, scheduledFor: number) => {
+    const self = { ...identifyProcess(process.pid), scheduledFor, runnerVersion: '1', nodeVersion: '1' };
+    await log.store.workers.skip({ ...self, kind: 'tier', tier: '15min', trigger: 'cron', startedAt }, 'held', 'held');
+  };
+  await log.addPass('15min', NOW - 2 * HOUR);
+  for (let call = 0; call < 8; call += 1) await held(NOW - 15 * MINUTE, NOW - 15 * MINUTE);
+  await held(NOW, NOW);
+  expect(wrongOf(await look(log, {}, 'tier-skipped'))).toEqual([]);
+});
+
 test('a tier is skipped several times in a row as its previous pass is still running', async () => {
   const log = await open();
   const skipped = async (options: Look = {}) => wrongOf(await look(log, options, 'tier-skipped'));

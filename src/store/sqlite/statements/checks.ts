@@ -66,7 +66,8 @@ export function checkStatements(db: Statements): Sync<CheckStore> {
 
 /**
  * One step into the index for each tier. By number, not by time: the clock may have been set back. A pass that had
- * the lock, and a call that was skipped for another reason, end the row of those that found it held.
+ * the lock, and a call that was skipped for another reason, end the row of those that found it held. Of a period only
+ * one counts: who starts eight passes at once has not waited for eight.
  */
 function tiers(db: Statements): TierCallRow[] {
   const ofTier = `from workers where kind = 'tier' and tier = tiers.name`;
@@ -80,7 +81,7 @@ function tiers(db: Statements): TierCallRow[] {
        (select id ${ofTier} and skip_code is not 'held' order by id desc limit 1) as passed
        from tiers where name is not null)
      select tiers.name as tier, call.started_at as calledAt, call.triggered_by = 'due' as isDue,
-       (select count(*) ${ofTier} and id > coalesce(passed, 0)) as held,
+       (select count(distinct coalesce(scheduled_for, -id)) ${ofTier} and id > coalesce(passed, 0)) as held,
        (select min(started_at) ${ofTier} and id > coalesce(passed, 0)) as heldSince
      from passes as tiers left join workers as call on call.id = called`,
   );
