@@ -110,8 +110,11 @@ describe('a runner that is killed while a handler runs', () => {
     lost.go();
     const end = await lost.awaitEnd(2, { process });
     expect(end).toMatchObject({ measuredBy: 'self', output: { text: 'begun\ndone\n' }, ...expected });
-    sweepWarmFiles(lost.root, stateFolderOf(lost.root));
-    expect(readdirSync(stateFolderOf(lost.root).temporary)).toEqual([]);
+    // Its end is known before its process has gone, which needs its files until then.
+    await until('its files are swept', () => {
+      sweepWarmFiles(lost.root, stateFolderOf(lost.root));
+      return readdirSync(stateFolderOf(lost.root).temporary).length === 0;
+    });
   });
 
   test('keeps the output of one that has ended before it could see that', async () => {
