@@ -10,7 +10,7 @@ import { OneJob } from './queue/job.tsx';
 import { QueuePage } from './queue/queue.tsx';
 import { RunPage } from './runs/run.tsx';
 import { RunsPage } from './runs/runs.tsx';
-import { ShownScript } from './script/script.tsx';
+import { ScriptPage } from './script/script.tsx';
 import { Scripts } from './scripts/scripts.tsx';
 import { SettingsPage } from './settings/settings.tsx';
 import { Workers } from './workers/workers.tsx';
@@ -32,7 +32,7 @@ export interface PageEntry {
 
 const all: readonly PageEntry[] = [
   { path: '/', navigation: { words: 'Overview', icon: 'overview' }, View: OverviewPage },
-  { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ShownScript },
+  { path: '/scripts', navigation: { words: 'Scripts', icon: 'scripts' }, View: Scripts, OneView: ScriptPage },
   { path: '/runs', navigation: { words: 'Runs', icon: 'runs' }, View: RunsPage, OneView: RunPage },
   { path: '/queue', navigation: { words: 'Queue', icon: 'queue' }, View: QueuePage },
   { path: '/jobs', OneView: OneJob },

@@ -18,10 +18,10 @@ import { HistorySection } from './script-history.tsx';
 import { WhySection } from './why.tsx';
 import './script.css';
 
-export type ShownScript = components['schemas']['Script'];
+export type ScriptAnswer = components['schemas']['Script'];
 
 /** One script: is it well, why did it (not) run, what does it do now, how did it do before. */
-export function ShownScript({ item }: { readonly item: string }) {
+export function ScriptPage({ item }: { readonly item: string }) {
   const asked = useAnswer('/api/scripts/{name}', { params: { path: { name: item } } });
   return (
     <Page title={item} aside={asked.data === null ? null : <Aside script={asked.data} />}>
@@ -30,7 +30,7 @@ export function ShownScript({ item }: { readonly item: string }) {
   );
 }
 
-function Aside({ script }: { readonly script: ShownScript }) {
+function Aside({ script }: { readonly script: ScriptAnswer }) {
   const { script: name, tier, presence, pause } = script;
   return (
     <>
@@ -42,14 +42,14 @@ function Aside({ script }: { readonly script: ShownScript }) {
 }
 
 /** That it runs or is paused counts before how it ended the last time. */
-function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: ShownScript }) {
+function StateOf({ script: { running, pause, presence, lastRun } }: { readonly script: ScriptAnswer }) {
   if (running.length > 0) return <State state="running" />;
   if (presence === 'gone') return <State state="gone" />;
   if (pause !== null) return <State state="paused" />;
   return lastRun === null ? <State state="unknown" word="never ran" /> : <State state={lastRun.outcome} />;
 }
 
-function Told({ script }: { readonly script: ShownScript }) {
+function Told({ script }: { readonly script: ScriptAnswer }) {
   const { outcome } = place.value.query;
   const query = { script: script.script, limit: 25, ...(outcome ? { outcome } : {}) };
   return (
@@ -92,7 +92,7 @@ function Told({ script }: { readonly script: ShownScript }) {
   );
 }
 
-function Head({ script }: { readonly script: ShownScript }) {
+function Head({ script }: { readonly script: ScriptAnswer }) {
   const { lastRun, file, recentRuns } = script;
   const points = recentRuns.map(({ durationMs, outcome }) => ({ value: durationMs, isBad: isFailedRun(outcome) }));
   return (
@@ -134,7 +134,7 @@ function Head({ script }: { readonly script: ShownScript }) {
 }
 
 /** Its tier, when that is called next, and what keeps it from running. */
-function Schedule({ script }: { readonly script: ShownScript }) {
+function Schedule({ script }: { readonly script: ScriptAnswer }) {
   const { data: tier } = useAnswer('/api/tiers/{tier}', { params: { path: { tier: script.tier } } });
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
   return (
@@ -168,7 +168,7 @@ function Schedule({ script }: { readonly script: ShownScript }) {
 }
 
 /** What its successful runs come to. */
-function Usual({ script: { usual } }: { readonly script: ShownScript }) {
+function Usual({ script: { usual } }: { readonly script: ScriptAnswer }) {
   if (usual.runs === 0) return null;
   return (
     <Section title="What is usual">
@@ -188,7 +188,7 @@ function Usual({ script: { usual } }: { readonly script: ShownScript }) {
 }
 
 /** When which content of its file first ran. */
-function Versions({ script: { versions } }: { readonly script: ShownScript }) {
+function Versions({ script: { versions } }: { readonly script: ScriptAnswer }) {
   if (versions.length === 0) return null;
   return (
     <Section title="Contents of its file">
